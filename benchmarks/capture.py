@@ -1,0 +1,264 @@
+"""What a capture costs: ratios against built code, plain ``torch.compile`` and torch's own lowering.
+
+    python benchmarks/capture.py [--quick] [--only NAME ...] [--rounds N] [--json]
+
+Every figure is a ratio of two times taken in one process, in turns, so that a slow or busy machine moves
+both; nothing here fails on a figure. ``--quick`` uses a model of 2 layers and fewer rounds. Times are wall
+seconds, sizes bytes, peak memory is that of a child process that does only the one thing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "torch")]
+
+import torch  # noqa: E402
+from gpt2 import Size, example  # noqa: E402
+from torch._functorch import config as functorch_config  # noqa: E402
+from torch._inductor import config as inductor_config  # noqa: E402
+from torch._inductor.graph import GraphLowering  # noqa: E402
+
+from compile_lens import capture  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the output. ``target`` is what the project aims at, ``""`` where it aims at nothing."""
+
+    benchmark: str
+    name: str
+    value: float
+    unit: str
+    target: str = ""
+
+    def __str__(self) -> str:
+        goal = f"   (aim: {self.target})" if self.target else ""
+        return f"{self.benchmark:<10} {self.name:<58} {self.value:>12,.2f} {self.unit}{goal}"
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    """sin² + cos²."""
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+def leaf() -> torch.Tensor:
+    """The input of ``wave``."""
+    return torch.linspace(-3, 3, 1000, requires_grad=True)
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def ratios(a: Callable[[], Any], b: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
+    """Median of a/b over rounds in turns (each starts every other round), and the median time of each."""
+    times: list[tuple[float, float]] = []
+    for i in range(rounds):
+        if i % 2 == 0:
+            first = seconds(a)
+            times.append((first, seconds(b)))
+        else:
+            second = seconds(b)
+            times.append((seconds(a), second))
+    return (
+        statistics.median(x / y for x, y in times),
+        statistics.median(x for x, _ in times),
+        statistics.median(y for _, y in times),
+    )
+
+
+@contextlib.contextmanager
+def not_built() -> Iterator[None]:
+    """Torch as it is, except that generated code is written and then not built. Nothing is recorded."""
+    real = GraphLowering._compile_to_module_lines
+
+    def written(self: GraphLowering, wrapper_code: Any) -> Any:
+        self.cache_key, self.cache_path, self.cache_linemap = "benchmark", __file__, []
+        return types.SimpleNamespace(call=None, __file__=__file__, runner=None)
+
+    GraphLowering._compile_to_module_lines = written  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        GraphLowering._compile_to_module_lines = real  # type: ignore[method-assign]
+
+
+def torchs_own(fn: Any, *args: Any) -> None:
+    """Dynamo, AOTAutograd and Inductor up to the generated code, forward and backward, by torch alone.
+
+    The function is called once, on the graph that Dynamo captured, as a code-only capture does.
+    """
+    from torch._inductor.compile_fx import compile_fx
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        runnable = copy.copy(graph)
+        with not_built():
+            compile_fx(graph, inputs)
+        return runnable.forward
+
+    torch._dynamo.reset()
+    lowered = {"force_disable_caches": True, "cpp.vec_isa_ok": True, "compile_threads": 1}
+    with inductor_config.patch(lowered), functorch_config.patch(force_non_lazy_backward_lowering=True):
+        torch.compile(fn, backend=backend)(*args)
+
+
+def plain(fn: Any, *args: Any) -> None:
+    """``torch.compile`` with every cache off: compiled, built and run, forward and backward."""
+    torch._dynamo.reset()
+    with inductor_config.patch(force_disable_caches=True):
+        out = torch.compile(fn)(*args)
+        torch.autograd.grad(out.sum(), [a for a in args if a.requires_grad])
+
+
+def code_only(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Code only against built, second call in a process."""
+    capture(wave, leaf(), build=True)  # the first build of a process probes the compiler
+    capture(wave, leaf())
+    ratio, built, only = ratios(
+        lambda: capture(wave, leaf(), build=True), lambda: capture(wave, leaf()), max(rounds, 3)
+    )
+    yield Figure("code_only", "built capture of sin²+cos² with backward", built, "s")
+    yield Figure("code_only", "code-only capture of it", only, "s")
+    yield Figure("code_only", "how many times faster", ratio, "×", ">= 8")
+
+
+def overhead(rounds: int, quick: bool) -> Iterator[Figure]:
+    """A built capture against plain torch.compile, both with caches off."""
+    plain(wave, leaf())
+    capture(wave, leaf(), build=True)
+    ratio, ours, theirs = ratios(
+        lambda: capture(wave, leaf(), build=True), lambda: plain(wave, leaf()), max(rounds, 5)
+    )
+    yield Figure("overhead", "plain torch.compile, caches off", theirs, "s")
+    yield Figure("overhead", "built capture", ours, "s")
+    yield Figure("overhead", "built capture / plain torch.compile", ratio, "×", "<= 1.05")
+
+
+def gpt2(rounds: int, quick: bool) -> Iterator[Figure]:
+    """A GPT-2-shaped model, forward and backward, against torch's own Dynamo and lowering of it."""
+    size = Size(layers=2 if quick else 12)
+    model, inputs = example(size)
+    # Both once before: imports, templates and symbolic simplifications are made at the first use.
+    capture(wave, leaf())
+    torchs_own(wave, leaf())
+    ratio, ours, theirs = ratios(
+        lambda: capture(model, *inputs),
+        lambda: torchs_own(model, *inputs),
+        rounds if quick else max(2, rounds // 2),
+    )
+    name = f"GPT-2 shape, {size.layers} layers"
+    yield Figure("gpt2", f"{name}: torch's own Dynamo and lowering", theirs, "s")
+    yield Figure("gpt2", f"{name}: code-only capture", ours, "s")
+    yield Figure("gpt2", f"{name}: capture / torch's own", ratio, "×", "<= 1.15")
+
+
+def views(rounds: int, quick: bool) -> Iterator[Figure]:
+    """The views of a large capture: time and size."""
+    size = Size(layers=2 if quick else 12)
+    model, inputs = example(size)
+    found = capture(model, *inputs)
+    name = f"GPT-2 shape, {size.layers} layers"
+    text = seconds(lambda: str(found))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        svg = seconds(lambda: found.save(place / "graph.svg"))
+        html = seconds(lambda: found.save(place / "report.html"))
+        record = seconds(lambda: found.save(place / "record.json"))
+        yield Figure("views", f"{name}: text and SVG", text + svg, "s", "< 5")
+        yield Figure("views", f"{name}: HTML report", html, "s")
+        yield Figure("views", f"{name}: JSON record", record, "s")
+        for file, goal in (("report.html", "< 15"), ("graph.svg", ""), ("record.json", "")):
+            yield Figure("views", f"{name}: size of {file}", (place / file).stat().st_size / 1e6, "MB", goal)
+
+
+_PEAK = """
+import resource, sys
+sys.path[:0] = {path!r}
+import capture as benchmark
+from gpt2 import Size, example
+work = sys.argv[1]
+if work == "import":
+    pass
+else:
+    compile = benchmark.capture if work.endswith("capture") else benchmark.torchs_own
+    if work.startswith("wave"):
+        compile(benchmark.wave, benchmark.leaf())
+    else:
+        model, inputs = example(Size(layers=int(sys.argv[2])))
+        compile(model, *inputs)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def memory(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Peak resident memory of a process that does one thing."""
+    layers = 2 if quick else 12
+    path = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests" / "torch")]
+    peaks = {}
+    for work, name in (
+        ("import", "torch and compile_lens imported"),
+        ("wave torch", "sin²+cos², torch's own lowering"),
+        ("wave capture", "sin²+cos², capture"),
+        ("gpt2 torch", f"GPT-2 shape, {layers} layers, torch's own lowering"),
+        ("gpt2 capture", f"GPT-2 shape, {layers} layers, capture"),
+    ):
+        program = [sys.executable, "-c", _PEAK.format(path=path), work, str(layers)]
+        done = subprocess.run(program, capture_output=True, text=True, check=True)
+        # Linux counts in KiB, macOS in bytes.
+        peaks[work] = int(done.stdout.split()[-1]) * (1 if sys.platform == "darwin" else 1024) / 1e6
+        yield Figure("memory", f"peak: {name}", peaks[work], "MB")
+    yield Figure(
+        "memory", "GPT-2 shape: capture / torch's own", peaks["gpt2 capture"] / peaks["gpt2 torch"], "×"
+    )
+
+
+BENCHMARKS = {f.__name__: f for f in (code_only, overhead, gpt2, views, memory)}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the chosen benchmarks and print a line for each figure as it is had."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="2 layers instead of 12, fewer rounds")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds of each ratio (default 7, quick 3)")
+    parser.add_argument("--only", nargs="+", choices=sorted(BENCHMARKS), help="run these and no others")
+    parser.add_argument("--json", action="store_true", help="print one JSON array instead of lines")
+    asked = parser.parse_args(argv)
+    rounds = asked.rounds or (3 if asked.quick else 7)
+    figures = []
+    # Torch says once for each compile that switched-off caches are switched off.
+    warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
+    if not asked.json:
+        print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, median of {rounds} rounds")
+    for name in asked.only or BENCHMARKS:
+        for figure in BENCHMARKS[name](rounds, asked.quick):
+            figures.append(figure)
+            if not asked.json:
+                print(figure, flush=True)
+    if asked.json:
+        print(json.dumps([asdict(f) for f in figures], ensure_ascii=False, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""The inspect backend: compiles a Dynamo graph with Inductor while every stage is recorded.
+
+*Code only*: lowering, fusion and code generation run for forward and backward, nothing is built, and the
+call's result comes from the graph that Dynamo captured, run by eager PyTorch: bit for bit what the function
+gives without a compiler, with autograd as usual. *Built*: the result comes from the compiled code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from . import aot, dynamo, eager, fx, hooks, inductor, versions
+from .provenance import Lineage
+from .recorder import Draft, Recorder
+
+
+def make(recorder: Recorder) -> Callable[..., Any]:
+    """A Dynamo backend that records into ``recorder``."""
+
+    def compile_lens_backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **ignored: Any) -> Any:
+        code = getattr(_translator(), "f_code", None)
+        draft = _fresh_draft(recorder, code)
+        try:
+            with hooks.compiling(draft):
+                return _compile(recorder, draft, gm, example_inputs)
+        except BaseException:
+            recorder.fail(draft)
+            raise
+
+    setattr(compile_lens_backend, dynamo.MARK, recorder)
+    return compile_lens_backend
+
+
+def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
+    """The draft of this compile; a backend that is called again for the same one (a graph that was split, as
+    for DDP's buckets) gets a draft for each part."""
+    for part in range(1_000_000):
+        draft = dynamo.current_draft(recorder, code, part)
+        if "dynamo" not in draft.stages:
+            return draft
+    raise AssertionError("a frame with a million graphs")
+
+
+def _translator() -> Any:
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    try:
+        return InstructionTranslator.current_tx()
+    except AttributeError:  # the backend was called outside of Dynamo
+        return None
+
+
+def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+    from torch._inductor.compile_fx import compile_fx
+
+    draft.put(fx.convert(gm, stage="dynamo"))
+    if draft.ending is None:
+        draft.ending = dynamo.ending(getattr(gm, "compile_subgraph_reason", None))
+    draft.dynamic = dynamo.dynamic_dims(gm)
+    draft.scratch["dynamo"] = Lineage(gm)
+    draft.lap("dynamo")
+    draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
+    recorder.lap("eager count")
+    runnable = None if recorder.build else _own_copy(gm)
+    with contextlib.ExitStack() as stack:
+        if recorder.backward:
+            # Lowered with the forward, in this thread and under these hooks, not at .backward().
+            stack.enter_context(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
+        draft.doing = "pre_grad"
+        compiled = compile_fx(
+            gm, example_inputs, inner_compile=_inner(recorder, draft), config_patches=patches(recorder)
+        )
+    draft.scratch.clear()
+    recorder.lap("rest of the compile")
+    return compiled if runnable is None else runnable.forward
+
+
+def patches(recorder: Recorder) -> dict[str, Any]:
+    """Inductor's settings while we record: the caller's, no cache that could hide a stage, no probing."""
+    import torch._inductor.config as config
+
+    ours = dict(recorder.patches)
+    ours["force_disable_caches"] = True
+    if not recorder.build:
+        ours["cpp.vec_isa_ok"] = True
+        ours["compile_threads"] = 1
+    if versions.find(inductor.BEFORE_FUSION) is not None:
+        users = ours.get("_pre_fusion_custom_pass", config._pre_fusion_custom_pass)
+        ours["_pre_fusion_custom_pass"] = inductor.before_fusion(users)
+    return ours
+
+
+def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
+    """Stands for Inductor's ``compile_fx_inner``: called with each graph that AOTAutograd hands over."""
+
+    def inner_compile(gm: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
+        from torch._inductor.compile_fx import compile_fx_inner
+
+        phase = "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
+        with hooks.compiling(draft):
+            lineage = aot.handed_over(draft, phase, gm)
+            inductor.begin(draft, phase, lineage)
+            try:
+                with lineage.watching(gm):
+                    return compile_fx_inner(gm, example_inputs, **kwargs)
+            except BaseException:
+                recorder.fail(draft)
+                raise
+            finally:
+                inductor.end(draft, phase)
+                draft.lap(f"{phase}.rest")
+
+    return inner_compile
+
+
+def _own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The graph with nodes of its own and the tensors of the original: Inductor takes over what it is given."""
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
+    value = output[0] if isinstance(output, tuple) else output
+    graph.output(value)
+    graph._codegen = gm.graph._codegen
+    copied = torch.fx.GraphModule(gm, graph)
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            inner = getattr(gm, str(node.target), None)
+            if isinstance(inner, torch.fx.GraphModule):
+                setattr(copied, str(node.target), _own_copy(inner))
+    copied.meta = dict(gm.meta)
+    return copied

@@ -1,0 +1,211 @@
+"""Reads the wrapper module that Inductor wrote: its kernels, and the lines that launch them. Never runs it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Sequence
+
+from ..graph import Node
+from ..record import Kernel
+
+LANGUAGES = {
+    "cpp_pybinding": "cpp",
+    "cpp": "cpp",
+    "triton": "triton",
+    "metal": "metal",
+    "mps": "metal",
+    "halide": "halide",
+    "pallas": "pallas",
+    "cutedsl": "cutedsl",
+    "cuda": "cuda",
+    "rocm": "rocm",
+}
+NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
+"""Functions of the wrapper that are for measuring it, not part of a call."""
+
+NOT_KERNELS = frozenset(
+    "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor".split()
+)
+
+
+def kernels(
+    text: str,
+    phase: str,
+    launched: Sequence[tuple[str, tuple[str, ...]]],
+    groups: Sequence[Node],
+    loops: Sequence[Node],
+) -> tuple[tuple[Kernel, ...], str]:
+    """The kernels of a wrapper module, and a note for the reader (``""`` mostly).
+
+    Args:
+        launched: for each kernel call that Inductor wrote, in order: the kernel's name and its loops.
+        groups, loops: the nodes of those stages; loops carry the post-grad nodes that they compute.
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        return (), f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
+    definitions = _definitions(tree)
+    calls = _calls(tree, set(definitions))
+    made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n.origins for n in loops})
+    found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
+    found += made.externs(calls, launched, set(definitions))
+    found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
+    return tuple(found), ""
+
+
+def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
+    """Generated kernels by name: language, source, first and last line of the definition."""
+    found: dict[str, tuple[str, str, int, int]] = {}
+    for statement in tree.body:
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+            continue
+        target, value = statement.targets[0], statement.value
+        if not isinstance(target, ast.Name):
+            continue
+        if not isinstance(value, ast.Call):
+            continue
+        language = _language(value.func)
+        sources = [a.value for a in value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if language and sources:
+            source = max(sources, key=len)
+            found[target.id] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
+    return found
+
+
+def _language(func: ast.expr) -> str:
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "async_compile":
+        return LANGUAGES.get(func.attr, func.attr)
+    if isinstance(func, ast.Name) and func.id == "compile_mps_shader":
+        return "metal"
+    return ""
+
+
+def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
+    """What ``call`` and its partitions launch: (kernel or callee, line), in order of lines."""
+    found = []
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef) or function.name in NOT_CALL:
+            continue
+        for node in _own(function):
+            if isinstance(node, ast.Call):
+                name = _callee(node.func, defined)
+                if name:
+                    found.append((name, node.lineno))
+    return sorted(found, key=lambda item: item[1])
+
+
+def _own(function: ast.FunctionDef) -> list[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    out: list[ast.AST] = []
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef):
+            continue
+        out.append(node)
+        pending.extend(ast.iter_child_nodes(node))
+    return out
+
+
+def _callee(func: ast.expr, defined: set[str]) -> str:
+    if isinstance(func, ast.Name):
+        return func.id if func.id in defined else ""
+    dotted = _dotted(func)
+    if not dotted:
+        return ""
+    first, *rest = dotted.split(".")
+    if first in defined:
+        return first
+    if first == "extern_kernels" or (first == "aten" and len(rest) > 0):
+        return dotted
+    if dotted.startswith("torch.ops.") and dotted.split(".")[3:4] != [] and dotted.split(".")[3] not in NOT_KERNELS:
+        return dotted
+    return ""
+
+
+def _dotted(expr: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(expr, ast.Attribute):
+        parts.append(expr.attr)
+        expr = expr.value
+    if not isinstance(expr, ast.Name):
+        return ""
+    return ".".join([expr.id, *reversed(parts)])
+
+
+class _Made:
+    """Makes kernels from what is known of a phase: the group of each loop, the origins of each loop."""
+
+    def __init__(self, phase: str, group_of: dict[str, Node], origins_of: dict[str, tuple[str, ...]]) -> None:
+        self.phase = phase
+        self.group_of = group_of
+        self.origins_of = origins_of
+
+    def generated(
+        self,
+        name: str,
+        definition: tuple[str, str, int, int],
+        calls: list[tuple[str, int]],
+        launched: Sequence[tuple[str, tuple[str, ...]]],
+    ) -> Kernel:
+        """A kernel whose text is in the module."""
+        language, source, first, last = definition
+        loops = [loop for kernel, members in launched if kernel == name for loop in members]
+        kernel = self._kernel(name, language, [line for callee, line in calls if callee == name], loops)
+        return dataclasses.replace(kernel, source=source, first_line=first, last_line=last)
+
+    def externs(
+        self,
+        calls: list[tuple[str, int]],
+        launched: Sequence[tuple[str, tuple[str, ...]]],
+        defined: set[str],
+    ) -> list[Kernel]:
+        """A kernel for each extern call site: two calls of ``mm`` come from two places."""
+        pending = [(kernel, loops) for kernel, loops in launched if kernel not in defined]
+        found: list[Kernel] = []
+        counts: dict[str, int] = {}
+        for callee, line in calls:
+            if callee in defined:
+                continue
+            match = next((i for i, (kernel, _) in enumerate(pending) if _same(kernel, callee)), None)
+            loops = pending.pop(match)[1] if match is not None else ()
+            counts[callee] = counts.get(callee, 0) + 1
+            name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
+            found.append(self._kernel(name, "extern", [line], loops))
+        return found
+
+    def _kernel(self, name: str, language: str, lines: list[int], loops: Sequence[str]) -> Kernel:
+        groups = list({self.group_of[x].name: self.group_of[x] for x in loops if x in self.group_of}.values())
+        origins = dict.fromkeys(o for loop in loops for o in self.origins_of.get(loop, ()))
+        return Kernel(
+            name=name,
+            phase=self.phase,
+            language=language,
+            kind="extern" if language == "extern" else _kind(groups),
+            source="",
+            launch_lines=tuple(lines),
+            groups=tuple(g.name for g in groups),
+            origins=tuple(origins),
+            no_origin="" if origins else "Inductor did not say which of its nodes this call runs",
+            reads=_total([g.reads for g in groups]),
+            writes=_total([g.writes for g in groups]),
+        )
+
+
+def _same(kernel: str, callee: str) -> bool:
+    return kernel == callee or kernel.removeprefix("torch.ops.") == callee.removeprefix("torch.ops.")
+
+
+def _kind(groups: list[Node]) -> str:
+    kinds = {g.kind for g in groups}
+    for kind in ("template", "scan", "reduction", "pointwise"):
+        if kind in kinds:
+            return kind
+    return "pointwise" if not kinds else sorted(kinds)[0]
+
+
+def _total(parts: list[int | None]) -> int | None:
+    known = [p for p in parts if p is not None]
+    return sum(known) if parts and len(known) == len(parts) else None

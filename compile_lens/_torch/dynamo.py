@@ -1,0 +1,147 @@
+"""Dynamo: how each frame ended, its guards, its dynamic sizes, why it was compiled again, why it was skipped."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..graph import Frame
+from ..record import DynamicDim, Ending, Guard, Source
+from . import fx
+from .hooks import free_hook
+from .recorder import Draft, Recorder
+
+MARK = "compile_lens_recorder"
+"""Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
+
+
+def recorder_of(backend: Any) -> Recorder | None:
+    """The recorder behind a backend callable, or None if the backend is not ours."""
+    for _ in range(8):
+        found = getattr(backend, MARK, None)
+        if isinstance(found, Recorder):
+            return found
+        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(backend, "_torchdynamo_orig_callable", None)
+        if inner is None or inner is backend:
+            return None
+        backend = inner
+    return None
+
+
+def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
+    """The draft of the compile that Dynamo is in."""
+    compile_id = torch._guards.CompileContext.current_compile_id()
+    frame_id = getattr(compile_id, "frame_id", None)
+    attempt = getattr(compile_id, "frame_compile_id", None)
+    return recorder.draft(-1 if frame_id is None else frame_id, attempt or 0, code, part)
+
+
+@free_hook("torch._dynamo.output_graph:OutputGraph.compile_subgraph")
+def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+    """A frame's graph is complete: note why it ends here."""
+    recorder = recorder_of(getattr(output, "compiler_fn", None))
+    if recorder is None:
+        return real(output, *args, **kwargs)
+    code = getattr(getattr(output, "root_tx", None), "f_code", None)
+    if code is not None:
+        recorder.codes[id(code)] = code
+    draft = current_draft(recorder, code)
+    reason = next((a for a in (*args, *kwargs.values()) if type(a).__name__ == "GraphCompileReason"), None)
+    draft.ending = ending(reason)
+    keep_source(recorder, code)
+    return real(output, *args, **kwargs)
+
+
+def ending(reason: Any) -> Ending | None:
+    """How a graph ended, from Dynamo's ``GraphCompileReason``."""
+    if reason is None:
+        return None
+    frames = tuple(fx.frame_of(s) for s in reason.user_stack)
+    if not reason.graph_break:
+        return Ending("return", frames=_users(frames))
+    text = str(reason.reason)
+    hints = re.findall(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", text, re.MULTILINE)
+    return Ending("graph break", text.strip(), _users(frames), "\n".join(" ".join(h.split()) for h in hints if h.strip()))
+
+
+def _users(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    import linecache
+
+    return tuple(
+        Frame(f.file, f.line, f.function, f.text or linecache.getline(f.file, f.line).strip(), f.column, f.end_column)
+        for f in frames
+    )
+
+
+def keep_source(recorder: Recorder, code: Any) -> None:
+    """Keep the text of a function that was compiled."""
+    if code is None:
+        return
+    key = (code.co_filename, code.co_firstlineno, code.co_name)
+    if key in recorder.sources or code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
+        return
+    if fx._internal(code.co_filename):
+        return
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
+        return
+    recorder.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
+
+
+def guards(exported: Any) -> tuple[Guard, ...]:
+    """Guards of a compile, in a stable order."""
+    found = []
+    for guard in exported:
+        create = getattr(guard, "create_fn_name", None)
+        kind = str(create() if callable(create) else create or "")
+        lines = [str(line) for line in (getattr(guard, "code_list", None) or ())]
+        name = str(getattr(guard, "name", "") or "")
+        found.append(Guard(_stable(" and ".join(lines)) or kind, _stable(name), kind))
+    return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
+
+
+def _stable(text: str) -> str:
+    """Addresses differ from run to run and say nothing to a reader."""
+    text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
+    return re.sub(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b", r"\1…", text)
+
+
+def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
+    """Sizes that were compiled as symbols, with where they come from."""
+    found: dict[tuple[str, str], DynamicDim] = {}
+    for node in gm.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        value = node.meta.get("example_value")
+        source = _source_name(node)
+        if isinstance(value, torch.Tensor):
+            for i, length in enumerate(value.shape):
+                if isinstance(length, torch.SymInt) and length.node.maybe_as_int() is None:
+                    entry = DynamicDim(f"{source}.size({i})", str(fx.size(length)), fx.hint(length))
+                    found[entry.source, entry.symbol] = entry
+    return tuple(found.values())
+
+
+def _source_name(node: torch.fx.Node) -> str:
+    argument = node.meta.get("grapharg")
+    source = getattr(argument, "source", None)
+    name = getattr(source, "name", None)
+    text = name() if callable(name) else name
+    return str(text) if text else node.name
+
+
+@free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
+def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo looks at a frame: note why it leaves it alone, if it does."""
+    result = real(converter, frame, *args, **kwargs)
+    recorder = recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    reason = getattr(result, "skip_reason", None)
+    if recorder is not None and reason:
+        first = str(reason).strip().splitlines()[0]
+        recorder.skips.append(f"{frame.f_code.co_name}: {first}")
+    return result

@@ -1,0 +1,118 @@
+"""Counts what eager PyTorch would dispatch for a Dynamo graph and its backward, on fake tensors.
+
+Fake tensors have shapes but no data, so nothing happens twice: no side effect, no random number, no memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+import torch.fx
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from ..record import EagerOp
+from . import fx, kinds
+
+
+class _Counting(TorchDispatchMode):
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self.nbytes: dict[str, int | None] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if kinds.is_work(kinds.kind_of(func)):
+            name = str(func)
+            self.counts[name] += 1
+            self.nbytes[name] = _add(self.nbytes.get(name, 0), _moved((args, kwargs), out))
+        return out
+
+    def ops(self, phase: str) -> list[EagerOp]:
+        return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
+
+
+def _moved(inputs: Any, outputs: Any) -> int | None:
+    total: int | None = 0
+    seen = set()
+    for leaf in (*_leaves(inputs), *_leaves(outputs)):
+        if id(leaf) not in seen:
+            seen.add(id(leaf))
+            total = _add(total, fx.tensor(leaf).nbytes)
+    return total
+
+
+def _leaves(tree: Any) -> list[torch.Tensor]:
+    return [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
+
+
+def _add(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def count(gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool) -> tuple[tuple[EagerOp, ...] | None, str]:
+    """The eager operators of a graph, forward and backward, or None and why they could not be counted.
+
+    Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    bodies = [n.name for n in gm.graph.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)]
+    if bodies:
+        return None, (
+            f"{bodies[0]} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
+        )
+    try:
+        # The compile in progress has modes and a tracing context of its own; the count must not see them.
+        with _disable_current_modes(), torch._guards.tracing(None), torch.random.fork_rng(devices=[]):
+            fake = FakeTensorMode(allow_non_fake_inputs=True)
+            inputs = [_fake(fake, x) for x in example_inputs]
+            return _run(gm, fake, inputs, backward), ""
+    except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
+        return None, f"eager operators could not be counted on fake tensors: {type(error).__name__}: {_first_line(error)}"
+
+
+def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
+    leaves = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
+    leaves += [p for p in gm.parameters() if p.requires_grad]
+    forward = _Counting()
+    with fake, forward:
+        outputs = torch.fx.Interpreter(gm, garbage_collect_values=False).run(*inputs)
+    roots = [x for x in _leaves(outputs) if x.requires_grad]
+    if not roots or not leaves:
+        return tuple(forward.ops("inference"))
+    if not backward:
+        return tuple(forward.ops("forward"))
+    roots = list({id(r): r for r in roots if r.grad_fn is not None}.values())
+    behind = _Counting()
+    if roots:
+        with fake:
+            grads = [torch.ones_like(r) for r in roots]
+        with fake, behind:
+            torch.autograd.grad(roots, leaves, grads, allow_unused=True)
+    return (*forward.ops("forward"), *behind.ops("backward"))
+
+
+def _fake(mode: Any, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        if isinstance(value, FakeTensor):
+            with mode:
+                sizes = [fx.hint(s) for s in value.shape]
+                strides = [fx.hint(s) for s in value.stride()]
+                out = torch.empty_strided(sizes, strides, dtype=value.dtype, device=value.device)
+            return out.requires_grad_(value.requires_grad)
+        return mode.from_tensor(value, static_shapes=True)
+    if isinstance(value, torch.SymInt):
+        return fx.hint(value)
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else ""

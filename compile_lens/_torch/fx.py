@@ -1,0 +1,304 @@
+"""torch.fx graphs as record graphs, copied at once: torch changes a graph after it has handed it over."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
+from . import kinds
+
+Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
+"""For a node: the names of its origins in the stage before, and why there are none if there are none."""
+
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
+_MAX_TEXT = 400
+
+
+def convert(
+    gm: torch.fx.GraphModule,
+    *,
+    stage: str,
+    phase: str = "",
+    before: str = "",
+    origins: Origins | None = None,
+    text: str | None = None,
+) -> Graph:
+    """A copy of ``gm`` as plain data.
+
+    Args:
+        origins: where each node came from; None for the first stage.
+        text: its text form; made here if not given.
+    """
+    subgraphs = []
+    nodes = []
+    for node in gm.graph.nodes:
+        nodes.append(_node(node, origins))
+        if node.op == "get_attr":
+            inner = _attribute(gm, str(node.target))
+            if isinstance(inner, torch.fx.GraphModule):
+                inner_origins = _nested(origins, node.name) if origins is not None else None
+                subgraphs.append(
+                    (str(node.target), convert(inner, stage=stage, phase=phase, before=before, origins=inner_origins, text=""))
+                )
+    return Graph(
+        stage=stage,
+        phase=phase,
+        before=before,
+        nodes=tuple(nodes),
+        text=readable(gm) if text is None else text,
+        subgraphs=tuple(subgraphs),
+    )
+
+
+def _nested(origins: Origins, name: str) -> Origins:
+    def inner(node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
+        found, reason = origins(node)
+        return found, reason or f"inside the body {name} of a higher-order operator"
+
+    return inner
+
+
+def readable(gm: torch.fx.GraphModule) -> str:
+    """The FX text of a graph, with shapes, strides and devices."""
+    return str(gm.print_readable(print_output=False, include_stride=True, include_device=True))
+
+
+def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:
+    value: Any = gm
+    for part in target.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
+    kind = _kind(node)
+    outputs = tensors(node)
+    found, reason = origins(node) if origins is not None else ((), "")
+    compute = node.op.startswith("call_") and kinds.is_work(kind) and bool(outputs or kind in ("mutation", "control", "custom"))
+    reads, writes = traffic(node, outputs) if compute else (None, None)
+    path, module_type = _module(node)
+    return Node(
+        name=node.name,
+        op=node.op,
+        target=target_text(node.target),
+        kind=kind,
+        compute=compute,
+        args=tuple(value(a) for a in node.args),
+        kwargs=tuple((k, value(v)) for k, v in node.kwargs.items()),
+        outputs=outputs,
+        module=path,
+        module_type=module_type,
+        frames=frames(node.meta.get("stack_trace")),
+        origins=found,
+        no_origin=reason,
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _kind(node: torch.fx.Node) -> str:
+    if node.op == "placeholder":
+        return "input"
+    if node.op == "output":
+        return "output"
+    if node.op == "get_attr":
+        return "constant"
+    if node.op == "call_module":
+        return "other"
+    return kinds.kind_of(node.target)
+
+
+def target_text(target: Any) -> str:
+    """The name of what a node calls: ``aten.sin.default``, ``torch.sin``, ``operator.pow``."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
+        return str(target)
+    try:
+        name = torch.fx.node._get_qualified_name(target)
+    except RuntimeError:  # a callable without a module of its own
+        name = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', type(target).__name__)}"
+    name = name.replace("_operator.", "operator.")
+    return re.sub(r"^torch\._C\._nn\.", "torch.nn.functional.", name)
+
+
+def value(arg: Any) -> Value:
+    """An argument of a node as plain data."""
+    if isinstance(arg, torch.fx.Node):
+        return Ref(arg.name)
+    if arg is None or isinstance(arg, (bool, str)):
+        return arg
+    if isinstance(arg, int) and type(arg) is int:
+        return arg
+    if type(arg) is float:
+        return arg if math.isfinite(arg) else Literal(f"float('{arg}')")
+    if isinstance(arg, (tuple, list)):
+        return tuple(value(a) for a in arg)
+    if isinstance(arg, dict):
+        return tuple((str(k), value(v)) for k, v in arg.items())
+    if isinstance(arg, slice):
+        return (Literal("slice"), value(arg.start), value(arg.stop), value(arg.step))
+    if isinstance(arg, torch.Tensor):
+        return Literal(f"tensor of {str(arg.dtype).removeprefix('torch.')}{list(arg.shape)}")
+    return Literal(_clip(_stable(arg)))
+
+
+def _stable(arg: Any) -> str:
+    if callable(arg) and hasattr(arg, "__name__"):
+        return str(arg.__name__)
+    return re.sub(r" at 0x[0-9a-f]+", "", str(arg))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
+    """What a node makes, from the fake value that the compiler keeps for it."""
+    found: list[Tensor] = []
+    _collect(node.meta.get("val", node.meta.get("example_value")), found)
+    return tuple(found)
+
+
+def _collect(val: Any, found: list[Tensor]) -> None:
+    if isinstance(val, torch.Tensor):
+        found.append(tensor(val))
+    elif isinstance(val, (tuple, list)):
+        for item in val:
+            _collect(item, found)
+
+
+def tensor(val: torch.Tensor) -> Tensor:
+    """A tensor's facts. Reads sizes without installing guards on symbols."""
+    strided = val.layout == torch.strided and not isinstance(val, torch.nn.parameter.UninitializedTensorMixin)
+    shape = tuple(val.shape)
+    stride = tuple(val.stride()) if strided else None
+    return Tensor(
+        dtype=str(val.dtype).removeprefix("torch."),
+        shape=tuple(size(s) for s in shape),
+        stride=tuple(size(s) for s in stride) if stride is not None else None,
+        device=str(val.device),
+        nbytes=_nbytes(shape, stride, val.dtype.itemsize),
+        requires_grad=bool(val.requires_grad),
+    )
+
+
+def size(number: Any) -> int | str:
+    """A size as an int, or as the text of its symbol."""
+    if isinstance(number, torch.SymInt):
+        known = number.node.maybe_as_int()
+        return int(known) if known is not None else str(number.node.expr)
+    return int(number)
+
+
+def hint(number: Any) -> int | None:
+    """The size that was seen for a symbol, without installing a guard; None if it has none."""
+    if not isinstance(number, torch.SymInt):
+        return int(number)
+    known = number.node.maybe_as_int()
+    if known is not None:
+        return int(known)
+    found = getattr(number.node, "_hint", None)
+    if isinstance(found, int):
+        return found
+    return None
+
+
+def _nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
+    total = itemsize
+    for length, step in zip(shape, stride if stride is not None else shape):
+        known = hint(length)
+        if known is None:
+            return None
+        if stride is not None and known > 0 and hint(step) == 0:
+            continue  # an expanded dimension is stored once
+        total *= known
+    return total
+
+
+def traffic(node: torch.fx.Node, outputs: tuple[Tensor, ...]) -> tuple[int | None, int | None]:
+    """Modelled bytes read and written by one operator on its own: each distinct input once, each output once."""
+    reads: int | None = 0
+    for source in dict.fromkeys(node.all_input_nodes):
+        for item in tensors(source):
+            reads = None if reads is None or item.nbytes is None else reads + item.nbytes
+    writes: int | None = 0
+    for item in outputs:
+        writes = None if writes is None or item.nbytes is None else writes + item.nbytes
+    return reads, writes
+
+
+def _module(node: torch.fx.Node) -> tuple[str, str]:
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return "", ""
+    entry = list(stack.values())[-1]
+    path, kind = entry if isinstance(entry, tuple) else (str(entry), "")
+    return module_path(str(path)), getattr(kind, "__name__", str(kind).rpartition(".")[2])
+
+
+@functools.lru_cache(maxsize=4096)
+def module_path(path: str) -> str:
+    """``L['self']._modules['layers']._modules['0']`` and its like as ``layers.0``."""
+    path = re.sub(r"^L\[['\"]?\w+['\"]?\]", "", path)
+    path = re.sub(r"\._modules\[['\"]([^'\"]*)['\"]\]", r".\1", path)
+    path = re.sub(r"\[['\"]([^'\"]*)['\"]\]", r".\1", path)
+    path = re.sub(r"\[(\d+)\]", r".\1", path)
+    path = re.sub(r"\.(_modules|_parameters|_buffers)\b", "", path)
+    path = re.sub(r"\(.*\)$", "", path)
+    path = re.sub(r"@\d+$", "", path)
+    return path.lstrip(".")
+
+
+@functools.lru_cache(maxsize=8192)
+def frames(trace: str | None) -> tuple[Frame, ...]:
+    """The frames in a formatted stack trace, outermost first, with columns where it has markers."""
+    if not trace:
+        return ()
+    found: list[Frame] = []
+    text_line = ""
+    for line in trace.splitlines():
+        match = _FRAME.match(line)
+        if match:
+            found.append(Frame(match["file"], int(match["line"]), match["function"]))
+            text_line = ""
+        elif found and not text_line and line.startswith("    "):
+            text_line = line[4:]
+            last = found[-1]
+            found[-1] = Frame(last.file, last.line, last.function, text_line.strip())
+        elif found and text_line and re.fullmatch(r"    [ ~^]*\^[ ~^]*", line):
+            found[-1] = _with_columns(found[-1], line[4:])
+    return tuple(f for f in found if not _internal(f.file))
+
+
+def _with_columns(frame: Frame, markers: str) -> Frame:
+    import linecache
+
+    # A trace shows the line without its indentation; columns count in the file's line.
+    full = linecache.getline(frame.file, frame.line)
+    indent = len(full) - len(full.lstrip()) if full else 0
+    start = len(markers) - len(markers.lstrip())
+    return Frame(frame.file, frame.line, frame.function, frame.text, indent + start, indent + len(markers.rstrip()))
+
+
+def frame_of(summary: Any) -> Frame:
+    """A ``traceback.FrameSummary`` as a Frame."""
+    return Frame(
+        str(summary.filename),
+        int(summary.lineno or 0),
+        str(summary.name),
+        (summary.line or "").strip(),
+        getattr(summary, "colno", None),
+        getattr(summary, "end_colno", None),
+    )
+
+
+def _internal(file: str) -> bool:
+    return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith("/torch/_dynamo/external_utils.py")

@@ -1,0 +1,123 @@
+"""Wrappers around torch's own functions that are in place only while a capture runs.
+
+Each wrapper asks who is capturing *on this thread*; where nobody is, it calls straight through. So another
+thread that compiles meanwhile is neither recorded nor changed. Wrappers are counted: the first capture puts
+them in place, the last one takes them away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import versions
+
+if TYPE_CHECKING:
+    from .recorder import Draft
+
+Wrap = Callable[..., Any]
+"""``wrap(draft, real, *args, **kwargs)``: called in place of ``real`` while ``draft`` is being compiled."""
+
+_local = threading.local()
+_lock = threading.RLock()
+_users = 0
+_placed: list[tuple[object, str, Any, Any, bool]] = []
+_registry: dict[str, Wrap] = {}
+_free: dict[str, Wrap] = {}
+
+
+def hook(path: str) -> Callable[[Wrap], Wrap]:
+    """Register a wrapper for ``"module:Class.attribute"``, called only while a draft is current."""
+
+    def register(wrap: Wrap) -> Wrap:
+        _registry[path] = wrap
+        return wrap
+
+    return register
+
+
+def free_hook(path: str) -> Callable[[Wrap], Wrap]:
+    """Register a wrapper that finds its recorder by itself (``wrap(real, *args, **kwargs)``)."""
+
+    def register(wrap: Wrap) -> Wrap:
+        _free[path] = wrap
+        return wrap
+
+    return register
+
+
+def absent() -> list[str]:
+    """Registered paths that the running torch does not have."""
+    return [path for path in (*_registry, *_free) if versions.find(path) is None]
+
+
+def current() -> Draft | None:
+    """The draft that is being compiled on this thread."""
+    stack = getattr(_local, "stack", None)
+    return stack[-1] if stack else None
+
+
+@contextlib.contextmanager
+def compiling(draft: Draft | None) -> Iterator[None]:
+    """Make ``draft`` current on this thread; ``None`` switches recording off (a nested capture)."""
+    stack = _local.__dict__.setdefault("stack", [])
+    stack.append(draft)
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+@contextlib.contextmanager
+def placed() -> Iterator[None]:
+    """Keep every wrapper in place for the duration."""
+    global _users
+    with _lock:
+        if _users == 0:
+            _place()
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _remove()
+
+
+def _place() -> None:
+    for path, wrap in (*_registry.items(), *_free.items()):
+        found = versions.find(path)
+        if found is None:
+            continue
+        owner, name = found
+        own = name in vars(owner)
+        real = vars(owner)[name] if own else getattr(owner, name)
+        wrapper = _bind(wrap, real, path in _registry)
+        setattr(owner, name, wrapper)
+        _placed.append((owner, name, real, wrapper, own))
+
+
+def _remove() -> None:
+    for owner, name, real, wrapper, own in reversed(_placed):
+        # Someone may have wrapped our wrapper meanwhile; theirs stays, and ours calls through.
+        if vars(owner).get(name) is wrapper:
+            if own:
+                setattr(owner, name, real)
+            else:
+                delattr(owner, name)
+    _placed.clear()
+
+
+def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
+    @functools.wraps(real)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not needs_draft:
+            return wrap(real, *args, **kwargs)
+        draft = current()
+        return real(*args, **kwargs) if draft is None else wrap(draft, real, *args, **kwargs)
+
+    return wrapper

@@ -1,0 +1,291 @@
+"""Keeps a capture apart from the program that it looks at.
+
+Dynamo stores what it compiles on code objects, remembers sizes by code location, counts compiles against
+limits, and keeps a few global tables. A capture works on a *copy* of the function's code object, so that what
+Dynamo stores goes with the copy; code that cannot be copied (a function that Dynamo compiles on its own after a
+graph break) is cleaned up afterwards; the rest is put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+import linecache
+import random
+import sys
+import threading
+import types
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from . import dynamo, versions
+from .hooks import free_hook
+from .recorder import Recorder
+
+_capturing = threading.local()
+
+
+def original(fn: Any) -> tuple[Any, str]:
+    """The function behind an already compiled one, and a note for the reader."""
+    note = ""
+    while True:
+        inner = getattr(fn, "_torchdynamo_orig_callable", None)
+        if isinstance(fn, torch.nn.Module):
+            inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
+        if inner is None or getattr(fn, "_torchdynamo_disable", False) or inner is fn:
+            return fn, note
+        fn = inner
+        note = "it was already compiled: its original is captured, with the options of this call"
+
+
+def copied(fn: Any) -> Any:
+    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it."""
+    if isinstance(fn, torch.nn.Module):
+        if _plain_module(fn):
+            return _copy_method(fn.forward)
+        return _wrapped(fn) if _is_skipped(fn.forward) else fn
+    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType) and not _is_skipped(fn):
+        return _copy_method(fn)
+    if isinstance(fn, types.FunctionType) and not _is_skipped(fn):
+        return _copy_function(fn)
+    return _wrapped(fn)
+
+
+def _plain_module(module: torch.nn.Module) -> bool:
+    """Whether calling the module is calling its ``forward``, and nothing more."""
+    own = vars(module)
+    shared = vars(torch.nn.modules.module)
+    hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
+    hooks += [v for k, v in shared.items() if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)]
+    return (
+        type(module).__call__ is torch.nn.Module.__call__
+        and not any(hooks)
+        and getattr(module, "_compiled_call_impl", None) is None
+        and isinstance(module.forward, types.MethodType)
+        and isinstance(module.forward.__func__, types.FunctionType)
+        and not _is_skipped(module.forward)
+    )
+
+
+def _is_skipped(fn: Any) -> bool:
+    """Whether Dynamo would not look at this function's own frame (it is torch's, or it is not Python)."""
+    from torch._dynamo import trace_rules
+
+    try:
+        filename = inspect.getsourcefile(fn)
+    except TypeError:
+        filename = None
+    return filename is None or bool(trace_rules.check(fn))
+
+
+def _copy_function(fn: types.FunctionType) -> types.FunctionType:
+    clone = types.FunctionType(fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    clone.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
+    clone.__dict__.update(fn.__dict__)
+    clone.__qualname__, clone.__module__, clone.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
+    clone.__annotations__ = dict(fn.__annotations__)
+    return clone
+
+
+def _copy_method(method: Any) -> types.MethodType:
+    return types.MethodType(_copy_function(method.__func__), method.__self__)
+
+
+def _wrapped(fn: Any) -> Any:
+    """What ``torch.compile`` does with a callable that has no frame of its own, on code of our own."""
+    from torch._dynamo import external_utils
+
+    return _copy_function(external_utils.wrap_inline(fn))
+
+
+def optimize(recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None) -> Any:
+    """``torch.compile(fn, backend=backend)`` with a region of its own and Dynamo's own hooks for guards."""
+
+    held = weakref.ref(recorder)  # guards outlive the capture where torch keeps them
+
+    def export(found: Any) -> None:
+        if (alive := held()) is not None:
+            dynamo.current_draft(alive, None).guards = dynamo.guards(found)
+
+    def failed(failure: Any) -> None:
+        if (alive := held()) is not None:
+            draft = dynamo.current_draft(alive, failure.orig_code)
+            draft.recompile_reasons.append(str(failure.reason))
+
+    options: dict[str, Any] = {"nopython": fullgraph, "dynamic": dynamic, "guard_export_fn": export, "guard_fail_fn": failed}
+    if "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters:
+        options["isolate_recompiles"] = True
+    return torch._dynamo.optimize(backend, **options)(fn)
+
+
+@free_hook("torch._dynamo.pgo:get_code_state")
+def get_code_state(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """A capture starts with no memory of earlier sizes, and leaves none."""
+    state = getattr(_capturing, "code_state", None)
+    return real(*args, **kwargs) if state is None else state
+
+
+@free_hook("torch._dynamo.guards:CheckFunctionManager.id_ref")
+def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Torch ties guards to every object that they name with a finalizer, which keeps the guards as long as the
+    object lives: for a module or a builtin, for ever. Those of a capture are let go with it."""
+    finalizers = getattr(_capturing, "finalizers", None)
+    registry: Any = getattr(weakref.finalize, "_registry", None)
+    if finalizers is None or registry is None:
+        return real(*args, **kwargs)
+    before = len(registry)
+    result = real(*args, **kwargs)
+    if len(registry) > before:
+        finalizers.append(next(reversed(registry)))
+    return result
+
+
+@free_hook("torch.fx.graph_module:_EvalCacheLoader.cache")
+def eval_cache(real: Any, loader: Any, *args: Any, **kwargs: Any) -> Any:
+    """torch.fx keeps the source of every graph that it ever made a function of; ours go with the capture."""
+    key = real(loader, *args, **kwargs)
+    texts = getattr(_capturing, "texts", None)
+    if texts is not None:
+        texts.append((loader, key))
+    return key
+
+
+def _drop_texts(texts: list[tuple[Any, str]]) -> None:
+    for loader, key in texts:
+        loader.eval_cache.pop(key, None)
+        linecache.cache.pop(key, None)
+
+
+def _let_go(finalizers: list[Any]) -> None:
+    for finalizer in finalizers:
+        finalizer.detach()
+
+
+@contextlib.contextmanager
+def isolated(recorder: Recorder) -> Iterator[None]:
+    """Put back what a capture moves: random numbers, counters, limits, tables, the cache entries it made."""
+    import torch._dynamo.convert_frame as convert_frame
+    import torch._dynamo.pgo as pgo
+    import torch._dynamo.utils as utils
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(random_state())
+        stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
+        stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+        stack.callback(_restore_counters, utils.counters, {k: dict(v) for k, v in utils.counters.items()})
+        before = dict(convert_frame.FRAME_COMPILE_COUNTER)
+        stack.callback(_restore_compile_counts, convert_frame.FRAME_COMPILE_COUNTER, before, recorder)
+        stack.callback(_forget, recorder)
+        if not recorder.build:
+            stack.enter_context(_instruction_set_probe())
+        config = torch._dynamo.config
+        limits = {n: sys.maxsize for n in ("recompile_limit", "accumulated_recompile_limit") if hasattr(config, n)}
+        stack.enter_context(config.patch(limits))
+        finalizers: list[Any] = []
+        texts: list[tuple[Any, str]] = []
+        stack.callback(_let_go, finalizers)
+        stack.callback(_drop_texts, texts)
+        own = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
+        for name, value in own.items():
+            stack.callback(setattr, _capturing, name, getattr(_capturing, name, None))
+            setattr(_capturing, name, value)
+        yield
+
+
+@contextlib.contextmanager
+def random_state() -> Iterator[None]:
+    """Every random state as before, also those of numpy and of devices that are in use."""
+    devices: list[tuple[Any, Any]] = []
+    cpu = torch.random.get_rng_state()
+    python = random.getstate()
+    numpy = sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy is not None and hasattr(numpy, "random") else None
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states = torch.cuda.get_rng_state_all()
+        devices.append((torch.cuda.set_rng_state_all, states))
+    if torch.backends.mps.is_available():
+        devices.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
+    try:
+        yield
+    finally:
+        torch.random.set_rng_state(cpu)
+        random.setstate(python)
+        if numpy is not None and numpy_state is not None:
+            numpy.random.set_state(numpy_state)
+        for restore, state in devices:
+            restore(state)
+
+
+@contextlib.contextmanager
+def _instruction_set_probe() -> Iterator[None]:
+    """Code only takes the processor's word for its vector instructions, without asking a compiler; a later
+    real build in this process must ask, so the answer is not left behind."""
+    found = versions.find("torch._inductor.cpu_vec_isa:valid_vec_isa_list")
+    probe = getattr(*found) if found is not None else None
+    asked = probe is not None and hasattr(probe, "cache_info") and probe.cache_info().currsize > 0
+    try:
+        yield
+    finally:
+        if probe is not None and hasattr(probe, "cache_clear") and not asked:
+            probe.cache_clear()
+
+
+def _restore_counters(counters: Any, before: dict[str, dict[str, int]]) -> None:
+    for key in list(counters):
+        if key not in before:
+            del counters[key]
+    for key, values in before.items():
+        counters[key].clear()
+        counters[key].update(values)
+
+
+def _restore_compile_counts(counts: Any, before: dict[Any, int], recorder: Recorder) -> None:
+    """Compiles of a capture do not count against the limits of the program's own functions."""
+    for frame_id in recorder.frame_numbers:
+        if frame_id in before:
+            counts[frame_id] = before[frame_id]
+        else:
+            counts.pop(frame_id, None)
+
+
+def _forget(recorder: Recorder) -> None:
+    """Drop what Dynamo keeps of this capture: its backend, and entries on code that outlives it."""
+    cached = getattr(torch._dynamo.eval_frame, "cached_backends", None)
+    if isinstance(cached, dict):
+        for key, backend in list(cached.items()):
+            if dynamo.recorder_of(backend) is recorder:
+                del cached[key]
+    for code in recorder.codes.values():
+        _drop_entries(code, recorder)
+    recorder.codes.clear()
+
+
+def _drop_entries(code: Any, recorder: Recorder) -> None:
+    from torch._C._dynamo import eval_frame
+
+    entries = list(eval_frame._debug_get_cache_entry_list(code))
+    ours = [e for e in entries if dynamo.recorder_of(getattr(e, "backend", None)) is recorder]
+    dead = [e for e in entries if "Deleted" in type(e.guard_manager).__name__]
+    if ours and len(ours) + len(dead) == len(entries):
+        eval_frame.reset_code(code)  # nobody else has anything on it
+        return
+    for entry in ours:
+        _invalidate(entry)
+
+
+def _invalidate(entry: Any) -> None:
+    """As torch does when an object that an entry is guarded on dies."""
+    from torch._dynamo.guards import DeletedGuardManagerWrapper
+
+    manager = entry.guard_manager
+    state, held = getattr(manager, "extra_state", None), getattr(manager, "cache_entry", None)
+    if state is not None and held is not None:
+        state.invalidate(held, DeletedGuardManagerWrapper("the capture that made it is over"))
+
+

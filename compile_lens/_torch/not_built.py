@@ -1,0 +1,10 @@
+"""Stands where Inductor expects the module it wrote, when only the code was wanted: nothing was built."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+def call(args: Any) -> NoReturn:
+    """Never reached: a code-only capture runs the graph that Dynamo captured instead."""
+    raise AssertionError("compile_lens: this code was generated only, not built; capture with build=True to run it")

@@ -1,0 +1,162 @@
+"""One capture from start to end: compile, run once, note what happened, put everything back."""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from typing import Any
+
+import torch
+
+from ..record import Failure
+from . import backend, hooks, isolation
+from .recorder import Recorder
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What one session saw. ``error`` is what the function or the compiler raised."""
+
+    recorder: Recorder
+    result: Any = None
+    error: Exception | None = None
+    failure: Failure | None = None
+    nothing: str = ""
+
+
+def inductor_patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
+    """Inductor's settings for a ``mode`` and ``options``, checked by torch itself.
+
+    Raises RuntimeError, as ``torch.compile`` does, for a mode or an option that torch does not know.
+    """
+    wrapper = torch._TorchCompileInductorWrapper(mode, options, dynamic)
+    return dict(wrapper.config)
+
+
+def run(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    build: bool,
+    backward: bool,
+    patches: dict[str, Any],
+    dynamic: bool | None,
+    fullgraph: bool,
+    launch_backward: bool,
+) -> Outcome:
+    """Compile ``fn`` for these arguments while recording, and call it once.
+
+    ``launch_backward``: with ``build``, run the compiled backward too, which uses up the result's graph.
+    """
+    recorder = Recorder(build=build, backward=backward, patches=patches)
+    target, note = isolation.original(fn)
+    recorder.note(note)
+    outcome = Outcome(recorder)
+    with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
+        recorder.isa = _instruction_set(build)
+        inspect_backend = backend.make(recorder)
+        compiled = isolation.optimize(
+            recorder, inspect_backend, isolation.copied(target), fullgraph=fullgraph, dynamic=dynamic
+        )
+        recorder.start()
+        try:
+            outcome.result = compiled(*args, **kwargs)
+            recorder.lap("run")
+            if build:
+                recorder.stamp("inference", "ran")
+                recorder.stamp("forward", "ran")
+                if launch_backward and _run_backward(outcome.result):
+                    recorder.stamp("backward", "ran")
+                    recorder.lap("run")
+        except Exception as error:
+            outcome.error = error
+            outcome.failure = _failure(recorder, error)
+            outcome.result = None
+    outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
+    return outcome
+
+
+def _instruction_set(build: bool) -> str:
+    import torch._inductor.config as config
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    try:
+        with config.patch({} if build else {"cpp.vec_isa_ok": True}):
+            return str(pick_vec_isa())
+    except Exception as error:  # no compiler to ask: built code will say so itself
+        return f"unknown ({type(error).__name__})"
+
+
+def _run_backward(result: Any) -> bool:
+    """Run the compiled backward on the sum of the differentiable outputs; no ``.grad`` is touched."""
+    roots = differentiable(result)
+    if not roots:
+        return False
+    gradients(roots)
+    return True
+
+
+def differentiable(result: Any) -> list[torch.Tensor]:
+    """The tensors in a result that backward can start from."""
+    leaves = torch.utils._pytree.tree_leaves(result)
+    return [
+        x
+        for x in leaves
+        if isinstance(x, torch.Tensor) and x.requires_grad and (x.is_floating_point() or x.is_complex())
+    ]
+
+
+def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
+    """Gradients of the sum of ``roots`` for every leaf that they depend on, without touching ``.grad``."""
+    inputs = _leaves_behind(roots)
+    if not inputs:
+        return []
+    ones = [torch.ones_like(r) for r in roots]
+    return list(torch.autograd.grad(roots, inputs, ones, allow_unused=True))
+
+
+def _leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
+    found: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
+    seen: set[Any] = set()
+    pending = [r.grad_fn for r in roots if r.grad_fn is not None]
+    while pending:
+        function = pending.pop()
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        variable = getattr(function, "variable", None)
+        if isinstance(variable, torch.Tensor):
+            found.setdefault(id(variable), variable)
+        pending.extend(f for f, _ in function.next_functions)
+    return list(found.values())
+
+
+def _failure(recorder: Recorder, error: Exception) -> Failure:
+    stage = recorder.failed_stage
+    if not stage:
+        stage = "dynamo" if _from_dynamo(error) else "run"
+    inner = getattr(error, "inner_exception", None) or error
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return Failure(stage=stage, type=type(inner).__name__, message=str(inner).strip(), traceback=text)
+
+
+def _from_dynamo(error: Exception) -> bool:
+    import torch._dynamo.exc as exc
+
+    return isinstance(error, exc.TorchDynamoException)
+
+
+def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
+    if any("dynamo" in draft.stages for draft in recorder.drafts.values()):
+        return ""
+    if torch._dynamo.config.disable:
+        return "torch.compile is switched off in this process (torch._dynamo.config.disable)"
+    for candidate in (fn, target, getattr(target, "forward", None)):
+        if getattr(candidate, "_torchdynamo_disable", False):
+            return "the function is marked with torch.compiler.disable"
+    if recorder.drafts:
+        return "Dynamo looked at it and found no tensor operation to compile"
+    if recorder.skips:
+        return "Dynamo skipped every frame: " + "; ".join(dict.fromkeys(recorder.skips))
+    return "Dynamo skipped every frame: no tensor reached a Python function that it compiles"

@@ -1,0 +1,75 @@
+"""What each supported torch has. A hook that is missing loses one stage, never the call.
+
+Differences seen by running the suite (see ``tests/torch``); everything not listed is the same on 2.11, 2.13
+and 2.15:
+
+=========  =======================================================================================
+torch      what differs
+=========  =======================================================================================
+2.11       no ``isolate_recompiles``: entries that a capture leaves on the code of an *inner* function
+           (one that Dynamo compiles on its own after a graph break) stand beside the user's own
+           until they are invalidated
+2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
+2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is said in general words
+=========  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+
+OLDEST = (2, 11)
+NEWEST_TESTED = (2, 15)
+
+
+def parse(version: str) -> tuple[int, int]:
+    """``"2.13.0+cpu"`` as ``(2, 13)``: versions are compared as numbers, never as text."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None:
+        raise ValueError(f"torch.__version__ is {version!r}: it does not start with two numbers")
+    return int(match[1]), int(match[2])
+
+
+@functools.cache
+def torch_version() -> tuple[int, int]:
+    """The running torch as two numbers."""
+    import torch
+
+    return parse(torch.__version__)
+
+
+def note() -> str:
+    """What a reader should know about the running torch, or ``""``."""
+    running = torch_version()
+    if running < OLDEST:
+        return f"torch {running[0]}.{running[1]} is older than the oldest supported, {OLDEST[0]}.{OLDEST[1]}"
+    if running > NEWEST_TESTED:
+        return (
+            f"torch {running[0]}.{running[1]} is newer than the newest tested, "
+            f"{NEWEST_TESTED[0]}.{NEWEST_TESTED[1]}: a stage may be missing"
+        )
+    return ""
+
+
+def find(path: str) -> tuple[object, str] | None:
+    """The owner and the attribute name of ``"module:Class.attribute"``, or None if this torch lacks it."""
+    module_name, _, attributes = path.partition(":")
+    try:
+        owner: object = importlib.import_module(module_name)
+    except ImportError:
+        return None
+    *parents, name = attributes.split(".")
+    for parent in parents:
+        if not hasattr(owner, parent):
+            return None
+        owner = getattr(owner, parent)
+    return (owner, name) if hasattr(owner, name) else None
+
+
+def lacks(path: str) -> str:
+    """The reason for a stage whose hook is not there."""
+    import torch
+
+    return f"torch {torch.__version__} lacks the hook {path.replace(':', '.')}"

@@ -1,0 +1,422 @@
+"""Capture every stage that ``torch.compile`` takes a function through.
+
+``capture`` compiles a function for given inputs, calls it once, and returns the record. ``show`` also displays
+it. The named backend (``torch.compile(f, backend="compile_lens")``) records whole programs; ``last`` has its
+captures.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import inspect
+import platform
+import threading
+import weakref
+from typing import Any
+
+import torch
+
+from .errors import CaptureError, UsageError
+from .record import Capture, Environment, Options
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""Names that ``mode`` takes, as in ``torch.compile``."""
+
+
+@torch.compiler.disable
+def capture(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    backward: bool | str = "auto",
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    fullgraph: bool = False,
+    build: bool = False,
+) -> Capture:
+    """What ``torch.compile`` makes of ``fn(*args, **kwargs)``, stage by stage.
+
+    The function runs once, as a plain call would: what it changes in place is changed once, its result is
+    dropped. Random states, grad mode, configs, hooks and caches are afterwards as before.
+
+    Args:
+        fn: any callable: a function, an ``nn.Module``, a bound method, a partial, an already compiled function.
+        kwargs: keyword arguments for ``fn``.
+        backward: ``"auto"`` captures the backward where an output needs a gradient; ``True`` insists on it;
+            ``False`` skips it. No ``.grad`` is touched.
+        dynamic, mode, options, fullgraph: as in ``torch.compile``.
+        build: also build and run the generated code. By default the code is only generated: no compiler is
+            needed, and the result comes from the graph that Dynamo captured.
+
+    Raises:
+        UsageError: an argument is not usable.
+        CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
+            every stage before the failure, ``error.__cause__`` the original exception.
+    """
+    return _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, True)[0]
+
+
+@torch.compiler.disable
+def run(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    backward: bool | str = "auto",
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    fullgraph: bool = False,
+    build: bool = False,
+) -> tuple[Capture, Any]:
+    """As ``capture``, and what the one call of ``fn`` returned.
+
+    The backward is compiled but not launched, so that the caller can start it from the result.
+    """
+    return _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, False)
+
+
+@torch.compiler.disable
+def show(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    backward: bool | str = "auto",
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    fullgraph: bool = False,
+    build: bool = False,
+) -> Capture:
+    """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
+
+    Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
+    """
+    from .views.notebook import display
+
+    try:
+        made = _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, True)[0]
+    except CaptureError as error:
+        display(error.capture)
+        raise
+    display(made)
+    return made
+
+
+def device() -> torch.device:
+    """The device to teach on: cuda where there is one, else mps, else cpu."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def _run(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    backward: bool | str,
+    dynamic: bool | None,
+    mode: str | None,
+    options: dict[str, Any] | None,
+    fullgraph: bool,
+    build: bool,
+    launch_backward: bool,
+) -> tuple[Capture, Any]:
+    from ._torch import session
+
+    keywords = _check(fn, args, kwargs, backward, dynamic)
+    patches = _patches(mode, options, dynamic)
+    outcome = session.run(
+        fn,
+        args,
+        keywords,
+        build=build,
+        backward=backward is not False,
+        patches=patches,
+        dynamic=dynamic,
+        fullgraph=fullgraph,
+        launch_backward=launch_backward and backward is not False,
+    )
+    asked = Options(
+        backward={True: "yes", False: "no"}.get(backward, "auto") if isinstance(backward, bool) else "auto",
+        dynamic=dynamic,
+        mode=mode,
+        options=tuple(sorted((k, repr(v)) for k, v in (options or {}).items())),
+        fullgraph=fullgraph,
+        build=build,
+    )
+    made = _record(fn, args, keywords, asked, outcome)
+    object.__setattr__(made, "_live", Live(fn, args, keywords))
+    if outcome.error is not None:
+        assert outcome.failure is not None
+        raise CaptureError(_say(made), made) from outcome.error
+    if backward is True and not any("backward" in c.graphs for c in made.compilations):
+        raise UsageError(
+            f"backward=True, but nothing in {made.function} is differentiable: no output depends on a tensor "
+            'with requires_grad=True. Pass such an input, or backward="auto" to skip it'
+        )
+    return made, outcome.result
+
+
+def _check(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, backward: bool | str, dynamic: bool | None
+) -> dict[str, Any]:
+    if not callable(fn):
+        raise UsageError(
+            f"capture needs a callable first, got {_short(fn)} of type {type(fn).__name__}: "
+            "pass the function and then its arguments, capture(f, x), not capture(f(x))"
+        )
+    if backward not in (True, False, "auto"):
+        raise UsageError(f'backward={backward!r} is not one of "auto", True, False')
+    if dynamic not in (True, False, None):
+        raise UsageError(f"dynamic={dynamic!r} is not one of None, True, False")
+    if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
+        raise UsageError(f"kwargs={_short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})")
+    keywords = dict(kwargs or {})
+    try:
+        signature = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
+    except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
+        return keywords
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise UsageError(
+            f"{name_of(fn)}{signature} cannot be called with {len(args)} positional argument(s)"
+            + (f" and {', '.join(keywords)}" if keywords else "")
+            + f": {error}. Pass its inputs after it: capture({name_of(fn)}, …)"
+        ) from None
+    for where, tensor in _tensors(args, keywords):
+        if tensor.device.type == "meta":
+            raise UsageError(
+                f"{where} is on device 'meta', which holds no data: pass a tensor on {device()} "
+                f"(for example torch.empty_like({where}, device={str(device())!r}))"
+            )
+    return keywords
+
+
+def _patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
+    from ._torch import session
+
+    if mode is not None and options:
+        raise UsageError("mode and options cannot both be given, as in torch.compile: put the mode's settings in options")
+    if mode is not None and mode not in MODES:
+        raise UsageError(f"mode={mode!r} is not one of {', '.join(map(repr, MODES))}")
+    try:
+        return session.inductor_patches(mode, options, dynamic)
+    except (RuntimeError, AttributeError, TypeError) as error:
+        raise UsageError(f"options={_short(options)}: {str(error).splitlines()[0][:300]}") from None
+
+
+def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Options, outcome: Any) -> Capture:
+    from ._torch import versions
+
+    recorder = outcome.recorder
+    recorder.note(versions.note())
+    compilations, timings = recorder.finish()
+    return Capture(
+        function=name_of(fn),
+        environment=environment(_target(args, kwargs, fn), recorder.isa),
+        options=asked,
+        inputs=tuple(_describe_inputs(fn, args, kwargs)),
+        sources=tuple(recorder.sources.values()),
+        compilations=compilations,
+        timings=timings,
+        nothing=outcome.nothing,
+        failure=outcome.failure,
+        notes=tuple(recorder.notes),
+        created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def environment(target: str, isa: str) -> Environment:
+    """What this process runs on."""
+    from . import __version__
+
+    return Environment(
+        compile_lens=__version__,
+        torch=torch.__version__,
+        triton=_triton(),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        device=_device_name(target),
+        target=target,
+        isa=isa if target == "cpu" else "",
+    )
+
+
+def _triton() -> str:
+    from importlib import metadata
+
+    for name in ("triton", "pytorch-triton", "triton-windows"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def _device_name(target: str) -> str:
+    if target == "cuda" and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return target
+
+
+def _target(args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> str:
+    kinds = {t.device.type for _, t in _tensors(args, kwargs)}
+    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    if isinstance(module, torch.nn.Module):
+        kinds |= {p.device.type for p in module.parameters()}
+    others = sorted(kinds - {"cpu"})
+    return others[0] if others else "cpu"
+
+
+def name_of(fn: Any) -> str:
+    """A name for a callable that a reader would recognise."""
+    if isinstance(fn, functools.partial):
+        return f"partial({name_of(fn.func)})"
+    if isinstance(fn, torch.nn.Module):
+        inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
+        return type(inner if inner is not None else fn).__name__
+    return str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
+
+
+def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
+    from torch.utils import _pytree
+
+    found = []
+    for i, value in enumerate(args):
+        found += [(f"argument {i}", x) for x in _pytree.tree_leaves(value) if isinstance(x, torch.Tensor)]
+    for key, value in kwargs.items():
+        found += [(key, x) for x in _pytree.tree_leaves(value) if isinstance(x, torch.Tensor)]
+    return found
+
+
+def _describe_inputs(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    names: list[str] = []
+    try:
+        parameters = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn).parameters.values()
+        for p in parameters:
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+    except (TypeError, ValueError):  # no signature to read names from
+        names = []
+    lines = [f"{names[i] if i < len(names) else f'argument {i}'}: {_describe(v)}" for i, v in enumerate(args)]
+    return lines + [f"{k}: {_describe(v)}" for k, v in kwargs.items()]
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        grad = " requires_grad" if value.requires_grad else ""
+        return f"{dtype}[{', '.join(map(str, value.shape))}] {value.device}{grad}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, dict):
+        return f"dict of {len(value)}"
+    return _short(value)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a {_describe(value)} tensor"
+    try:
+        text = repr(value)
+    except Exception:  # the user's own repr failed; its type is all there is to say
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _say(made: Capture) -> str:
+    failure = made.failure
+    assert failure is not None
+    seen = [key for c in made.compilations for key in c.graphs]
+    where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
+    first = failure.message.splitlines()[0] if failure.message else ""
+    return (
+        f"{made.function} failed {where}: {failure.type}: {first}\n"
+        f"error.capture holds what was seen until then ({', '.join(seen) or 'no stage'})"
+    )
+
+
+class Live:
+    """Weak references to what was captured, so that ``verify`` can run it again while the caller holds it."""
+
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        from torch.utils import _pytree
+
+        self._fn = _weak(fn)
+        leaves, self._spec = _pytree.tree_flatten((args, kwargs))
+        self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else (lambda x=x: x) for x in leaves]
+
+    def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+        """The function, its arguments and keyword arguments; None if any of them is gone."""
+        from torch.utils import _pytree
+
+        fn = self._fn()
+        leaves = [ref() for ref in self._leaves]
+        if fn is None:
+            return None
+        if any(v is None and isinstance(r, weakref.ref) for v, r in zip(leaves, self._leaves)):
+            return None
+        args, kwargs = _pytree.tree_unflatten(leaves, self._spec)
+        return fn, args, kwargs
+
+
+def _weak(value: Any) -> Any:
+    if inspect.ismethod(value):
+        return weakref.WeakMethod(value)
+    try:
+        return weakref.ref(value)
+    except TypeError:  # a builtin: it does not go away
+        return lambda: value
+
+
+# The named backend -----------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_programs: list[tuple[Any, str]] = []
+"""Recorder and function name of the program that the named backend saw last."""
+
+
+def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
+    """The inspect backend by name: ``torch.compile(f, backend="compile_lens")``.
+
+    Results are eager's; ``options={"build": True}`` builds and runs the generated code instead. Other options
+    and ``mode`` are Inductor's. ``compile_lens.last()`` has the captures.
+    """
+    from ._torch import named
+
+    options = dict(given.get("options") or {})
+    build = bool(options.pop("build", False))
+    patches = _patches(given.get("mode"), options or None, None)
+    recorder, compiled, function = named.compile(gm, example_inputs, patches, build, _programs[-1][0] if _programs else None)
+    with _lock:
+        _programs[:] = [(recorder, function)]
+    return compiled
+
+
+def last() -> Capture | None:
+    """The capture of the program that ``backend="compile_lens"`` compiled last; None before the first.
+
+    A function with graph breaks is one program: its parts are the capture's compilations.
+    """
+    with _lock:
+        if not _programs:
+            return None
+        recorder, function = _programs[-1]
+    compilations, timings = recorder.finish()
+    return Capture(
+        function=function,
+        environment=environment(recorder.target, recorder.isa),
+        options=Options(build=recorder.build),
+        sources=tuple(recorder.sources.values()),
+        compilations=compilations,
+        timings=timings,
+        notes=(*recorder.notes, "guards are not seen by the named backend: use capture() for them"),
+        created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+

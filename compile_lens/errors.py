@@ -1,0 +1,44 @@
+"""The errors of compile_lens: one base class, a few types, each with a message that names the next step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .record import Capture
+
+
+class LensError(Exception):
+    """Base class of every error that compile_lens raises on purpose."""
+
+
+class UsageError(LensError, ValueError):
+    """An argument is not usable: the message names the value, the valid ones and the next step."""
+
+
+class RecordError(LensError, ValueError):
+    """A record cannot be read: it is corrupt, not a record, or written by a newer compile_lens."""
+
+
+class StageMissing(LensError, KeyError):
+    """A stage that was asked for could not be seen; the message says why."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class LayoutError(LensError):
+    """Graphviz could not place a graph (missing, failed, or over its time limit)."""
+
+
+class CaptureError(LensError):
+    """The function raised, or a stage of the compiler rejected it.
+
+    Attributes:
+        capture: the partial record; every stage before the failure is intact and ``capture.failure``
+            names the stage that failed. The original exception is ``__cause__``.
+    """
+
+    def __init__(self, message: str, capture: Capture) -> None:
+        super().__init__(message)
+        self.capture = capture

@@ -1,0 +1,10 @@
+"""Graph → positioned boxes and edges, with Graphviz' ``dot`` in a child process.
+
+Coordinates are in pixels, x to the right and y down, from the top left corner of the drawing. What a drawing
+leaves out (collapsed nodes, cut edges) is said in words in ``Layout.notes``.
+"""
+
+from .placement import Box, Edge, Layout, Stub, place, place_all
+from .plan import Line
+
+__all__ = ["Box", "Edge", "Layout", "Line", "Stub", "place", "place_all"]

@@ -1,0 +1,183 @@
+"""Runs Graphviz in child processes: DOT text in, ``plain`` text out, each within a time limit."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from compile_lens.errors import LayoutError
+
+CHILD = Path(__file__).with_name("child.py")
+"""The program that runs the Graphviz inside the pygraphviz wheel."""
+
+INSTALL = (
+    "pip install 'pygraphviz>=2' (its wheel brings Graphviz along), or install Graphviz itself so that "
+    "`dot` is on PATH (apt install graphviz, brew install graphviz, winget install graphviz)"
+)
+
+
+class TimeLimit(LayoutError):
+    """Graphviz did not finish within the time limit and was ended."""
+
+
+Answer = str | LayoutError
+"""Graphviz' ``plain`` output for one graph, or why there is none."""
+
+
+def run(dots: Sequence[str], timeout: float) -> list[Answer]:
+    """Place each DOT text; one answer for each, in order.
+
+    ``timeout`` is in seconds and for each graph. The system's ``dot`` is asked first, then the Graphviz
+    inside the pygraphviz wheel for what the first could not place for any reason but time.
+
+    Raises:
+        LayoutError: if neither is there; the message says what to install.
+    """
+    engines: list[Callable[[Sequence[str], float], list[Answer]]] = []
+    if shutil.which("dot"):
+        engines.append(_run_system)
+    if embedded_folder() and sys.executable:
+        engines.append(_run_embedded)
+    if not engines:
+        raise LayoutError(f"no Graphviz was found to place the graph with; {INSTALL}")
+    answers: list[Answer] = list(engines[0](dots, timeout))
+    for engine in engines[1:]:
+        again = [
+            i for i, a in enumerate(answers) if isinstance(a, LayoutError) and not isinstance(a, TimeLimit)
+        ]
+        if again:
+            for i, answer in zip(again, engine([dots[i] for i in again], timeout), strict=True):
+                answers[i] = answer
+    return answers
+
+
+def embedded_folder() -> str | None:
+    """The folder to import pygraphviz from, or ``None`` without it. Does not import it."""
+    try:
+        spec = importlib.util.find_spec("pygraphviz")
+    except ValueError:  # a module of that name that somebody put into sys.modules without a spec
+        return None
+    if spec is None or not spec.origin:
+        return None
+    return str(Path(spec.origin).parent.parent)
+
+
+def _time_limit(timeout: float) -> TimeLimit:
+    return TimeLimit(
+        f"Graphviz did not place the graph within {timeout:g} s and was ended; "
+        "give a longer timeout, or a smaller limit to draw fewer boxes"
+    )
+
+
+def _run_system(dots: Sequence[str], timeout: float) -> list[Answer]:
+    program = shutil.which("dot") or "dot"
+    answers: list[Answer] = []
+    for dot in dots:
+        try:
+            done = subprocess.run(
+                [program, "-Tplain"], input=dot.encode(), capture_output=True, timeout=timeout, check=False
+            )
+        except subprocess.TimeoutExpired:
+            answers.append(_time_limit(timeout))
+        except OSError as error:
+            answers.append(LayoutError(f"{program} could not be started: {error}"))
+        else:
+            text = done.stdout.decode("utf-8", "replace")
+            if done.returncode == 0 and text.startswith("graph "):
+                answers.append(text)
+            else:
+                reason = done.stderr.decode("utf-8", "replace").strip() or f"exit status {done.returncode}"
+                answers.append(LayoutError(f"{program} could not place the graph: {reason}"))
+    return answers
+
+
+def _run_embedded(dots: Sequence[str], timeout: float) -> list[Answer]:
+    """One child for all graphs; it is started again behind a graph that timed out or brought it down."""
+    answers: list[Answer] = []
+    while len(answers) < len(dots):
+        answers += _one_child(dots[len(answers) :], timeout)
+    return answers
+
+
+def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
+    """Answers for as many of ``dots`` as one child gets through, at least one."""
+    answers: list[Answer] = []
+    # -I and -S: neither the user's environment nor site hooks (which may import torch) get into the child.
+    command = [sys.executable, "-I", "-S", str(CHILD), embedded_folder() or "", str(timeout)]
+    with tempfile.TemporaryFile() as errors:
+        try:
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        except OSError as error:
+            return [LayoutError(f"{sys.executable} could not be started to place the graph: {error}")]
+        assert child.stdin is not None and child.stdout is not None
+        replies: queue.Queue[bytes] = queue.Queue()
+        # A thread serves both pipe ends: a child that hangs before it reads must not block the caller.
+        talk = threading.Thread(
+            target=_talk, args=(child.stdin, child.stdout, list(dots), replies), daemon=True
+        )
+        talk.start()
+        try:
+            for _ in dots:
+                try:
+                    reply = replies.get(timeout=timeout)
+                except queue.Empty:
+                    answers.append(_time_limit(timeout))
+                    break
+                if not reply.endswith(b"\n"):
+                    _await_end(child)
+                    errors.seek(0)
+                    said = errors.read().decode("utf-8", "replace").strip()
+                    status = f"exit status {child.returncode}"
+                    answers.append(
+                        LayoutError(f"Graphviz ended while it placed the graph ({said or status})")
+                    )
+                    break
+                answers.append(_answer(reply))
+        finally:
+            child.kill()
+            child.wait()
+            talk.join()
+            child.stdout.close()
+    return answers
+
+
+def _await_end(child: subprocess.Popen[bytes]) -> None:
+    try:
+        child.wait(timeout=5)
+    except subprocess.TimeoutExpired:  # it closed its output but lives on: nothing more can come of it
+        child.kill()
+        child.wait()
+
+
+def _talk(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[bytes]) -> None:
+    try:
+        for dot in dots:
+            to.write(json.dumps(dot).encode() + b"\n")
+            to.flush()
+            line = back.readline()
+            replies.put(line)
+            if not line.endswith(b"\n"):
+                return
+    except OSError:  # the child is gone: the empty reply says so
+        replies.put(b"")
+    finally:
+        try:
+            to.close()
+        except OSError:  # closing flushes what a dead child will never read
+            pass
+
+
+def _answer(reply: bytes) -> Answer:
+    answer = json.loads(reply)
+    if "plain" in answer:
+        return str(answer["plain"])
+    return LayoutError(f"Graphviz could not place the graph: {answer['error']}")

@@ -1,0 +1,106 @@
+"""Text in drawings: how wide it is, how it is shortened, and the short exact form of a tensor's type."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+from compile_lens.graph import Node, Tensor
+
+CHAR_WIDTH = 0.602
+"""Advance of one character in ems of the common monospace fonts (DejaVu Sans Mono, Menlo, Courier: 0.60)."""
+
+SHORT_DTYPES = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint64": "u64",
+    "uint32": "u32",
+    "uint16": "u16",
+    "uint8": "u8",
+    "bool": "b8",
+    "complex32": "c32",
+    "complex64": "c64",
+    "complex128": "c128",
+}
+"""Short names as FX prints them; a dtype that is not here keeps its full name."""
+
+# XML 1.0 has no way to write these, not even as a reference; a lone surrogate has no UTF-8 form either.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAKS = re.compile(r"\s+")
+
+
+def clean(text: str) -> str:
+    """``text`` with every character that XML and UTF-8 cannot carry replaced by U+FFFD."""
+    return _NO_XML.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """``text`` cleaned, with each run of white space (line breaks too) turned into one space."""
+    return _BREAKS.sub(" ", clean(text)).strip()
+
+
+def columns(text: str) -> int:
+    """Width of ``text`` in monospace columns: East Asian wide characters and emoji take two, marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of(c) for c in text)
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def width(text: str, size: float) -> float:
+    """Width of ``text`` in pixels, in a monospace font of ``size`` pixels."""
+    return math.ceil(columns(text) * CHAR_WIDTH * size * 10) / 10
+
+
+def shorten(text: str, limit: int) -> str:
+    """``text`` on one line, in at most ``limit`` columns, with ``…`` for what is left out of its middle."""
+    # Only the ends can survive, so a very long text need not be scanned whole. A column needs a character,
+    # but a character may need none (marks), hence the generous share.
+    if len(text) > 16 * limit:
+        text = text[: 8 * limit] + text[-8 * limit :]
+        cut = True
+    else:
+        cut = False
+    text = one_line(text)
+    if columns(text) <= limit and not cut:
+        return text
+    room = max(limit - 1, 0)
+    head = _fitting(text, room - room // 2)
+    tail = _fitting(text[::-1], room // 2)[::-1]
+    return f"{head}…{tail}"
+
+
+def _fitting(text: str, limit: int) -> str:
+    used = 0
+    for index, character in enumerate(text):
+        used += _columns_of(character)
+        if used > limit or index >= 8 * max(limit, 1):
+            return text[:index]
+    return text
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """Type and shape in short exact form: ``f32[1000, 64]``, ``i64[]``, ``f32[s0, 64]``."""
+    dtype = tensor.dtype.removeprefix("torch.")
+    return f"{SHORT_DTYPES.get(dtype, dtype)}[{', '.join(str(size) for size in tensor.shape)}]"
+
+
+def outputs_text(node: Node) -> str:
+    """What ``node`` makes, for an edge: its one tensor, two of them, or how many; ``""`` if none is known."""
+    if not node.outputs:
+        return ""
+    if len(node.outputs) > 2:
+        return f"{len(node.outputs)} tensors"
+    return ", ".join(tensor_text(t) for t in node.outputs)

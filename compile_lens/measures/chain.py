@@ -1,0 +1,312 @@
+"""The chain between stages, both ways: Python line ↔ Dynamo ↔ ATen ↔ loop ↔ group ↔ kernel.
+
+Links are read from the record (``origins``, ``members``, ``frames``), never guessed. Many to many is
+ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator stands in two kernels.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from compile_lens.errors import UsageError
+from compile_lens.graph import Frame, Graph, Node
+from compile_lens.record import Capture, Code, Compilation, Kernel, Missing
+
+Address = tuple[str, str, str]
+"""Where something stands: ``(compile id, stage key, node name)``.
+
+A Python line is ``("", "python", "file:line")``, a kernel ``(compile id, "forward.code", kernel name)``, a
+node of a subgraph ``(compile id, stage key, "true_graph_0/sin")``.
+"""
+
+PYTHON = "python"
+"""The stage key of Python lines."""
+
+
+def python(file: str, line: int) -> Address:
+    """The address of a Python line."""
+    return ("", PYTHON, f"{file}:{line}")
+
+
+class Chain:
+    """The links of a capture. *Up* is towards the Python line, *down* towards the kernel.
+
+    Every answer is in a fixed order: the order of the record. Building takes time proportional to the number
+    of links and happens once for a capture, however many chains are made of it.
+
+    Raises (every method that takes an address): ``UsageError`` if the record has no such node.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self._links = _links(capture)
+
+    def addresses(self) -> tuple[Address, ...]:
+        """Everything that has an address: the nodes and kernels by stage, then the Python lines."""
+        return (*self._links.nodes, *self._links.kernels, *self._links.lines)
+
+    def up(self, address: Address) -> tuple[Address, ...]:
+        """What it directly came from."""
+        return tuple(self._links.up.get(self._known(address), ()))
+
+    def down(self, address: Address) -> tuple[Address, ...]:
+        """What it directly became."""
+        return tuple(self._links.down.get(self._known(address), ()))
+
+    def ancestors(self, address: Address) -> tuple[Address, ...]:
+        """Everything that it came from, nearest first; not itself."""
+        return _reach(self._links.up, [self._known(address)])
+
+    def descendants(self, address: Address) -> tuple[Address, ...]:
+        """Everything that it became, nearest first; not itself."""
+        return _reach(self._links.down, [self._known(address)])
+
+    def lines(self, of: Kernel | Address) -> tuple[Frame, ...]:
+        """The innermost user frames that a kernel or node came from, by file and line.
+
+        Empty if the chain does not reach Python (``why_not`` says where it ends).
+        """
+        if isinstance(of, Kernel):
+            start = self._links.uses[self._position(of)]
+        else:
+            start = [self._known(of)]
+            if of[1] == PYTHON:
+                start = [a for a in self._links.down.get(of, ()) if self._innermost(a) == of]
+        found: dict[Frame, None] = {}
+        for address in (*start, *_reach(self._links.up, start)):
+            if address in self._links.framed:
+                found[self._links.nodes[address].frames[-1]] = None
+        if not isinstance(of, Kernel) and of[1] == PYTHON:
+            found = {f: None for f in found if python(f.file, f.line) == of}
+        return tuple(
+            sorted(found, key=lambda f: (f.file, f.line, f.column is not None, f.column or 0, f.function))
+        )
+
+    def kernels(self, file: str, line: int) -> tuple[Kernel, ...]:
+        """The kernels that a Python line became, itself or through what it calls, in order of the record.
+
+        Empty for a line that became none: one that holds no tensor work, or whose work was optimised away.
+        """
+        start = python(file, line)
+        reached = {start, *_reach(self._links.down, [start])}
+        every = zip(self._links.every, self._links.uses, strict=True)
+        return tuple(kernel for kernel, uses in every if not reached.isdisjoint(uses))
+
+    def why_not(self, address: Address) -> str:
+        """Why nothing is above an address; ``""`` if something is."""
+        self._known(address)
+        if self._links.up.get(address):
+            return ""
+        if address[1] == PYTHON:
+            return "a Python line is where the chain starts"
+        item = self._links.nodes.get(address) or self._links.kernels[address]
+        said = item.no_origin or self._links.lost.get(address, "")
+        return said or "the record names no origin and no source line for it"
+
+    def _innermost(self, address: Address) -> Address:
+        frame = self._links.nodes[address].frames[-1]
+        return python(frame.file, frame.line)
+
+    def _position(self, kernel: Kernel) -> int:
+        every = self._links.every
+        for position, known in enumerate(every):
+            if known is kernel:
+                return position
+        if kernel in every:  # an equal one, from a copy of the record
+            return every.index(kernel)
+        names = ", ".join(dict.fromkeys(k.name for k in every)) or "none"
+        raise UsageError(f"kernel {kernel.name!r} is not one of this capture, which has {names}")
+
+    def _known(self, address: Address) -> Address:
+        links = self._links
+        if address in links.nodes or address in links.kernels or address[1] == PYTHON:
+            return address
+        compile_id, stage, name = address
+        if (compile_id, stage) in links.missing:
+            raise UsageError(
+                f"stage {stage!r} of {compile_id} was not seen: {links.missing[compile_id, stage]}"
+            )
+        names = [a[2] for a in links.nodes if a[:2] == (compile_id, stage)]
+        names += [a[2] for a in links.kernels if a[:2] == (compile_id, stage)]
+        if names:
+            some = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+            raise UsageError(f"stage {stage!r} of {compile_id} has no {name!r}; it has {some}")
+        stages = ", ".join(dict.fromkeys(f"{a[0]} {a[1]}" for a in (*links.nodes, *links.kernels))) or "none"
+        raise UsageError(f"the capture has no stage {stage!r} of {compile_id!r}; it has {stages}")
+
+
+@dataclass
+class _Links:
+    """What a chain knows. It must not hold the capture itself, whose life bounds its own."""
+
+    nodes: dict[Address, Node] = field(default_factory=dict)
+    kernels: dict[Address, Kernel] = field(default_factory=dict)
+    lines: dict[Address, None] = field(default_factory=dict)
+    up: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    down: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    framed: set[Address] = field(default_factory=set)
+    """Nodes that are linked to their own frames."""
+    lost: dict[Address, str] = field(default_factory=dict)
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)
+    every: list[Kernel] = field(default_factory=list)
+    uses: list[list[Address]] = field(default_factory=list)
+    """For each kernel of ``every`` what it directly came from. Two library calls may share a name, and so
+    an address; they do not share their origins."""
+
+    def link(self, below: Address, above: Address) -> None:
+        self.up.setdefault(below, {})[above] = None
+        self.down.setdefault(above, {})[below] = None
+
+
+_built: dict[int, tuple[weakref.ref[Capture], _Links]] = {}
+
+
+def _links(capture: Capture) -> _Links:
+    # By identity: hashing or comparing a large record would cost as much as building its links.
+    known = _built.get(id(capture))
+    if known is not None and known[0]() is capture:
+        return known[1]
+    links = _Links()
+    for compilation in capture.compilations:
+        _compilation(links, compilation)
+    key = id(capture)
+    _built[key] = (weakref.ref(capture, lambda ref: _forget(key, ref)), links)
+    return links
+
+
+def _forget(key: int, ref: weakref.ref[Capture]) -> None:
+    # The number may have been given to a new capture already: drop only what is ours.
+    if key in _built and _built[key][0] is ref:
+        del _built[key]
+
+
+def _compilation(links: _Links, compilation: Compilation) -> None:
+    graphs = {s.key: s for s in compilation.stages if isinstance(s, Graph)}
+    for stage in compilation.stages:
+        if isinstance(stage, Missing):
+            links.missing[compilation.id, stage.stage] = stage.reason
+        elif isinstance(stage, Graph):
+            for path, node in _walk(stage):
+                links.nodes[compilation.id, stage.key, path + node.name] = node
+    names = {key: _Names(graph) for key, graph in graphs.items()}
+    reaches: set[Address] = set()
+    for key in _before_first(graphs):
+        _graph(links, compilation.id, graphs[key], names, reaches)
+    for stage in compilation.stages:
+        if isinstance(stage, Code):
+            for kernel in stage.kernels:
+                _kernel(links, compilation.id, stage, kernel, names)
+
+
+def _before_first(graphs: dict[str, Graph]) -> list[str]:
+    """Stage keys, each after the one that its origins name."""
+    order: dict[str, None] = {}
+    for key in graphs:
+        path: list[str] = []
+        while key in graphs and key not in order and key not in path:
+            path.append(key)
+            key = graphs[key].before
+        order.update(dict.fromkeys(reversed(path)))
+    return list(order)
+
+
+def _graph(links: _Links, cid: str, graph: Graph, names: dict[str, _Names], reaches: set[Address]) -> None:
+    loops = f"{graph.phase}.loops" if graph.stage == "groups" else ""
+    for path, node in _walk(graph):
+        here = (cid, graph.key, path + node.name)
+        above = _resolve(links, here, graph.before, path, node.origins, names)
+        if loops and loops in names:
+            # Members of a group are loops, whatever stage its origins name; they may be the same links.
+            above += [(cid, loops, name) for m in node.members for name in names[loops].find(path, m)]
+        for address in dict.fromkeys(above):
+            links.link(here, address)
+        if any(address in reaches for address in above):
+            reaches.add(here)
+        elif node.frames:
+            # The first stage, or a node whose origins end before Python while it still knows its own line.
+            for frame in reversed(node.frames):
+                line = python(frame.file, frame.line)
+                links.lines[line] = None
+                links.link(here, line)
+            links.framed.add(here)
+            reaches.add(here)
+
+
+def _kernel(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
+    here = (cid, code.key, kernel.name)
+    above = _resolve(links, here, f"{code.phase}.groups", "", kernel.groups, names)
+    above += _resolve(links, here, f"{code.phase}.post_grad", "", kernel.origins, names)
+    links.kernels.setdefault(here, kernel)
+    links.every.append(kernel)
+    links.uses.append(list(dict.fromkeys(above)))
+    for address in above:
+        links.link(here, address)
+
+
+def _resolve(
+    links: _Links, here: Address, before: str, path: str, wanted: Iterable[str], names: dict[str, _Names]
+) -> list[Address]:
+    """Addresses of named origins. Those that the record does not hold are left out, and the reason kept."""
+    wanted = tuple(wanted)
+    if not wanted:
+        return []
+    cid = here[0]
+    if before not in names:
+        reason = links.missing.get((cid, before), "it is not in the record")
+        said = f"the chain stops here: stage {before!r}, which its origins name, was not seen: {reason}"
+        links.lost.setdefault(here, said)
+        return []
+    found: list[Address] = []
+    for name in wanted:
+        hits = names[before].find(path, name)
+        if not hits:
+            said = f"the chain stops here: its origin {name!r} is not in stage {before!r} of the record"
+            links.lost.setdefault(here, said)
+        found += [(cid, before, hit) for hit in hits]
+    return found
+
+
+class _Names:
+    """The node names of one graph. A name in a subgraph is unique there, not in the whole."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.full: set[str] = set()
+        self.inner: dict[str, list[str]] = {}
+        for path, node in _walk(graph):
+            self.full.add(path + node.name)
+            if path:
+                self.inner.setdefault(node.name, []).append(path + node.name)
+
+    def find(self, path: str, name: str) -> list[str]:
+        """The full name of ``name`` seen from the subgraph ``path``: nearest scope outwards, then inwards."""
+        scope = path
+        while True:
+            if scope + name in self.full:
+                return [scope + name]
+            if not scope:
+                break
+            scope = scope[:-1].rpartition("/")[0]
+            scope = scope + "/" if scope else ""
+        inner = self.inner.get(name, [])
+        return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
+
+
+def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
+    for node in graph.nodes:
+        yield path, node
+    for name, body in graph.subgraphs:
+        yield from _walk(body, f"{path}{name}/")
+
+
+def _reach(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:
+    """Everything reachable from ``start``, breadth first, without ``start`` itself."""
+    begin = dict.fromkeys(start)
+    seen = dict(begin)
+    queue = list(begin)
+    for address in queue:
+        for following in edges.get(address, ()):
+            if following not in seen:
+                seen[following] = None
+                queue.append(following)
+    return tuple(a for a in seen if a not in begin)

@@ -1,0 +1,381 @@
+"""The record: what one capture saw, as frozen plain data.
+
+Everything to the right of ``capture`` in the flow of data (measures, views) reads this and nothing else. No
+torch is needed to open, measure or draw a record. The few methods that hand out measures and views import
+them late, so that importing this module loads nothing else of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+from .errors import StageMissing
+from .graph import Frame, Graph, Source
+
+if TYPE_CHECKING:
+    from .measures.chain import Chain
+    from .measures.ledger import Ledger
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form. A record with a greater number is refused."""
+
+PHASES = ("forward", "backward", "inference")
+"""Names of the graphs that Inductor compiles. ``inference``: nothing in the graph needs a gradient."""
+
+LOWERED_STAGES = ("post_grad", "loops", "groups", "code")
+"""Stages that each phase passes through inside Inductor, in order; keys such as ``"forward.loops"``."""
+
+
+@dataclass(frozen=True)
+class LineOrigin:
+    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none."""
+
+    line: int
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One generated kernel, or one library function that the generated code calls.
+
+    Attributes:
+        language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
+        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``.
+        source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
+            (1-based; 0 where it does not).
+        launch_lines: lines of the wrapper module that launch it, one for each launch.
+        groups: names of the nodes of ``"<phase>.groups"`` that it runs.
+        origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
+        reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.
+    """
+
+    name: str
+    phase: str
+    language: str
+    kind: str
+    source: str
+    first_line: int = 0
+    last_line: int = 0
+    launch_lines: tuple[int, ...] = ()
+    groups: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+    reads: int | None = None
+    writes: int | None = None
+    lines: tuple[LineOrigin, ...] = ()
+
+    @property
+    def launches(self) -> int:
+        """How often one call of the compiled function launches it."""
+        return len(self.launch_lines)
+
+
+@dataclass(frozen=True)
+class Code:
+    """The module that Inductor wrote for one phase.
+
+    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``.
+    """
+
+    phase: str
+    text: str
+    stamp: str
+    device: str
+    kernels: tuple[Kernel, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its stage key, such as ``"forward.code"``."""
+        return f"{self.phase}.code"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A stage that could not be seen, and why."""
+
+    stage: str
+    reason: str
+
+    @property
+    def key(self) -> str:
+        """Its stage key."""
+        return self.stage
+
+
+Stage = Union[Graph, Code, Missing]  # noqa: UP007
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One condition under which the compiled code may be used again."""
+
+    text: str
+    source: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a compilation ended: ``return``, or ``graph break`` with its reason, stack and a hint."""
+
+    kind: str
+    reason: str = ""
+    frames: tuple[Frame, ...] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class DynamicDim:
+    """A dimension that was compiled for any size: ``symbol`` stands for it, ``hint`` is the size seen."""
+
+    source: str
+    symbol: str
+    hint: int | None = None
+
+
+@dataclass(frozen=True)
+class EagerOp:
+    """An operator that eager PyTorch would dispatch for a phase, how often, and bytes it reads and writes."""
+
+    phase: str
+    name: str
+    count: int
+    nbytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Wall time of one part of the capture, in seconds. ``stage`` is a stage key or a part's name."""
+
+    stage: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The error that ended a capture: the stage it happened in, its type, message and traceback text."""
+
+    stage: str
+    type: str
+    message: str
+    traceback: str = ""
+
+
+class Stages(Mapping[str, Graph]):
+    """The graphs of a compilation by stage key, in order. A stage that is missing raises with its reason."""
+
+    def __init__(self, stages: tuple[Stage, ...]) -> None:
+        self._graphs = {s.key: s for s in stages if isinstance(s, Graph)}
+        self._missing = {s.stage: s.reason for s in stages if isinstance(s, Missing)}
+
+    def __getitem__(self, key: str) -> Graph:
+        if key in self._graphs:
+            return self._graphs[key]
+        if key in self._missing:
+            raise StageMissing(f"stage {key!r} was not seen: {self._missing[key]}")
+        raise StageMissing(f"no stage {key!r}; this compilation has {', '.join(self._graphs) or 'none'}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graphs)
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._graphs
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One Dynamo compile: id ``"0/0"``; ``"0/1"`` is a recompile, ``"1/0"`` another frame.
+
+    Frames are numbered from 0 in each capture. ``eager`` is ``None`` when the eager operators could not be
+    counted (``eager_note`` says why).
+    """
+
+    id: str
+    function: str
+    file: str
+    line: int
+    stages: tuple[Stage, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    ending: Ending | None = None
+    recompile_reasons: tuple[str, ...] = ()
+    dynamic: tuple[DynamicDim, ...] = ()
+    eager: tuple[EagerOp, ...] | None = None
+    eager_note: str = ""
+
+    @property
+    def graphs(self) -> Stages:
+        """Graphs by stage key: ``"dynamo"``, ``"joint"``, ``"forward"``, ``"forward.loops"``, …"""
+        return Stages(self.stages)
+
+    @property
+    def code(self) -> dict[str, Code]:
+        """Generated modules by phase."""
+        return {s.phase: s for s in self.stages if isinstance(s, Code)}
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """The stages that could not be seen."""
+        return tuple(s for s in self.stages if isinstance(s, Missing))
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of which at least one stage was seen."""
+        seen = {s.phase for s in self.stages if not isinstance(s, Missing)}
+        seen |= {s.stage for s in self.stages if isinstance(s, Graph)}
+        return tuple(p for p in PHASES if p in seen)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where the capture was made. ``triton`` is ``""`` without it; ``target`` the device code is for."""
+
+    compile_lens: str
+    torch: str
+    triton: str
+    python: str
+    platform: str
+    device: str
+    target: str
+    isa: str = ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``capture`` was asked for; ``options`` are Inductor's, as Python text."""
+
+    backward: str = "auto"
+    dynamic: bool | None = None
+    mode: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    fullgraph: bool = False
+    build: bool = False
+
+
+@dataclass(frozen=True, eq=True)
+class Capture:
+    """Everything that one call of ``capture`` saw.
+
+    Attributes:
+        function: name of the captured callable.
+        inputs: a line for each argument (``x: float32[1000] cpu``).
+        sources: text of every function of the user's that was seen.
+        nothing: why nothing was compiled, ``""`` if something was.
+        failure: the error that ended the capture, if one did.
+        notes: things that a reader should know (a warning of the compiler, a stage order).
+        unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
+    """
+
+    function: str
+    environment: Environment
+    options: Options = Options()
+    inputs: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    compilations: tuple[Compilation, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    nothing: str = ""
+    failure: Failure | None = None
+    notes: tuple[str, ...] = ()
+    created: str = ""
+    schema_version: int = SCHEMA_VERSION
+    unknown_fields: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Kernels of every compilation and phase, in order."""
+        return tuple(k for c in self.compilations for code in c.code.values() for k in code.kernels)
+
+    @property
+    def code(self) -> dict[str, str]:
+        """Text of the generated modules by phase; with several compilations the keys read ``"0/0 forward"``."""
+        many = sum(1 for c in self.compilations if c.code) > 1
+        return {
+            (f"{c.id} {phase}" if many else phase): code.text
+            for c in self.compilations
+            for phase, code in c.code.items()
+        }
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """Every stage that could not be seen; with several compilations the stage reads ``"0/0 joint"``."""
+        if len(self.compilations) == 1:
+            return self.compilations[0].missing
+        return tuple(Missing(f"{c.id} {m.stage}", m.reason) for c in self.compilations for m in c.missing)
+
+    @property
+    def breaks(self) -> tuple[Ending, ...]:
+        """The graph breaks, in order."""
+        endings = (c.ending for c in self.compilations)
+        return tuple(e for e in endings if e is not None and e.kind == "graph break")
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Guards of every compilation."""
+        return tuple(g for c in self.compilations for g in c.guards)
+
+    @property
+    def recompiles(self) -> tuple[str, ...]:
+        """Why code was compiled again, one text for each recompile."""
+        return tuple(r for c in self.compilations for r in c.recompile_reasons)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Operators, loops, groups, launches and bytes, before and after."""
+        from .measures.ledger import ledger
+
+        return ledger(self)
+
+    @property
+    def chain(self) -> Chain:
+        """The links between stages, both ways."""
+        from .measures.chain import Chain
+
+        return Chain(self)
+
+    def to_json(self) -> str:
+        """The record as JSON text; ``from_json`` gives an equal record back."""
+        from .codec import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Capture:
+        """A record from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
+        from .codec import from_json
+
+        return from_json(text)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the capture to ``path``; the ending chooses the form: .html .json .svg .md .txt.
+
+        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+        """
+        from .views.files import save
+
+        return save(self, path)
+
+    def verify(self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None) -> Any:
+        """Build the code, run it, and compare results and gradients with eager PyTorch.
+
+        Without arguments it uses the function and inputs of the capture while the caller still holds them.
+        Returns a ``Verification`` (see ``compile_lens.capture``).
+        """
+        from .verify import verify
+
+        return verify(self, fn, args, kwargs)
+
+    def __str__(self) -> str:
+        from .views.text import page
+
+        return page(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from .views.notebook import mimebundle
+
+        return mimebundle(self, include, exclude)

@@ -1,0 +1,216 @@
+"""Captures on disk: written whole or not at all, read back without running code."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from compile_lens.errors import RecordError, UsageError
+from compile_lens.graph import Graph
+from compile_lens.record import Capture, Compilation
+
+FORMS = {
+    ".html": "the report, for a browser",
+    ".json": "the record itself, for compile_lens.load",
+    ".svg": "pictures of the graphs",
+    ".md": "Markdown",
+    ".txt": "the text page",
+}
+"""Endings that ``save`` knows, and what each gives."""
+
+_count = itertools.count()
+
+
+def save(capture: Capture, path: str | os.PathLike[str]) -> Path:
+    """Write a capture; the ending of ``path`` chooses the form (``FORMS``).
+
+    A capture holds many graphs, an SVG file one. ``x.svg`` gets the graph that tells most: what is handed to
+    Inductor for the forward pass (else the joint or the Dynamo graph). A backward is written beside it as
+    ``x-backward.svg``, and further compilations as ``x-1.0.svg`` and ``x-1.0-backward.svg`` by compile id.
+
+    Returns:
+        The path of the file (of the first, where there are several).
+
+    Raises:
+        UsageError: the ending is not in ``FORMS``, the place cannot be written, or there is no graph to draw.
+    """
+    target = _path(path)
+    form = target.suffix.lower()
+    if form not in FORMS:
+        valid = ", ".join(f"{ending} ({what})" for ending, what in FORMS.items())
+        said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
+        raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
+    _check_place(target)
+    for file, text in _contents(capture, target, form):
+        write_text(file, text)
+    return target
+
+
+def load(path: str | os.PathLike[str]) -> Capture:
+    """The capture in a file that ``capture.save("….json")`` wrote. Runs no code of the record.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+        RecordError: it is not a record, is corrupt, or was written by a newer compile_lens.
+    """
+    source = _path(path)
+    try:
+        raw = source.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {str(source)!r}; give the path of a saved .json record") from None
+    except IsADirectoryError:
+        raise UsageError(
+            f"{str(source)!r} is a folder; give the path of a saved .json record in it"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{str(source)!r} cannot be read: {_why(error)}") from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise RecordError(
+            f"{str(source)!r} is not a record: it is not UTF-8 text; save one with capture.save('x.json')"
+        ) from None
+    try:
+        return Capture.from_json(text)
+    except RecordError as error:
+        raise RecordError(f"{str(source)!r}: {error}") from None
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write UTF-8 text so that the file appears whole or not at all; an existing one is replaced.
+
+    Lines end in ``\\n`` on every platform, so that the bytes are the same everywhere. What UTF-8 cannot hold
+    (half of a surrogate pair) is written as a backslash escape.
+
+    Raises:
+        UsageError: the place cannot be written; nothing is left behind.
+    """
+    target = _path(path)
+    _check_place(target)
+    # Through a link, so that the link stays and what it points to is replaced.
+    final = Path(os.path.realpath(target))
+    # In the same folder, since only there a rename is one step; exclusive, so that no file of another is hit.
+    temporary = final.parent / f".compile_lens-{os.getpid()}-{next(_count)}.tmp"
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        mode = final.stat().st_mode & 0o777 if final.exists() else 0o666
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    except OSError as error:
+        raise UsageError(f"cannot write {str(target)!r}: {_why(error)}; {_NEXT}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, final)
+    except OSError as error:
+        raise UsageError(f"cannot write {str(target)!r}: {_why(error)}; {_NEXT}") from None
+    finally:
+        with suppress(FileNotFoundError):  # it is gone if all went well
+            temporary.unlink()
+    return target
+
+
+_NEXT = "choose another place, or free this one"
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise UsageError(f"a path must be a str or a Path, not {type(path).__name__}: {path!r}")
+    if not name or "\0" in name:
+        raise UsageError(f"{name!r} is not a path: give a file name such as 'capture.html'")
+    return Path(name).expanduser()
+
+
+def _check_place(target: Path) -> None:
+    """Refuse a place that cannot be written before the work of making the page."""
+    folder = target.parent
+    if target.is_dir():
+        example = str(target / "capture.html")
+        raise UsageError(
+            f"cannot write {str(target)!r}: it is a folder; add a file name, such as {example!r}"
+        )
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise UsageError(
+            f"cannot write {str(target)!r}: the folder {str(folder)!r} {what}; make it first, or {_NEXT}"
+        )
+
+
+def _why(error: OSError) -> str:
+    known = {
+        errno.EACCES: "no permission to write here",
+        errno.EROFS: "the file system is read-only",
+        errno.ENOSPC: "the disk is full",
+    }
+    return known.get(error.errno or 0) or error.strerror or str(error)
+
+
+def _contents(capture: Capture, target: Path, form: str) -> list[tuple[Path, str]]:
+    if form == ".svg":
+        return _pictures(capture, target)
+    makers: dict[str, Callable[[Capture], str]] = {
+        ".html": _html,
+        ".json": Capture.to_json,
+        ".md": _markdown,
+        ".txt": _text,
+    }
+    return [(target, makers[form](capture))]
+
+
+def _html(capture: Capture) -> str:
+    from .html import document
+
+    return document(capture)
+
+
+def _markdown(capture: Capture) -> str:
+    from .markdown import page
+
+    return page(capture)
+
+
+def _text(capture: Capture) -> str:
+    from .text import DEFAULT_WIDTH, page
+
+    return page(capture, width=DEFAULT_WIDTH, ascii=False)
+
+
+def _pictures(capture: Capture, target: Path) -> list[tuple[Path, str]]:
+    from .svg import to_svgs
+
+    wanted: list[tuple[Path, str, Graph]] = []
+    for compilation in capture.compilations:
+        for ending, graph in _telling(compilation):
+            extra = (
+                f"-{compilation.id.replace('/', '.')}"
+                if wanted and compilation is not capture.compilations[0]
+                else ""
+            )
+            name = f"{target.stem}{_file_name(extra)}{ending}{target.suffix}"
+            title = f"{capture.function}: {graph.key} of {compilation.id}"
+            wanted.append((target if not wanted else target.with_name(name), title, graph))
+    if not wanted:
+        from .outline import verdict
+
+        raise UsageError(f"there is no graph to draw: {verdict(capture)}; save as .html or .txt to see why")
+    drawn = to_svgs([graph for _, _, graph in wanted], titles=[title for _, title, _ in wanted])
+    return [(file, svg) for (file, _, _), svg in zip(wanted, drawn, strict=True)]
+
+
+def _telling(compilation: Compilation) -> list[tuple[str, Graph]]:
+    graphs = compilation.graphs
+    found = [
+        ("", graphs[key]) for key in ("forward", "inference", "joint", "pre_grad", "dynamo") if key in graphs
+    ][:1]
+    return [*found, ("-backward", graphs["backward"])] if "backward" in graphs else found
+
+
+def _file_name(text: str) -> str:
+    # A record may come from anywhere: its compile ids must not lead out of the folder.
+    return "".join(char if char.isalnum() or char in "-._" else "_" for char in text)

@@ -1,0 +1,276 @@
+"""A capture as HTML: one self-contained fragment for a notebook cell, and a page of its own around it.
+
+The fragment is right without any script, style sheet, id or outside file. A viewer may hang behaviour on its
+classes: ``compile-lens`` on the root, ``cl-compilation``, ``cl-stage``, ``cl-kernel`` and ``cl-line`` inside.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+
+from compile_lens.graph import Frame
+from compile_lens.record import Capture, Compilation, Ending
+
+from . import outline
+from .listing import listing
+from .markup import (
+    EDGE,
+    FAINT,
+    GROUND,
+    INK,
+    MONO,
+    SANS,
+    STATE_COLOURS,
+    Budget,
+    block,
+    chip,
+    div,
+    faint,
+    fold,
+    heading,
+    mono,
+    note,
+    span,
+    tag,
+    text,
+)
+from .stages import Stages
+from .strip import strip
+from .tables import guards_list, ledger_table, savings
+
+_MANY = 40
+"""Compilations, inputs, sources and notes shown one by one before the rest is only counted."""
+
+_FEW = 3
+"""Compilations whose strips stand at the top; with more of them each strip stands in its own section."""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def fragment(capture: Capture) -> str:
+    """The capture as one ``<div class="compile-lens">``. The same capture gives the same text."""
+    budget = Budget()
+    ledger = capture.ledger
+    parts = [_header(capture), _outcome(capture), savings(capture, ledger)]
+    shown = capture.compilations[:_MANY]
+    few = len(shown) <= _FEW
+    for compilation in shown if few else ():
+        detail = text(_where(compilation)) if len(shown) > 1 else "the forms that the function took, in order"
+        parts.append(heading("Stages", detail, "stages-heading"))
+        parts.append(strip(capture, compilation) + _banner(compilation))
+    if len(capture.compilations) > _MANY:
+        more = outline.plural(len(capture.compilations) - _MANY, "compilation")
+        parts.append(note(f"and {more} more: capture.compilations"))
+    if ledger.rows:
+        parts.append(heading("Ledger", "what there was to do, and what fusion left of it", "ledger-heading"))
+        parts.append(ledger_table(ledger))
+    parts.append(_sources(capture, budget))
+    stages = Stages(capture, shown, budget)
+    by_id = dict(ledger.graphs)
+    for index, compilation in enumerate(shown):
+        above = "" if few else strip(capture, compilation) + _banner(compilation)
+        above += ledger_table(by_id[compilation.id]) if len(shown) > 1 and compilation.id in by_id else ""
+        parts.append(_compilation(compilation, stages, above, first=index == 0, alone=len(shown) == 1))
+    parts.append(_rest(capture))
+    look = (
+        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
+        "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
+        "overflow-x:auto"
+    )
+    return f'<div class="compile-lens" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
+
+
+def document(capture: Capture) -> str:
+    """The capture as a page of its own: the fragment, and a policy that forbids outside requests."""
+    env = capture.environment
+    facts = [capture.function, f"torch {env.torch}", env.target or env.device, capture.created[:10]]
+    title = " · ".join(text(f) for f in facts if f)
+    css = importlib.resources.files(__package__).joinpath("static/lens.css").read_text(encoding="utf-8")
+    return (
+        "<!doctype html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
+        f"<title>{title} · compile_lens</title>\n"
+        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{fragment(capture)}</main>\n</body>\n</html>\n"
+    )
+
+
+def _header(capture: Capture) -> str:
+    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
+    when = span(text(capture.created), f"font-size:12px;color:{FAINT}") if capture.created else ""
+    top = div(brand + when, "display:flex;justify-content:space-between;flex-wrap:wrap;gap:8px")
+    name = div(mono(capture.function, "font-size:22px;font-weight:600"), "margin:2px 0 6px 0;line-height:1.3")
+    facts = "".join(chip(text(f)) for f in outline.environment(capture))
+    stamp = outline.stamp(capture)
+    if stamp:
+        facts += chip(f"code {text(stamp)}", INK)
+    asked = outline.asked(capture)
+    if asked:
+        facts += chip(f"options: {text(asked)}", INK)
+    return div(top + name + div(facts, "overflow-wrap:anywhere") + _inputs(capture), "", "header")
+
+
+def _inputs(capture: Capture) -> str:
+    lines = [div(mono(i, "font-size:13px"), "padding:1px 0") for i in capture.inputs[:_MANY]]
+    if len(capture.inputs) > _MANY:
+        lines.append(note(f"and {outline.plural(len(capture.inputs) - _MANY, 'input')} more: capture.inputs"))
+    if not lines:
+        lines = [faint("no inputs", "font-size:13px")]
+    return div("".join(lines), "margin:6px 0 0 0", "inputs")
+
+
+def _outcome(capture: Capture) -> str:
+    state = outline.state(capture)
+    ink, ground, edge = STATE_COLOURS[state]
+    said = div(text(outline.verdict(capture)), f"font-weight:600;color:{ink};overflow-wrap:anywhere")
+    failure = capture.failure
+    if failure is not None:
+        look = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap;overflow-wrap:anywhere"
+        look += f";margin:6px 0 0 0;border:0;color:{INK};background:{ground};padding:0"
+        said += tag("pre", block(_short(failure.message)), look, "failure-message")
+        if failure.traceback:
+            shown = tag("pre", block(_short(failure.traceback, 20_000)), look.replace(ground, GROUND))
+            said += fold("traceback", shown, "traceback", level=1)
+        if capture.compilations:
+            said += div(
+                "Every stage before the failure is below.", f"margin-top:6px;font-size:13px;color:{ink}"
+            )
+    elif state == "nothing":
+        hint = "There is no graph, ledger or code to show for this call: it ran as ordinary Python."
+        said += div(hint, f"margin-top:4px;font-size:13px;color:{ink}")
+    look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
+    return div(said, look, f"outcome cl-{state}")
+
+
+def _sources(capture: Capture, budget: Budget) -> str:
+    if not capture.sources:
+        return ""
+    parts = [heading("Source", "the functions that were seen", "sources-heading")]
+    for source in capture.sources[:_MANY]:
+        where = faint(text(f"{source.file}:{source.first_line}"), "font-size:12px;margin-left:8px")
+        parts.append(div(mono(source.name, "font-size:13px;font-weight:600") + where, "margin:8px 0 4px 0"))
+        parts.append(listing(source.text, "python", budget, source.first_line, height=320))
+    if len(capture.sources) > _MANY:
+        parts.append(
+            note(f"and {outline.plural(len(capture.sources) - _MANY, 'function')} more: capture.sources")
+        )
+    return div("".join(parts), "", "sources")
+
+
+def _compilation(compilation: Compilation, stages: Stages, above: str, first: bool, alone: bool) -> str:
+    content = _recompile(compilation) + _ending(compilation)
+    content += above + stages.of(compilation, open=first) + _guards(compilation)
+    if alone:
+        return heading("Graphs and code", "open a stage", "graphs-heading") + div(content, "", "compilation")
+    summary = span(text(_where(compilation)), "font-weight:600;font-size:15px")
+    broken = compilation.ending is not None and compilation.ending.kind == "graph break"
+    summary += faint(" ended in a graph break", "font-size:13px") if broken else ""
+    summary += faint(" a recompile", "font-size:13px") if compilation.recompile_reasons else ""
+    return div(fold(summary, content, "compilation", open=first), "margin:18px 0 0 0")
+
+
+def _banner(compilation: Compilation) -> str:
+    ink, ground, edge = STATE_COLOURS["nothing"]
+    said = []
+    if compilation.recompile_reasons:
+        said.append(f"a recompile: {text(_short(compilation.recompile_reasons[0], 400))}")
+    if compilation.ending is not None and compilation.ending.kind == "graph break":
+        said.append(f"ended in a graph break: {text(_short(outline.reason(compilation.ending).what, 400))}")
+    look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
+    return "".join(div(s, f"{look};margin:0 0 6px 84px;overflow-wrap:anywhere", "banner") for s in said)
+
+
+def _where(compilation: Compilation) -> str:
+    place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
+    return f"{compilation.id} {compilation.function}" + (f", {place}" if place else "")
+
+
+def _guards(compilation: Compilation) -> str:
+    parts = ""
+    if compilation.dynamic:
+        rows = "".join(
+            div(
+                mono(
+                    f"{d.source} = {d.symbol}" + (f"   (seen: {d.hint})" if d.hint is not None else ""),
+                    "font-size:13px",
+                )
+            )
+            for d in compilation.dynamic
+        )
+        parts += fold(
+            f"{_strong('Dynamic dimensions')} {faint(str(len(compilation.dynamic)))}",
+            rows,
+            "dynamic",
+            open=True,
+        )
+    if compilation.guards:
+        count = faint(
+            f"{outline.plural(len(compilation.guards), 'condition')} under which this code is used again"
+        )
+        parts += fold(f"{_strong('Guards')} {count}", guards_list(compilation.guards), "guards")
+    return parts
+
+
+def _ending(compilation: Compilation) -> str:
+    ending = compilation.ending
+    if ending is None or ending.kind != "graph break":
+        return ""
+    return fold(
+        f"{_strong('Graph break')} {faint('why the graph ended here')}", _break(ending), "break", open=True
+    )
+
+
+def _break(ending: Ending) -> str:
+    reason = outline.reason(ending)
+    look = "white-space:pre-wrap;overflow-wrap:anywhere"
+    parts = [div(block(_short(reason.what)), f"{look};font-weight:600;color:{STATE_COLOURS['nothing'][0]}")]
+    if reason.why:
+        parts.append(div(block(_short(reason.why)), f"{look};margin:2px 0 0 0"))
+    if reason.hint:
+        said = f"{_strong('Hint')}{block(_short(reason.hint))}"
+        parts.append(div(said, f"{look};margin:6px 0 0 0"))
+    for frame in ending.frames:
+        at = mono(f"{frame.file}:{frame.line}", "font-size:12px") + faint(
+            f" in {text(frame.function)}", "font-size:12px"
+        )
+        code = (
+            div(mono(frame.text.strip(), "font-size:12px"), "padding-left:18px") if frame.text.strip() else ""
+        )
+        parts.append(div(at + code, "margin:6px 0 0 0", "frame"))
+    if reason.whole:
+        whole = div(block(_short(reason.whole)), f"{look};{MONO};font-size:12px")
+        parts.append(fold(faint("the compiler's whole message"), whole, "message", level=1))
+    return "".join(parts)
+
+
+def _recompile(compilation: Compilation) -> str:
+    if not compilation.recompile_reasons:
+        return ""
+    rows = "".join(
+        div(mono(_short(r), "font-size:13px"), "margin:2px 0") for r in compilation.recompile_reasons[:_MANY]
+    )
+    return fold(f"{_strong('Recompile')} {faint('the guard that failed')}", rows, "recompile", open=True)
+
+
+def _rest(capture: Capture) -> str:
+    parts = []
+    unplaced = outline.unplaced(capture)
+    if unplaced:
+        said = ", ".join(f"{text(_short(name))} {outline.duration(time)}" for name, time in unplaced[:_MANY])
+        parts.append(div(f"Time elsewhere: {said}", f"font-size:13px;color:{FAINT};overflow-wrap:anywhere"))
+    notes = list(capture.notes)
+    notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]
+    parts += [note(text(_short(n))) for n in notes[:_MANY]]
+    if len(notes) > _MANY:
+        parts.append(note(f"and {outline.plural(len(notes) - _MANY, 'note')} more: capture.notes"))
+    return div("".join(parts), "margin:18px 0 0 0", "rest") if parts else ""
+
+
+def _strong(words: str) -> str:
+    return span(words, f"font-weight:600;color:{FAINT};margin-right:6px")
+
+
+def _short(value: str, limit: int = 12_000) -> str:
+    return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit:,} characters more)"

@@ -1,0 +1,207 @@
+"""A capture as Markdown, for issues, reviews and notes: header, ledger, stages, kernels with their code."""
+
+from __future__ import annotations
+
+import re
+
+from compile_lens.graph import Graph
+from compile_lens.record import Capture, Compilation, Kernel, Missing
+
+from . import outline
+from .characters import clean, flat
+
+CODE_LIMIT = 60_000
+"""Characters of one kernel that are shown."""
+
+TEXT_LIMIT = 20_000
+"""Characters of one stage's text that are shown."""
+
+TOTAL_LIMIT = 2_000_000
+"""Characters of code and text on one page."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
+_START = re.compile(r"^(\d*)([-+=.)])")  # would make a list, a heading or a rule of a line
+_MANY = 100
+
+
+def page(capture: Capture) -> str:
+    """The capture as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
+    out = _Out()
+    _header(out, capture)
+    _ledger(out, capture)
+    for compilation in capture.compilations[:_MANY]:
+        _compilation(out, capture, compilation)
+    out.more(len(capture.compilations) - _MANY, "compilation")
+    notes = [*capture.notes, *(f"unknown field of the record: {f}" for f in capture.unknown_fields)]
+    if notes:
+        out.add("## Notes")
+        out.add("\n".join(f"- {escape(n)}" for n in notes[:_MANY]))
+        out.more(len(notes) - _MANY, "note")
+    return "\n\n".join(out.parts) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text on one line that Markdown, and HTML inside it, shows as it is."""
+    shown = _SPECIAL.sub(r"\\\1", flat(text))
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _START.sub(r"\1\\\2", shown.strip())
+
+
+def code(text: str) -> str:
+    """Text as a code span, on one line, with a fence longer than any run of backticks in it."""
+    shown = flat(text) or " "
+    fence = "`" * (_longest_run(shown) + 1)
+    space = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Text as a code block, with a fence longer than any run of backticks in it."""
+    shown = clean(text).rstrip("\n")
+    fence = "`" * max(_longest_run(shown) + 1, 3)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+class _Out:
+    """The parts of the page, and how much code it may still show."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._room = TOTAL_LIMIT
+
+    def add(self, part: str) -> None:
+        self.parts.append(part)
+
+    def more(self, count: int, what: str) -> None:
+        if count > 0:
+            self.add(
+                f"… and {outline.plural(count, what)} more; `capture.save('capture.json')` keeps everything."
+            )
+
+    def listing(self, text: str, language: str, limit: int) -> None:
+        room = min(limit, self._room)
+        if len(text) <= room:
+            self._room -= len(text)
+            self.add(fenced(text, language))
+            return
+        shown = text[: text.rfind("\n", 0, room) + 1]
+        self._room -= len(shown)
+        if shown:
+            self.add(fenced(shown, language))
+        left = len(text) - len(shown)
+        self.add(f"… {left:,} characters left out; `capture.save('capture.json')` keeps everything.")
+
+
+def _header(out: _Out, capture: Capture) -> None:
+    out.add(f"# {escape(capture.function)}")
+    out.add(f"**{escape(outline.verdict(capture))}**")
+    facts = [*outline.environment(capture)]
+    stamp = outline.stamp(capture)
+    facts += [f"code {stamp}"] if stamp else []
+    asked = outline.asked(capture)
+    facts += [f"options: {asked}"] if asked else []
+    facts += [capture.created] if capture.created else []
+    lines = [f"- {escape(fact)}" for fact in facts]
+    lines += [f"- {what}: {before} → {after}" for what, before, after in outline.saving(capture.ledger)]
+    lines += [f"- input {code(text)}" for text in capture.inputs[:_MANY]]
+    out.add("\n".join(lines))
+    out.more(len(capture.inputs) - _MANY, "input")
+    failure = capture.failure
+    if failure is not None:
+        out.listing(failure.message, "text", TEXT_LIMIT)
+        if failure.traceback:
+            out.listing(failure.traceback, "text", TEXT_LIMIT)
+    for source in capture.sources[:_MANY]:
+        out.add(f"{code(source.name)} in {code(f'{source.file}:{source.first_line}')}:")
+        out.listing(source.text, "python", TEXT_LIMIT)
+
+
+def _ledger(out: _Out, capture: Capture) -> None:
+    rows = capture.ledger.rows
+    if not rows:
+        return
+    out.add("## Ledger")
+    titles = list(outline.COLUMN_TITLES.values())
+    lines = ["| | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
+    for row in rows:
+        figures = [outline.figure(f).replace("~", "\\~") for f in row.figures]
+        lines.append(f"| {escape(row.name)} | " + " | ".join(figures) + " |")
+    out.add("\n".join(lines))
+    out.add(escape(outline.basis_note(rows)) + ".")
+    notes = tuple(dict.fromkeys(n for row in rows[:-1] for n in row.notes))
+    if notes:
+        out.add("\n".join(f"- {escape(n)}" for n in notes[:_MANY]))
+
+
+def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
+    where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
+    out.add(f"## {escape(f'{compilation.id} {compilation.function}')}")
+    out.add(f"From {code(where)}.")
+    for reason in compilation.recompile_reasons[:_MANY]:
+        out.add(f"A recompile: {escape(reason)}")
+    ending = compilation.ending
+    if ending is not None and ending.kind == "graph break":
+        lines = [f"Ended in a graph break: {escape(ending.reason or 'no reason was recorded')}"]
+        lines += [f"Hint: {escape(ending.hint)}"] if ending.hint else []
+        lines += [
+            f"- {code(f'{f.file}:{f.line}')} in {code(f.function)}"
+            + (f": {code(f.text.strip())}" if f.text.strip() else "")
+            for f in ending.frames
+        ]
+        out.add("\n\n".join(lines[:2]) + ("\n\n" + "\n".join(lines[2:]) if lines[2:] else ""))
+    _stages(out, capture, compilation)
+    origins = outline.Origins(capture)
+    for phase, module in compilation.code.items():
+        out.add(f"### {phase} kernels")
+        if not module.kernels:
+            out.add("This module launches no kernel.")
+        for kernel in module.kernels:
+            _kernel(out, kernel, origins.of(kernel))
+        around = outline.plural(len(module.text.splitlines()), "line")
+        out.add(f"The module around them ({around}) is in the .html report.")
+    if compilation.guards:
+        out.add(f"### {outline.plural(len(compilation.guards), 'guard')}")
+        out.add("\n".join(f"- {code(g.text)}" for g in compilation.guards[:_MANY]))
+        out.more(len(compilation.guards) - _MANY, "guard")
+
+
+def _stages(out: _Out, capture: Capture, compilation: Compilation) -> None:
+    out.add("### Stages")
+    lines = ["| stage | holds | time |", "| --- | --- | ---: |"]
+    shown: list[Graph] = []
+    for lane in outline.lanes(capture, compilation):
+        for step in lane.steps:
+            holds = f"missing: {step.missing}" if isinstance(step.stage, Missing) else ", ".join(step.facts)
+            lines.append(f"| {escape(step.key)} | {escape(holds)} | {outline.duration(step.seconds)} |")
+            if isinstance(step.stage, Graph) and step.stage.text.strip():
+                shown.append(step.stage)
+    out.add("\n".join(lines))
+    graphs = compilation.graphs
+    for graph in shown:
+        before = graphs[graph.before] if graph.before in graphs else None
+        if outline.unchanged(graph, before):
+            out.add(f"#### {escape(graph.key)}\n\nThe same operations as in {escape(graph.before)}.")
+            continue
+        out.add(f"#### {escape(graph.key)}")
+        out.listing(graph.text, "python", TEXT_LIMIT)
+
+
+def _kernel(out: _Out, kernel: Kernel, origin: outline.Origin) -> None:
+    language = outline.LANGUAGES.get(kernel.language, kernel.language)
+    facts = [language] if kernel.kind == kernel.language else [language, kernel.kind]
+    facts.append(outline.plural(kernel.launches, "launch", "launches"))
+    size = outline.traffic(kernel)
+    facts += [f"{size} read and written"] if size else []
+    out.add(f"#### {code(kernel.name)}")
+    chain = [", ".join(code(o) for o in origin.operators)] if origin.operators else []
+    chain += [code(outline.places(origin.lines))] if origin.lines else []
+    chain += [escape(origin.unknown)] if origin.unknown else []
+    out.add(escape(" · ".join(facts)) + "\\\n← " + " ← ".join(chain))
+    if kernel.source.strip():
+        out.listing(
+            kernel.source, {"triton": "python", "metal": "cpp"}.get(kernel.language, "cpp"), CODE_LIMIT
+        )

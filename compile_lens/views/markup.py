@@ -1,0 +1,157 @@
+"""Building blocks of the HTML: escaping, elements with inline styles, colours, and the size budget.
+
+Everything is styled inline with properties that JupyterLab's sanitizer keeps, so the page looks the same in
+an untrusted notebook. A media query cannot stand inline; the page therefore brings its own light ground and
+dark text, set on every element that a host might recolour, and reads the same in light and dark hosts.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from dataclasses import dataclass
+
+from .characters import clean, flat
+
+HIGHLIGHT_BLOCK = 16_000
+"""Characters of one listing that are coloured; the rest is shown plain. Colouring is the slow part."""
+
+HIGHLIGHT_TOTAL = 240_000
+"""Characters coloured on one page."""
+
+TEXT_BLOCK = 300_000
+"""Characters of one listing that are shown at all."""
+
+TEXT_TOTAL = 4_000_000
+"""Characters shown in the listings of one page."""
+
+PICTURE_ONE = 1_500_000
+"""Bytes of SVG of one graph; a larger one is left out, and said so."""
+
+PICTURE_TOTAL = 4_500_000
+"""Bytes of SVG on one page."""
+
+KERNELS = 400
+"""Kernels of one module that get a block of their own."""
+
+WHOLE = "capture.save('capture.json') keeps everything"
+
+INK = "#1f2328"
+FAINT = "#57606a"
+GROUND = "#ffffff"
+SUNK = "#f6f8fa"
+EDGE = "#d0d7de"
+PHASE_COLOURS = {"": "#57606a", "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
+STATE_COLOURS = {
+    "compiled": ("#14532d", "#e7f6ec", "#86c79b"),
+    "nothing": ("#6b4500", "#fff6df", "#e0b84f"),
+    "failed": ("#8f1d14", "#fff0ee", "#e39a93"),
+}
+"""Ink, ground and edge of the outcome, each ink at least 7:1 on its ground."""
+
+SANS = "font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica,Arial,sans-serif"
+MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace"
+
+
+def text(value: str) -> str:
+    """A string of the user's as HTML on one line: invisible characters written out, markup escaped."""
+    return html.escape(flat(value), quote=True)
+
+
+def block(value: str) -> str:
+    """A string of the user's as HTML that keeps its lines."""
+    return html.escape(clean(value), quote=True)
+
+
+def tag(name: str, content: str, style: str = "", cls: str = "", extra: str = "") -> str:
+    """An element around HTML. ``cls`` is a class of ours, ``extra`` further attributes as HTML."""
+    attributes = f' class="cl-{cls}"' if cls else ""
+    attributes += f' style="{style}"' if style else ""
+    attributes += f" {extra}" if extra else ""
+    return f"<{name}{attributes}>{content}</{name}>"
+
+
+def div(content: str, style: str = "", cls: str = "") -> str:
+    return tag("div", content, style, cls)
+
+
+def span(content: str, style: str = "", cls: str = "") -> str:
+    return tag("span", content, style, cls)
+
+
+def mono(value: str, style: str = "", cls: str = "") -> str:
+    """A string of the user's in fixed pitch, on one line."""
+    return span(text(value), f"{MONO};color:{INK};overflow-wrap:anywhere;{style}", cls)
+
+
+def faint(content: str, style: str = "") -> str:
+    return span(content, f"color:{FAINT};{style}")
+
+
+def heading(title: str, detail: str = "", cls: str = "heading") -> str:
+    """A section's title with a few faint words after it; both are HTML."""
+    shown = span(title, f"font-size:15px;font-weight:600;color:{INK}")
+    shown += faint(detail, "font-size:13px;margin-left:10px") if detail else ""
+    return div(shown, "margin:22px 0 8px 0;line-height:1.4", cls)
+
+
+def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 0) -> str:
+    """A section that opens and closes without a script."""
+    head = tag(
+        "summary",
+        summary,
+        f"cursor:pointer;padding:7px 12px;background:{SUNK if level == 0 else GROUND};color:{INK};"
+        "border-radius:6px;font-size:14px;line-height:1.5;overflow-wrap:anywhere",
+    )
+    body = div(content, f"padding:10px 12px 12px 12px;color:{INK}", f"{cls}-body")
+    frame = f"border:1px solid {EDGE};border-radius:6px;margin:6px 0;background:{GROUND};color:{INK}"
+    return tag("details", head + body, frame, cls, "open" if open else "")
+
+
+def chip(content: str, ink: str = FAINT) -> str:
+    """A small rounded label."""
+    return span(
+        content,
+        f"display:inline-block;border:1px solid {EDGE};border-radius:10px;padding:0 8px;margin:0 6px 2px 0;"
+        f"font-size:12px;line-height:1.5;color:{ink};background:{GROUND}",
+    )
+
+
+def note(content: str) -> str:
+    """A line that says what is not shown, or why."""
+    return div(content, f"margin:6px 0;font-size:13px;color:{FAINT};font-style:italic", "note")
+
+
+def picture(svg: str, alt: str) -> str:
+    """An SVG document as an image: the one form that an untrusted notebook keeps."""
+    data = base64.b64encode(svg.encode("utf-8", "backslashreplace")).decode("ascii")
+    style = f"max-width:100%;height:auto;background:{GROUND};display:block;margin:0"
+    return f'<img class="cl-graph" style="{style}" alt="{text(alt)}" src="data:image/svg+xml;base64,{data}">'
+
+
+@dataclass
+class Budget:
+    """What a page may still spend, so that a report of a large model stays small and quick to make."""
+
+    highlight: int = HIGHLIGHT_TOTAL
+    text: int = TEXT_TOTAL
+    pictures: int = PICTURE_TOTAL
+
+    def colour(self, wanted: int) -> int:
+        """How many characters of the next listing may be coloured."""
+        granted = min(wanted, HIGHLIGHT_BLOCK, self.highlight)
+        self.highlight -= granted
+        return granted
+
+    def show(self, wanted: int) -> int:
+        """How many characters of the next listing may be shown."""
+        granted = min(wanted, TEXT_BLOCK, self.text)
+        self.text -= granted
+        return granted
+
+    def draw(self, size: int) -> bool:
+        """Whether a picture of ``size`` bytes still fits."""
+        if size > PICTURE_ONE or size > self.pictures:
+            return False
+        self.pictures -= size
+        return True

@@ -1,0 +1,110 @@
+"""Captures in a notebook or an interactive session: each shown once.
+
+``show`` displays by itself, so that it also does in the middle of a cell, and returns the capture. As the
+last line of a cell the capture would then be displayed a second time. So a capture that was displayed is
+remembered until its cell ends, and the display of the cell's result passes over it; an explicit
+``display(capture)`` and every later cell show it as usual.
+
+IPython is never imported here unless it already runs.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compile_lens.record import Capture
+
+from .characters import encodes, printable
+from .html import fragment
+from .text import DEFAULT_WIDTH, page
+
+_displayed: list[weakref.ref[Capture]] = []
+"""Captures that were displayed in the cell that runs now. By identity: a record is costly to compare."""
+
+
+def mimebundle(
+    capture: Capture, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+) -> dict[str, str]:
+    """The capture as ``text/html`` and ``text/plain``, as IPython asks for it.
+
+    Args:
+        include: MIME types to give; ``None`` for all of them.
+        exclude: MIME types to leave out, also of those included.
+    """
+    makers: dict[str, Callable[[], str]] = {
+        "text/plain": lambda: page(capture, width=DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: fragment(capture),
+    }
+    wanted = set(makers) if include is None else set(include)
+    wanted -= set(exclude or ())
+    return {kind: make() for kind, make in makers.items() if kind in wanted}
+
+
+def display(capture: Capture) -> None:
+    """Show a capture where the user looks: HTML in a notebook, else the text page on standard output."""
+    shell = _shell()
+    if shell is not None:
+        _pass_over(shell, capture)
+    if shell is None or _is_terminal(shell):
+        _print(page(capture))
+        return
+    from IPython.display import display as publish
+
+    publish(mimebundle(capture), raw=True)
+
+
+def _shell() -> Any:
+    """The running IPython shell, or ``None``."""
+    ipython = sys.modules.get("IPython")
+    if ipython is None or not hasattr(ipython, "get_ipython"):
+        return None
+    return ipython.get_ipython()
+
+
+def _is_terminal(shell: Any) -> bool:
+    return any(cls.__name__ == "TerminalInteractiveShell" for cls in type(shell).__mro__)
+
+
+def _print(text: str) -> None:
+    stream = sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text if encodes(text, encoding) else printable(text, encoding))
+    stream.flush()
+
+
+def _pass_over(shell: Any, capture: Capture) -> None:
+    """Let the result of the running cell be passed over if it is this capture."""
+    formatter = shell.display_formatter.ipython_display_formatter
+    formatter.for_type(Capture, _display_again)
+    if not _displayed:
+        shell.events.register("post_run_cell", _forget)
+    _displayed.append(weakref.ref(capture))
+
+
+def _display_again(capture: Capture) -> None:
+    # IPython asks this first for every capture it displays. To return means: nothing more to show.
+    # NotImplementedError is its word for "go on with the MIME bundle".
+    if _is_result() and any(known() is capture for known in _displayed):
+        return
+    raise NotImplementedError
+
+
+def _is_result() -> bool:
+    """Whether IPython displays the result of the cell, rather than what ``display()`` was given.
+
+    A Jupyter kernel holds the message it fills in ``displayhook.msg``, a terminal says ``is_active``. A shell
+    that tells neither is taken to display a result.
+    """
+    hook = getattr(_shell(), "displayhook", None)
+    signs = [getattr(hook, name) for name in ("msg", "is_active") if hasattr(hook, name)]
+    return not signs or any(sign is not None and sign is not False for sign in signs)
+
+
+def _forget(*_: Any) -> None:
+    _displayed.clear()
+    shell = _shell()
+    if shell is not None:
+        shell.events.unregister("post_run_cell", _forget)

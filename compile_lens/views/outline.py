@@ -1,0 +1,364 @@
+"""What the pages say before it is text, HTML or Markdown: titles, verdict, stages, kernel origins, units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compile_lens.graph import Frame, Graph
+from compile_lens.measures.ledger import COLUMNS, MODELLED, Figure, Ledger, Row
+from compile_lens.record import (
+    LOWERED_STAGES,
+    PHASES,
+    Capture,
+    Code,
+    Compilation,
+    Ending,
+    Kernel,
+    Missing,
+    Stage,
+)
+
+TITLES = {
+    "dynamo": "Dynamo",
+    "pre_grad": "pre-grad",
+    "joint": "joint",
+    "forward": "forward",
+    "backward": "backward",
+    "inference": "inference",
+    "post_grad": "post-grad",
+    "loops": "loops",
+    "groups": "groups",
+    "code": "code",
+}
+"""Short names of the stages, for people."""
+
+MEANINGS = {
+    "dynamo": "the FX graph that Dynamo read from the function's bytecode",
+    "pre_grad": "after Inductor's passes that run before autograd",
+    "joint": "forward and backward together, in ATen operators",
+    "forward": "the half that runs now, as handed to Inductor",
+    "backward": "the half that runs in .backward(), as handed to Inductor",
+    "inference": "no gradient is needed: one graph, as handed to Inductor",
+    "post_grad": "after Inductor's passes on that graph: what is lowered",
+    "loops": "Inductor's loop nodes as lowered, before fusion",
+    "groups": "the scheduler's nodes after fusion: one group is one kernel or call",
+    "code": "the module that Inductor wrote, with its kernels",
+}
+
+STAMPS = {
+    "generated only": "generated only: nothing was built or run",
+    "built": "built, not run",
+    "ran": "built and run",
+}
+
+LANGUAGES = {"cpp": "C++", "triton": "Triton", "metal": "Metal", "extern": "library call"}
+
+_WORDS = ("eager ops", "ATen ops", "loops", "groups", "launches", "bytes before", "bytes after")
+COLUMN_TITLES = dict(zip(COLUMNS, _WORDS, strict=True))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it could not be seen."""
+
+    key: str
+    title: str
+    facts: tuple[str, ...] = ()
+    seconds: float | None = None
+    missing: str = ""
+    stage: Stage | None = None
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Stages that follow each other: the shared ones (``phase`` is ``""``), or those of one phase."""
+
+    phase: str
+    steps: tuple[Step, ...]
+
+
+def lanes(capture: Capture, compilation: Compilation) -> tuple[Lane, ...]:
+    """The stages of a compilation in the order in which the compiler makes them, one lane for each phase."""
+    shared: list[Step] = []
+    phases: dict[str, list[Step]] = {}
+    for stage in compilation.stages:
+        step = _step(capture, compilation, stage)
+        phase = phase_of(stage.key)
+        if phase:
+            phases.setdefault(phase, []).append(step)
+        else:
+            shared.append(step)
+    found = [Lane("", tuple(shared))] if shared else []
+    return (*found, *(Lane(p, tuple(phases[p])) for p in PHASES if p in phases))
+
+
+def phase_of(key: str) -> str:
+    """The phase of a stage key: ``"forward"`` for that and ``"forward.loops"``, ``""`` for ``"joint"``."""
+    head = key.partition(".")[0]
+    return head if head in PHASES else ""
+
+
+def title(key: str) -> str:
+    """The short name of a stage key, without its phase: ``"forward.post_grad"`` gives ``"post-grad"``."""
+    last = key.rpartition(".")[2]
+    return TITLES.get(last, last)
+
+
+def meaning(key: str) -> str:
+    """What a stage is, in a few words; ``""`` for one that this version does not know."""
+    return MEANINGS.get(key.rpartition(".")[2], "")
+
+
+def _step(capture: Capture, compilation: Compilation, stage: Stage) -> Step:
+    key = stage.key
+    time = seconds(capture, compilation, key)
+    if isinstance(stage, Missing):
+        return Step(key, title(key), (), time, stage.reason or "no reason was recorded", stage)
+    if isinstance(stage, Code):
+        launches = sum(k.launches for k in stage.kernels)
+        facts = (plural(len(stage.kernels), "kernel"), plural(launches, "launch", "launches"))
+        return Step(key, title(key), facts, time, "", stage)
+    last = key.rpartition(".")[2]
+    if last in LOWERED_STAGES and last != "post_grad":
+        # As the ledger counts: buffers that are only passed on are no work.
+        work = sum(1 for node in stage.calls if node.kind != "nop")
+        return Step(key, title(key), (plural(work, last.removesuffix("s")),), time, "", stage)
+    return Step(
+        key, title(key), (plural(len(stage.nodes), "node"), plural(len(stage.calls), "call")), time, "", stage
+    )
+
+
+def seconds(capture: Capture, compilation: Compilation, key: str) -> float | None:
+    """Wall time of a stage, if it was taken. A plain stage key counts only where there is one compilation."""
+    wanted = {f"{compilation.id} {key}"}
+    if len(capture.compilations) == 1:
+        wanted.add(key)
+    found = [t.seconds for t in capture.timings if t.stage in wanted]
+    return sum(found) if found else None
+
+
+def unplaced(capture: Capture) -> tuple[tuple[str, float], ...]:
+    """Timings that belong to no stage of the strip: parts of the capture by name, in seconds."""
+    placed = {f"{c.id} {s.key}" for c in capture.compilations for s in c.stages}
+    if len(capture.compilations) == 1:
+        placed |= {s.key for s in capture.compilations[0].stages}
+    return tuple((t.stage, t.seconds) for t in capture.timings if t.stage not in placed)
+
+
+def state(capture: Capture) -> str:
+    """``"failed"``, ``"nothing"`` or ``"compiled"``."""
+    if capture.failure is not None:
+        return "failed"
+    return "nothing" if capture.nothing or not capture.compilations else "compiled"
+
+
+def verdict(capture: Capture) -> str:
+    """How the capture ended, in one sentence without a full stop. A failure's message is not part of it."""
+    if capture.failure is not None:
+        return f"failed in stage {capture.failure.stage}: {capture.failure.type}"
+    if state(capture) == "nothing":
+        return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
+    parts = [plural(len(capture.compilations), "graph")]
+    if capture.breaks:
+        parts.append(plural(len(capture.breaks), "graph break"))
+    if capture.recompiles:
+        parts.append(plural(len(capture.recompiles), "recompile"))
+    phases = [p for p in PHASES if any(p in c.phases for c in capture.compilations)]
+    if phases:
+        parts.append(" and ".join(phases))
+    codes = [code for c in capture.compilations for code in c.code.values()]
+    if codes:
+        kernels = capture.kernels
+        parts.append(plural(len(kernels), "kernel"))
+        parts.append(plural(sum(k.launches for k in kernels), "launch", "launches"))
+    return "compiled: " + ", ".join(parts)
+
+
+def stamp(capture: Capture) -> str:
+    """What became of the generated code, in words; ``""`` if there is none."""
+    found = dict.fromkeys(code.stamp for c in capture.compilations for code in c.code.values())
+    return "; ".join(STAMPS.get(s, s) for s in found)
+
+
+def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
+    """The ledger in brief: ``(what, before, after)`` for operators and bytes, where both are known."""
+    total = ledger.total
+    out = []
+    if total.eager_ops is not None and total.launches is not None:
+        launches = plural(total.launches, "launch", "launches")
+        out.append(("work", plural(total.eager_ops, "eager op"), launches))
+    if total.bytes_before is not None and total.bytes_after is not None:
+        out.append(("memory traffic", amount(total.bytes_before), amount(total.bytes_after)))
+    return tuple(out)
+
+
+def environment(capture: Capture) -> tuple[str, ...]:
+    """Where the capture was made: short facts in a fixed order."""
+    env = capture.environment
+    target = env.target or env.device
+    device = env.device if target == env.device else f"{env.device}, code for {target}"
+    facts = [f"torch {env.torch}", f"{device} ({env.isa})" if env.isa else device]
+    if env.triton:
+        facts.append(f"triton {env.triton}")
+    return (*facts, f"Python {env.python}", env.platform, f"compile_lens {env.compile_lens}")
+
+
+def asked(capture: Capture) -> str:
+    """The options that differ from the defaults, as they were written; ``""`` if none do."""
+    options = capture.options
+    parts = []
+    if options.backward != "auto":
+        parts.append(f"backward={options.backward}")
+    if options.dynamic is not None:
+        parts.append(f"dynamic={options.dynamic}")
+    if options.mode is not None:
+        parts.append(f"mode={options.mode!r}")
+    if options.fullgraph:
+        parts.append("fullgraph=True")
+    if options.build:
+        parts.append("build=True")
+    parts += [f"{name}={value}" for name, value in options.options]
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a kernel computes: operators, the Python lines they came from, or why that is not known."""
+
+    operators: tuple[str, ...]
+    lines: tuple[Frame, ...]
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A graph break in words: what, why, how to avoid it, and the compiler's whole message if that says more."""
+
+    what: str
+    why: str
+    hint: str
+    whole: str
+
+
+def reason(ending: Ending) -> Reason:
+    """The reason of a graph break in parts. The hints that Dynamo's message repeats stand once."""
+    what, _, rest = ending.reason.strip().partition("\n")
+    lines = [line.strip() for line in rest.split("\n")]
+    stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
+    why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
+    whole = ending.reason.strip() if any(lines[stop:]) else ""
+    return Reason(what or "no reason was recorded", why, ending.hint.strip(), whole)
+
+
+_AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")
+"""Where the explanation in a message of Dynamo's ends (torch 2.11 to 2.15)."""
+
+
+class Origins:
+    """Kernel → operators → Python lines, for every kernel of a capture."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._chain = capture.chain
+
+    def of(self, kernel: Kernel) -> Origin:
+        """The origins of one kernel. A Python line that several operators share stands once."""
+        frames = self._chain.lines(kernel)
+        lines = tuple({(f.file, f.line): f for f in frames}.values())
+        unknown = ""
+        if not kernel.origins:
+            unknown = kernel.no_origin or "the record names no operator for it"
+        elif not lines:
+            unknown = "no Python line is known for these operators"
+        return Origin(kernel.origins, lines, unknown)
+
+
+def place(frame: Frame) -> str:
+    """A frame as ``name.py:7``, without its folder."""
+    return f"{frame.file.replace(chr(92), '/').rpartition('/')[2] or frame.file}:{frame.line}"
+
+
+def places(frames: Iterable[Frame], limit: int = 6) -> str:
+    """Frames as ``a.py:7, 9, b.py:3``; at most ``limit``, then how many more."""
+    frames = tuple(frames)
+    out: list[str] = []
+    last = ""
+    for frame in frames[:limit]:
+        name, _, line = place(frame).rpartition(":")
+        out.append(line if name == last else f"{name}:{line}")
+        last = name
+    if len(frames) > limit:
+        out.append(f"and {len(frames) - limit} more")
+    return ", ".join(out)
+
+
+def names(items: Iterable[str], limit: int = 12) -> str:
+    """Names joined by commas; at most ``limit``, then how many more."""
+    items = tuple(items)
+    some = ", ".join(items[:limit])
+    return some if len(items) <= limit else f"{some} and {len(items) - limit} more"
+
+
+def traffic(kernel: Kernel) -> str:
+    """The modelled bytes of a kernel, ``~8,000 B``; ``""`` where unknown."""
+    if kernel.reads is None or kernel.writes is None:
+        return ""
+    return amount(Figure(kernel.reads + kernel.writes, MODELLED))
+
+
+def figure(value: Figure | None) -> str:
+    """A figure of the ledger: ``~`` marks a modelled one, a dash one that is not known."""
+    if value is None:
+        return "—"
+    return f"{'~' if value.basis == MODELLED else ''}{int(value):,}"
+
+
+def amount(value: Figure) -> str:
+    """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
+    mark = "~" if value.basis == MODELLED else ""
+    size = int(value)
+    if size < 10_000:
+        return f"{mark}{size:,} B"
+    scaled = float(size)
+    for unit in ("kB", "MB", "GB", "TB"):
+        scaled /= 1000
+        if scaled < 999.5 or unit == "TB":
+            break
+    return f"{mark}{scaled:.3g} {unit}" if scaled < 999.5 else f"{mark}{scaled:,.0f} {unit}"
+
+
+def duration(value: float | None) -> str:
+    """Seconds in a unit that reads well: ``12 ms``, ``1.3 s``; ``""`` for ``None``."""
+    if value is None:
+        return ""
+    if value < 0.0095:
+        return f"{value * 1000:.1f} ms"
+    return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{int(count):,} {one if count == 1 else many or one + 's'}"
+
+
+def basis_note(rows: Iterable[Row]) -> str:
+    """What the marks in the ledger mean, for the rows shown; ``""`` if there are none."""
+    shown = [f for row in rows for f in row.figures]
+    if not shown:
+        return ""
+    said = ["counts are measured"]
+    if any(f is not None and f.basis == MODELLED for f in shown):
+        said.append("~ is modelled from sizes, not measured")
+    if any(f is None for f in shown):
+        said.append("— is not known")
+    return "; ".join(said)
+
+
+def unchanged(graph: Graph, before: Graph | None) -> bool:
+    """Whether a stage holds the same operations as the one before it, under the same names."""
+    if before is None or len(graph.nodes) != len(before.nodes) or graph.subgraphs or before.subgraphs:
+        return False
+    return all(
+        (a.name, a.op, a.target, a.args, a.kwargs) == (b.name, b.op, b.target, b.args, b.kwargs)
+        for a, b in zip(graph.nodes, before.nodes, strict=True)
+    )

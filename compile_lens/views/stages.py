@@ -1,0 +1,204 @@
+"""The stages of a compilation in HTML: each graph as a picture beside its text, and the code by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.graph import Graph
+from compile_lens.record import Capture, Code, Compilation, Kernel, Missing, Stage
+
+from . import outline
+from .listing import kernel_origins, listing
+from .markup import (
+    EDGE,
+    FAINT,
+    GROUND,
+    INK,
+    KERNELS,
+    PHASE_COLOURS,
+    PICTURE_ONE,
+    PICTURE_TOTAL,
+    WHOLE,
+    Budget,
+    chip,
+    div,
+    faint,
+    fold,
+    mono,
+    note,
+    picture,
+    span,
+    tag,
+    text,
+)
+from .svg import to_svgs
+
+_OPEN = ("forward", "inference", "forward.code", "inference.code")
+"""Stages that are open when the page is first seen, in the first compilation."""
+
+
+class Stages:
+    """HTML of the stages of several compilations, their graphs drawn together in one go."""
+
+    def __init__(self, capture: Capture, compilations: Sequence[Compilation], budget: Budget) -> None:
+        self._capture = capture
+        self._budget = budget
+        self._origins = outline.Origins(capture)
+        wanted = [
+            (compilation, stage)
+            for compilation in compilations
+            for stage in compilation.stages
+            if isinstance(stage, Graph) and stage.nodes and not _unchanged(compilation, stage)
+        ]
+        # Drawing costs a child process: one for all.
+        drawn = to_svgs([stage for _, stage in wanted]) if wanted else []
+        self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
+
+    def of(self, compilation: Compilation, open: bool) -> str:
+        """Every stage of one compilation, in order; the telling ones are open if ``open``."""
+        parts = []
+        for lane in outline.lanes(self._capture, compilation):
+            for step in lane.steps:
+                if step.stage is not None:
+                    parts.append(self._stage(compilation, step, step.stage, open and step.key in _OPEN))
+        return "".join(parts)
+
+    def _stage(self, compilation: Compilation, step: outline.Step, stage: Stage, open: bool) -> str:
+        phase = outline.phase_of(step.key)
+        colour = PHASE_COLOURS[phase]
+        title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
+        summary = span(text(title), f"font-weight:600;color:{colour}")
+        facts = ", ".join(step.facts) if not step.missing else "not seen"
+        summary += faint(text(facts), "margin-left:10px;font-size:13px")
+        summary += faint(text(outline.meaning(step.key)), "margin-left:10px;font-size:13px")
+        if isinstance(stage, Missing):
+            body = div(text(step.missing), "color:#7a4b00;overflow-wrap:anywhere")
+        elif isinstance(stage, Code):
+            body = self._code(stage)
+        else:
+            body = self._graph(compilation, stage)
+        last = step.key.rpartition(".")[2].replace("_", "-")
+        return fold(
+            summary, body, f"stage cl-stage-{last if last.replace('-', '').isalpha() else 'other'}", open
+        )
+
+    def _graph(self, compilation: Compilation, graph: Graph) -> str:
+        source = listing(graph.text, "python", self._budget, height=560)
+        if not graph.nodes:
+            return note("this graph holds no node") + source
+        if _unchanged(compilation, graph):
+            return (
+                note(f"the same operations as in {text(_name(graph.before))}: no pass changed them") + source
+            )
+        saved = ""
+        if graph.saved:
+            saved = div(
+                faint("saved for backward: ", "font-size:13px")
+                + mono(outline.names(graph.saved, 24), "font-size:13px"),
+                "margin:0 0 8px 0",
+            )
+        left = div(
+            self._picture(compilation, graph), "flex:1 1 340px;min-width:280px;max-height:560px;overflow:auto"
+        )
+        right = div(source + self._subgraphs(graph), "flex:2 1 460px;min-width:300px")
+        return saved + div(
+            left + right, "display:flex;flex-wrap:wrap;gap:14px;align-items:flex-start", "stage-both"
+        )
+
+    def _picture(self, compilation: Compilation, graph: Graph) -> str:
+        svg = _light(self._pictures[compilation.id, graph.key])
+        size = len(svg.encode("utf-8", "backslashreplace"))
+        if not self._budget.draw(size):
+            limit = f"{PICTURE_ONE / 1e6:.1f} MB for one, {PICTURE_TOTAL / 1e6:.1f} MB for all"
+            return note(
+                f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit}); "
+                f"graph.to_svg() gives it, {WHOLE}"
+            )
+        calls = outline.plural(len(graph.calls), "operation")
+        return picture(
+            svg, f"graph of stage {graph.key}: {outline.plural(len(graph.nodes), 'node')}, {calls}"
+        )
+
+    def _subgraphs(self, graph: Graph) -> str:
+        parts = ""
+        for name, body in graph.subgraphs:
+            head = mono(name, "font-weight:600;font-size:13px") + faint(
+                f" {outline.plural(len(body.nodes), 'node')}"
+            )
+            parts += fold(head, listing(body.text, "python", self._budget), "subgraph", level=1)
+        return parts
+
+    def _code(self, code: Code) -> str:
+        parts = [self._kernel(code, kernel) for kernel in code.kernels[:KERNELS]]
+        if len(code.kernels) > KERNELS:
+            parts.append(note(f"and {outline.plural(len(code.kernels) - KERNELS, 'kernel')} more; {WHOLE}"))
+        if not code.kernels:
+            parts.append(note("this module launches no kernel"))
+        lines = outline.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
+        head = span("the whole module", "font-weight:600") + faint(
+            f" {lines}, {text(outline.STAMPS.get(code.stamp, code.stamp))}, for {text(code.device)}",
+            "font-size:13px",
+        )
+        parts.append(fold(head, listing(code.text, "python", self._budget, height=640), "module", level=1))
+        return "".join(parts)
+
+    def _kernel(self, code: Code, kernel: Kernel) -> str:
+        name = mono(kernel.name, "font-size:14px;font-weight:600")
+        language = outline.LANGUAGES.get(kernel.language, kernel.language)
+        chips = chip(text(language), INK)
+        chips += chip(text(kernel.kind), INK) if kernel.kind != kernel.language else ""
+        chips += chip(outline.plural(kernel.launches, "launch", "launches"), INK)
+        size = outline.traffic(kernel)
+        chips += chip(f"{size} read and written, modelled") if size else chip("bytes unknown")
+        head = div(name + div(chips), "display:flex;flex-wrap:wrap;gap:4px 14px;align-items:baseline")
+        if kernel.source.strip():
+            first = kernel.first_line or 1
+            body = listing(
+                kernel.source, kernel.language, self._budget, first, kernel_origins(kernel), height=520
+            )
+        elif kernel.language == "extern":
+            body = note("a library call: its source is not part of the generated code")
+        else:
+            body = note("the record holds no source for it")
+        frame = f"border-left:3px solid {PHASE_COLOURS.get(code.phase, EDGE)};padding:2px 0 2px 12px"
+        return div(
+            head + self._origin(kernel) + body, f"{frame};margin:4px 0 16px 0;background:{GROUND}", "kernel"
+        )
+
+    def _origin(self, kernel: Kernel) -> str:
+        origin = self._origins.of(kernel)
+        steps = []
+        if origin.operators:
+            steps.append(mono(outline.names(origin.operators, 24), "font-size:13px"))
+        if origin.lines:
+            full = ", ".join(f"{f.file}:{f.line}" for f in origin.lines[:24])
+            lines = mono(outline.places(origin.lines, 12), "font-size:13px")
+            steps.append(tag("span", lines, extra=f'title="{text(full)}"'))
+        if origin.unknown:
+            steps.append(faint(text(origin.unknown), "font-size:13px;font-style:italic"))
+        launched = ""
+        if kernel.launch_lines:
+            some = ", ".join(str(n) for n in kernel.launch_lines[:12])
+            more = len(kernel.launch_lines) - 12
+            some += f" and {more} more" if more > 0 else ""
+            word = "line" if len(kernel.launch_lines) == 1 else "lines"
+            launched = faint(f"launched in {word} {some} of the module", "font-size:12px;margin-left:12px")
+        arrow = span("← ", f"color:{FAINT}")
+        return div(
+            arrow + f" {arrow}".join(steps) + launched, "margin:2px 0 6px 0;overflow-wrap:anywhere", "origin"
+        )
+
+
+def _unchanged(compilation: Compilation, graph: Graph) -> bool:
+    before = compilation.graphs
+    return outline.unchanged(graph, before[graph.before] if graph.before in before else None)
+
+
+def _name(key: str) -> str:
+    return outline.TITLES.get(key, key.replace(".", " "))
+
+
+def _light(svg: str) -> str:
+    """The drawing without its dark half: as an image it would follow the reader's system, not this page."""
+    head, end, rest = svg.partition("</style>")
+    return head.replace("@media (prefers-color-scheme:dark)", "@media not all", 1) + end + rest

@@ -1,0 +1,117 @@
+"""The ledger and the other tables of the HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.measures.ledger import COLUMNS, Ledger, Row
+from compile_lens.record import Capture, Guard
+
+from . import outline
+from .markup import EDGE, FAINT, GROUND, INK, MONO, PHASE_COLOURS, SUNK, div, fold, note, span, tag, text
+
+_FEW = 3
+_NOTES = 40
+_GUARDS = 200
+
+_HELP = {
+    "eager_ops": "operators that eager PyTorch dispatches",
+    "aten_ops": "compute nodes handed to Inductor",
+    "loops": "Inductor's nodes before fusion",
+    "groups": "scheduler nodes after fusion",
+    "launches": "kernel launches in the generated code",
+    "bytes_before": "memory traffic, each ATen operator by itself",
+    "bytes_after": "memory traffic of the fused groups",
+}
+
+
+def ledger_table(ledger: Ledger) -> str:
+    """HTML of the ledger: a row for each phase and their total, and what was measured and what modelled."""
+    if not ledger.rows:
+        return ""
+    # Grounds are set on every cell: JupyterLab stripes rows and paints them on hover.
+    head = _cell("", "th", f"background:{SUNK}") + "".join(
+        _cell(
+            text(outline.COLUMN_TITLES[c])
+            + div(
+                text(_HELP[c]), f"font-weight:400;font-size:11px;color:{FAINT};line-height:1.3;min-width:84px"
+            ),
+            "th",
+            f"background:{SUNK};vertical-align:top;font-weight:600",
+        )
+        for c in COLUMNS
+    )
+    rows = [tag("tr", head, f"background:{SUNK}")]
+    rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
+    look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
+    table = div(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"), "overflow-x:auto")
+    notes = tuple(dict.fromkeys(n for row in ledger.rows[:-1] for n in row.notes))
+    page = table + div(
+        text(outline.basis_note(ledger.rows)), f"font-size:12px;color:{FAINT};margin:6px 0", "basis"
+    )
+    said = "".join(note(text(n)) for n in notes[:_NOTES])
+    if len(notes) > _NOTES:
+        said += note(f"and {outline.plural(len(notes) - _NOTES, 'note')} more: capture.ledger.total.notes")
+    if len(notes) > _FEW:
+        said = fold(f"why {outline.plural(len(notes), 'figure')} are not known", said, "ledger-notes")
+    return page + said
+
+
+def _row(row: Row, last: bool) -> str:
+    weight, ground = ("600", SUNK) if last else ("400", GROUND)
+    colour = PHASE_COLOURS.get(row.name, INK)
+    cells = _cell(text(row.name), "th", f"text-align:left;font-weight:600;color:{colour};background:{ground}")
+    for column, value in zip(COLUMNS, row.figures, strict=True):
+        accent = column in ("eager_ops", "launches")
+        shown = span(
+            outline.figure(value), f"{MONO};font-size:14px;font-weight:{'600' if accent else weight}"
+        )
+        if value is not None and column.startswith("bytes"):
+            shown += span(" B", f"color:{FAINT};font-size:12px")
+        cells += _cell(shown, "td", f"background:{ground}")
+    return tag("tr", cells, f"background:{GROUND}")
+
+
+def _cell(content: str, name: str, style: str) -> str:
+    base = f"padding:6px 12px;text-align:right;border:0;border-bottom:1px solid {EDGE};color:{INK}"
+    return tag(name, content, f"{base};white-space:normal;{style}")
+
+
+def savings(capture: Capture, ledger: Ledger) -> str:
+    """The ledger in two large lines: work before and after, bytes before and after."""
+    tiles = []
+    for what, before, after in outline.saving(ledger):
+        numbers = (
+            span(text(before), f"color:{INK}")
+            + span(" → ", f"color:{FAINT}")
+            + span(text(after), f"color:{PHASE_COLOURS['inference']};font-weight:700")
+        )
+        label = what + (", modelled" if before.startswith("~") or after.startswith("~") else "")
+        tiles.append(
+            div(
+                div(numbers, "font-size:20px;line-height:1.3;font-weight:500")
+                + div(text(label), f"font-size:12px;color:{FAINT}"),
+                f"border:1px solid {EDGE};border-radius:8px;padding:8px 16px;background:{GROUND}",
+                "saving",
+            )
+        )
+    return (
+        div("".join(tiles), "display:flex;flex-wrap:wrap;gap:10px;margin:12px 0 0 0", "savings")
+        if tiles
+        else ""
+    )
+
+
+def guards_list(guards: Sequence[Guard]) -> str:
+    """HTML of guards: kind, source and text, one to a line."""
+    lines = []
+    for guard in guards[:_GUARDS]:
+        kind = span(text(guard.kind), f"color:{FAINT};font-size:12px;flex:0 0 170px;overflow-wrap:anywhere")
+        said = span(text(guard.text), f"{MONO};font-size:12px;color:{INK};overflow-wrap:anywhere;flex:1 1 0")
+        lines.append(
+            div(kind + said, f"display:flex;gap:10px;padding:3px 0;border-bottom:1px solid {SUNK}", "guard")
+        )
+    page = "".join(lines)
+    if len(guards) > _GUARDS:
+        page += note(f"and {outline.plural(len(guards) - _GUARDS, 'guard')} more: capture.guards")
+    return page

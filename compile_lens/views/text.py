@@ -1,0 +1,289 @@
+"""The text page: a capture on a terminal, compact and never wider than it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+from compile_lens.graph import Frame
+from compile_lens.record import Capture, Compilation, Ending, Kernel
+
+from . import outline
+from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
+
+DEFAULT_WIDTH = 100
+"""Cells of a line where the terminal does not say, and in files."""
+
+LEAST_WIDTH = 40
+
+MANY = 12
+"""Kernels, breaks, recompiles and notes listed one by one before the rest is only counted."""
+
+FEW = 5
+"""Notes under the ledger: a failure takes many figures away for one reason, said above already."""
+
+LONG = 12
+"""Lines of one message shown before the rest is only counted."""
+
+
+def page(capture: Capture, width: int | None = None, ascii: bool | None = None) -> str:
+    """The page as text, ending in a newline.
+
+    Args:
+        width: cells of the longest line; the terminal's if ``None`` (at most 100 where it does not say), and
+            never under 40.
+        ascii: whether only ASCII may be used. ``None`` asks what standard output can encode, so that printing
+            the page does not raise there.
+    """
+    encoding = "utf-8"
+    if ascii or (ascii is None and not encodes("─→←·…~—×²", _stdout())):
+        encoding = "ascii" if ascii else _stdout()
+    if width is None:
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    _header(paper, capture)
+    _outcome(paper, capture)
+    for compilation in capture.compilations[:MANY]:
+        _strip(paper, capture, compilation)
+    paper.more(len(capture.compilations) - MANY, "compilation", "capture.compilations")
+    _ledger(paper, capture)
+    _kernels(paper, capture)
+    _breaks(paper, capture)
+    _rest(paper, capture)
+    return paper.text()
+
+
+def line(capture: Capture) -> str:
+    """The capture in one short line: function and outcome."""
+    return f"<Capture of {flat(capture.function)}: {flat(outline.verdict(capture))}>"
+
+
+def _stdout() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+class _Paper:
+    """Lines that fit. Every text goes through here: cleaned, encodable, cut or wrapped to the width."""
+
+    def __init__(self, width: int, encoding: str) -> None:
+        self.width = width
+        self._encoding = encoding
+        self._lines: list[str] = []
+
+    def say(self, text: str) -> str:
+        """The text as it can be shown on one line."""
+        return printable(flat(text), self._encoding)
+
+    def line(self, text: str = "") -> None:
+        """One line, cut if it is too long."""
+        self._lines.append(fit(self.say(text).rstrip(), self.width, self.say("…")))
+
+    def text_block(self, text: str, indent: str, more: str | None = None, limit: int = LONG) -> None:
+        """Wrapped text, its own newlines kept; at most ``limit`` lines of it."""
+        shown = printable(clean(text).rstrip("\n"), self._encoding)
+        lines = wrap(shown, self.width, self.say(indent), None if more is None else self.say(more))
+        self._lines += lines[:limit]
+        self.more(len(lines) - limit, "line", "", " " * (cells(indent) if more is None else cells(more)))
+
+    def more(self, count: int, what: str, where: str, indent: str = "  ") -> None:
+        """Say how many were left out, and where they are."""
+        if count > 0:
+            self.line(f"{indent}… and {outline.plural(count, what)} more{': ' + where if where else ''}")
+
+    def section(self, title: str, detail: str = "") -> None:
+        self.line()
+        title, detail = self.say(title), self.say(detail)
+        head = f"{self.say('──')} {title} "
+        tail = f" {detail}" if detail else ""
+        room = self.width - cells(head) - cells(tail)
+        if room < 3:
+            self._lines += wrap(head.rstrip(), self.width)[:2]
+            self._lines += wrap(detail, self.width, "  ")[:2] if detail else []
+            return
+        self._lines.append(head + self.say("─") * room + tail)
+
+    def table(
+        self, rows: Sequence[Sequence[str]], right: Sequence[bool], indent: str = "  ", gap: int = 2
+    ) -> bool:
+        """Aligned columns; whether they fitted (nothing is written if they did not)."""
+        said = [[self.say(cell) for cell in row] for row in rows]
+        widths = [max(cells(row[i]) for row in said) for i in range(len(right))]
+        if len(indent) + sum(widths) + gap * (len(widths) - 1) > self.width:
+            return False
+        for row in said:
+            columns = zip(row, widths, right, strict=True)
+            shown = (" " * gap).join(pad(cell, w, r) for cell, w, r in columns)
+            self._lines.append((indent + shown).rstrip())
+        return True
+
+    def text(self) -> str:
+        return "\n".join(self._lines).strip("\n") + "\n"
+
+
+def _header(paper: _Paper, capture: Capture) -> None:
+    paper.section(f"compile_lens: {capture.function}", capture.created)
+    facts = " · ".join(outline.environment(capture))
+    paper.text_block(facts, "  ", limit=3)
+    stamp = outline.stamp(capture)
+    if stamp:
+        paper.text_block(f"code {stamp}", "  ", limit=2)
+    asked = outline.asked(capture)
+    if asked:
+        paper.text_block(f"options: {asked}", "  ", "    ", limit=4)
+    if not capture.inputs:
+        paper.line("  no inputs")
+    for text in capture.inputs[:MANY]:
+        paper.text_block(text, "  ", "      ", limit=2)
+    paper.more(len(capture.inputs) - MANY, "input", "capture.inputs")
+
+
+def _outcome(paper: _Paper, capture: Capture) -> None:
+    mark = {"compiled": "✓", "nothing": "·", "failed": "✗"}[outline.state(capture)]
+    paper.line()
+    paper.text_block(outline.verdict(capture), f"  {mark} ", "    ", limit=6)
+    for what, before, after in outline.saving(capture.ledger):
+        paper.line(f"    {what}: {before} → {after}")
+    if capture.failure is not None:
+        paper.text_block(capture.failure.message, "    ")
+        if capture.compilations:
+            paper.line("    every stage before the failure is below")
+
+
+def _strip(paper: _Paper, capture: Capture, compilation: Compilation) -> None:
+    where = f"{outline.place(Frame(compilation.file, compilation.line, ''))}" if compilation.file else ""
+    paper.section(f"stages of {compilation.id} {compilation.function}", where)
+    rows = []
+    missing: list[tuple[str, str]] = []
+    for lane in outline.lanes(capture, compilation):
+        for step in lane.steps:
+            name = step.title
+            if lane.phase and step.key != lane.phase:
+                name = f"  ↳ {step.title}"
+            if step.missing:
+                missing.append((name, step.missing))
+                rows.append((name, "missing:", step.missing, ""))
+            else:
+                facts = (*step.facts, "")[:2]
+                rows.append((name, facts[0], facts[1], outline.duration(step.seconds)))
+    if not rows:
+        paper.line("  no stage was recorded")
+        return
+    plain = [row for row in rows if row[1] != "missing:"]
+    widths = [max((cells(paper.say(r[i])) for r in plain), default=0) for i in range(4)]
+    widths[0] = max(cells(paper.say(r[0])) for r in rows)
+    for row in rows:
+        cell = [paper.say(c) for c in row]
+        if row[1] == "missing:":
+            start = f"  {pad(cell[0], widths[0])}  missing: "
+            paper.text_block(row[2], start, " " * 6, limit=3)
+        else:
+            shown = "  ".join(pad(c, w, i > 0) for i, (c, w) in enumerate(zip(cell, widths, strict=True)))
+            paper.line(f"  {shown}")
+    if compilation.dynamic:
+        dims = ", ".join(
+            f"{d.source} = {d.symbol}" + (f" (seen: {d.hint})" if d.hint is not None else "")
+            for d in compilation.dynamic
+        )
+        paper.text_block(f"dynamic: {dims}", "  ", "    ", limit=4)
+
+
+def _ledger(paper: _Paper, capture: Capture) -> None:
+    ledger = capture.ledger
+    if not ledger.rows:
+        return
+    paper.section("ledger")
+    head = ["", *outline.COLUMN_TITLES.values()]
+    rows = [head] + [[row.name, *map(outline.figure, row.figures)] for row in ledger.rows]
+    if len(ledger.graphs) > 1:
+        parts = [(name, part.total) for name, part in ledger.graphs[:MANY] if part.rows]
+        rows += [[f"  of which {name}", *map(outline.figure, row.figures)] for name, row in parts]
+    right = [False] + [True] * (len(head) - 1)
+    # On a narrow terminal the same table stands on its side, or else as a line for each figure.
+    if not paper.table(rows, right) and not paper.table(
+        [list(c) for c in zip(*rows, strict=True)], [False] + [True] * (len(rows) - 1)
+    ):
+        for row in rows[1:]:
+            for name, value in zip(head[1:], row[1:], strict=True):
+                paper.line(f"  {row[0]} {name}: {value}")
+    paper.text_block(outline.basis_note(ledger.rows), "  ", limit=3)
+    notes = tuple(dict.fromkeys(note for row in ledger.rows[:-1] for note in row.notes))
+    for note in notes[:FEW]:
+        paper.text_block(note, "  · ", "    ", limit=3)
+    paper.more(len(notes) - FEW, "note", "capture.ledger.total.notes")
+
+
+def _kernels(paper: _Paper, capture: Capture) -> None:
+    parts = [c for c in capture.compilations if c.code]
+    kernels = [(c, k) for c in parts for code in c.code.values() for k in code.kernels]
+    if not kernels:
+        return
+    paper.section("kernels")
+    origins = outline.Origins(capture)
+    for compilation, kernel in kernels[:MANY]:
+        where = f"{compilation.id} {kernel.phase}" if len(parts) > 1 else kernel.phase
+        _kernel(paper, kernel, where, origins.of(kernel))
+    paper.more(len(kernels) - MANY, "kernel", "capture.kernels")
+
+
+def _kernel(paper: _Paper, kernel: Kernel, where: str, origin: outline.Origin) -> None:
+    language = outline.LANGUAGES.get(kernel.language, kernel.language)
+    kind = "" if kernel.kind == kernel.language else f" {kernel.kind}"
+    facts = [f"{language}{kind}", where, outline.plural(kernel.launches, "launch", "launches")]
+    size = outline.traffic(kernel)
+    facts += [size] if size else []
+    said = " · ".join(facts)
+    if cells(paper.say(kernel.name)) + cells(paper.say(said)) + 5 <= paper.width:
+        paper.line(f"  {kernel.name}   {said}")
+    else:
+        paper.line(f"  {kernel.name}")
+        paper.text_block(said, "    ", limit=2)
+    chain = [outline.names(origin.operators)] if origin.operators else []
+    chain += [outline.places(origin.lines)] if origin.lines else []
+    chain += [f"unknown: {origin.unknown}"] if origin.unknown else []
+    paper.text_block(" ← ".join(chain), "    ← ", "      ", limit=4)
+
+
+def _breaks(paper: _Paper, capture: Capture) -> None:
+    endings = [(c.id, c.ending) for c in capture.compilations if c.ending and c.ending.kind == "graph break"]
+    if endings:
+        paper.section("graph breaks")
+    for name, ending in endings[:MANY]:
+        _break(paper, name, ending)
+    paper.more(len(endings) - MANY, "graph break", "capture.breaks")
+    if capture.recompiles:
+        paper.section("recompiles")
+    reasons = [(c.id, r) for c in capture.compilations for r in c.recompile_reasons]
+    for name, reason in reasons[:MANY]:
+        paper.text_block(reason, f"  {name}  ", "       ", limit=4)
+    paper.more(len(reasons) - MANY, "recompile", "capture.recompiles")
+
+
+def _break(paper: _Paper, name: str, ending: Ending) -> None:
+    reason = outline.reason(ending)
+    paper.text_block(reason.what, f"  after {name}: ", "    ", limit=6)
+    if reason.why:
+        paper.text_block(reason.why, "    ", limit=6)
+    if reason.hint:
+        paper.text_block(reason.hint, "    hint: ", "      ", limit=6)
+    for frame in ending.frames[-5:]:
+        paper.line(f"    at {frame.file}:{frame.line} in {frame.function}")
+        if frame.text.strip():
+            paper.line(f"       {frame.text.strip()}")
+
+
+def _rest(paper: _Paper, capture: Capture) -> None:
+    total = sum(len(c.guards) for c in capture.compilations)
+    notes = list(capture.notes)
+    notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]
+    timings = ", ".join(f"{name} {outline.duration(time)}" for name, time in outline.unplaced(capture)[:MANY])
+    if not (total or notes or timings):
+        return
+    paper.section("also")
+    if total:
+        paper.line(f"  {outline.plural(total, 'guard')} (capture.guards)")
+    if timings:
+        paper.text_block(f"time: {timings}", "  ", "    ", limit=4)
+    for note in notes[:MANY]:
+        paper.text_block(note, "  note: ", "    ", limit=4)
+    paper.more(len(notes) - MANY, "note", "capture.notes")

@@ -1,0 +1,39 @@
+"""What every test may use: golden files and their one switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-goldens",
+        action="store_true",
+        help="write the golden files anew instead of comparing with them",
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """``golden(name, text)`` compares a text with ``tests/golden/<name>``; --update-goldens writes it."""
+    update = bool(request.config.getoption("--update-goldens"))
+
+    def check(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if update:
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(text.encode("utf-8"))
+            return
+        if not file.exists():
+            pytest.fail(
+                f"there is no golden file {name}: run pytest --update-goldens, and look at what it wrote"
+            )
+        wanted = file.read_bytes().decode("utf-8")
+        assert text == wanted, f"{name} changed: if that is meant, run pytest --update-goldens"
+
+    return check

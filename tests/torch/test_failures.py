@@ -1,0 +1,138 @@
+"""Bad input: each gives a clear error of ours that names the value and the next step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from compile_lens import CaptureError, LensError, UsageError, capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "thing", [3, "sin", None, torch.ones(2), [double]], ids=["int", "str", "none", "tensor", "list"]
+)
+def test_not_callable(thing: Any) -> None:
+    with pytest.raises(UsageError, match="call") as caught:
+        capture(thing, torch.ones(2))
+    assert type(thing).__name__ in str(caught.value) or repr(thing)[:10] in str(caught.value)
+
+
+@pytest.mark.parametrize("args", [(), (torch.ones(2), torch.ones(2))], ids=["few", "many"])
+def test_wrong_arity(args: tuple[Any, ...]) -> None:
+    with pytest.raises(LensError, match="argument"):
+        capture(double, *args)
+
+
+def test_wrong_keyword() -> None:
+    with pytest.raises(LensError, match="scale"):
+        capture(double, torch.ones(2), kwargs={"scale": 2})
+
+
+def test_kwargs_must_be_a_mapping() -> None:
+    with pytest.raises(UsageError, match="kwargs"):
+        capture(double, torch.ones(2), kwargs=[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"backward": "maybe"}, "maybe"),
+        ({"backward": 3}, "backward"),
+        ({"mode": "warp"}, "warp"),
+        ({"options": {"no_such_option": 1}}, "no_such_option"),
+        ({"mode": "max-autotune", "options": {"max_fusion_size": 1}}, "mode"),
+        ({"dynamic": "yes"}, "dynamic"),
+    ],
+    ids=["backward", "backward_type", "mode", "option", "mode_and_options", "dynamic"],
+)
+def test_bad_option(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        capture(double, torch.ones(2), **options)
+
+
+def test_device_that_is_not_there() -> None:
+    device = "cuda" if not torch.cuda.is_available() else "xpu"
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.to(device) * 2
+
+    with pytest.raises(CaptureError) as caught:
+        capture(fn, torch.ones(2))
+    assert device in str(caught.value).lower() or device in str(caught.value.__cause__).lower()
+
+
+def test_module_on_another_device_than_its_input() -> None:
+    with pytest.raises(CaptureError) as caught:
+        capture(nn.Linear(4, 4, device="meta"), torch.ones(2, 4))
+    assert caught.value.capture.failure is not None
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (double, (torch.ones(2),)),
+        (torch.argmax, (torch.ones(2, requires_grad=True),)),
+        (lambda x: x.detach() * 2, (torch.ones(2, requires_grad=True),)),
+    ],
+    ids=["no_leaf", "integers", "detached"],
+)
+def test_backward_true_without_anything_to_differentiate(fn: Any, args: tuple[Any, ...]) -> None:
+    with pytest.raises(UsageError, match="backward") as caught:
+        capture(fn, *args, backward=True)
+    assert "requires_grad" in str(caught.value)
+
+
+def test_backward_false_skips_it() -> None:
+    found = capture(double, torch.ones(2, requires_grad=True), backward=False)
+    (compilation,) = found.compilations
+    assert "forward" in compilation.graphs and "backward.code" not in {
+        s.key for s in compilation.stages if s in compilation.code.values()
+    }
+    assert "backward" not in compilation.code
+    assert all(m.reason for m in compilation.missing)
+    assert any(m.stage.startswith("backward") for m in compilation.missing)
+
+
+def test_fullgraph_with_a_break() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        torch._dynamo.graph_break()
+        return torch.cos(y)
+
+    with pytest.raises(CaptureError, match="break") as caught:
+        capture(fn, torch.ones(2), fullgraph=True)
+    assert caught.value.capture.failure is not None
+    assert caught.value.capture.failure.stage == "dynamo"
+
+
+def test_fullgraph_without_a_break() -> None:
+    assert capture(double, torch.ones(2), fullgraph=True).options.fullgraph is True
+
+
+def test_error_message_names_the_function_and_the_stage() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no good")
+
+    with pytest.raises(CaptureError) as caught:
+        capture(broken, torch.ones(2))
+    assert "broken" in str(caught.value) and "no good" in str(caught.value)
+    assert caught.value.capture.function == "broken" or caught.value.capture.function.endswith(".broken")
+
+
+def test_partial_capture_can_be_shown() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        raise ValueError("no <good>")
+
+    with pytest.raises(CaptureError) as caught:
+        capture(broken, torch.ones(2))
+    assert "no <good>" in str(caught.value.capture)

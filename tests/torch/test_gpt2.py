@@ -1,0 +1,62 @@
+"""A model of GPT-2's shape, forward and backward: everything that a large graph asks of a capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from gpt2 import TINY, Size, example
+
+from compile_lens import capture
+from compile_lens.capture import run
+from compile_lens.record import LOWERED_STAGES, Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+LIMIT_HTML = 15 * 1000**2
+
+
+def check(found: Capture, size: Size) -> None:
+    """What holds for any number of layers."""
+    (compilation,) = found.compilations
+    assert found.missing == ()
+    for phase in ("forward", "backward"):
+        assert phase in compilation.graphs and phase in compilation.code
+        for stage in LOWERED_STAGES[:-1]:
+            assert f"{phase}.{stage}" in compilation.graphs
+    ledger = found.ledger
+    for row in (ledger.forward, ledger.backward):
+        assert row.notes == ()
+        assert row.eager_ops >= row.launches
+        assert row.bytes_before > row.bytes_after
+        assert row.loops >= row.groups
+    externs = [k for k in found.kernels if k.phase == "forward" and k.language == "extern"]
+    matmuls = sum(k.launches for k in externs if "mm" in k.name)
+    assert matmuls == 4 * size.layers + 1  # qkv, out, up, down of each block, and the head
+    attention = sum(k.launches for k in externs if "attention" in k.name)
+    assert attention == size.layers
+    reached = [bool(found.chain.lines(k)) for k in found.kernels]
+    assert all(reached)
+    modules = {n.module for n in compilation.graphs["dynamo"].calls}
+    assert any(f"blocks.{size.layers - 1}" in m or f"blocks[{size.layers - 1}]" in m for m in modules)
+
+
+def test_two_layers(tmp_path: Path) -> None:
+    model, inputs = example(TINY)
+    found, loss = run(model, *inputs)
+    assert torch.equal(loss, model(*inputs))
+    assert all(p.grad is None for p in model.parameters())
+    check(found, TINY)
+    assert Capture.from_json(found.to_json()) == found
+    assert "GPT2" in str(found)
+    assert found.save(tmp_path / "two.html").stat().st_size < LIMIT_HTML
+
+
+@pytest.mark.slow
+def test_twelve_layers(tmp_path: Path) -> None:
+    size = Size()
+    model, inputs = example(size)
+    found = capture(model, *inputs)
+    check(found, size)
+    assert found.save(tmp_path / "twelve.html").stat().st_size < LIMIT_HTML

@@ -1,0 +1,98 @@
+"""The same call on a real device: Triton on an NVIDIA GPU, Metal on an Apple one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from state import diff, snapshot
+from zoo_tensors import sin2_cos2
+
+from compile_lens import capture, device
+from compile_lens.capture import run
+
+pytestmark = pytest.mark.torch
+
+CUDA = torch.cuda.is_available()
+MPS = torch.backends.mps.is_available()
+N = 2**20
+
+cuda = [pytest.mark.gpu, pytest.mark.skipif(not CUDA, reason="no NVIDIA GPU in this machine")]
+metal = [pytest.mark.mps, pytest.mark.skipif(not MPS, reason="no Apple GPU in this machine")]
+each_device = pytest.mark.parametrize(
+    ("where", "language", "prefix"),
+    [
+        pytest.param("cuda", "triton", "triton_poi_fused_", marks=cuda, id="cuda"),
+        pytest.param("mps", "metal", "mps_", marks=metal, id="mps"),
+    ],
+)
+
+
+def leaf(where: str, n: int = N) -> torch.Tensor:
+    return torch.linspace(-3, 3, n, device=where).requires_grad_()
+
+
+def test_device_is_the_best_there_is() -> None:
+    assert str(device()).split(":")[0] == ("cuda" if CUDA else "mps" if MPS else "cpu")
+
+
+@each_device
+def test_language_and_names(where: str, language: str, prefix: str) -> None:
+    found = capture(sin2_cos2, leaf(where))
+    assert {k.language for k in found.kernels} == {language}
+    assert found.missing == ()
+    assert found.environment.device.startswith(where)
+    if where == "cuda":
+        assert [k.name for k in found.kernels] == [
+            "triton_poi_fused_add_cos_pow_sin_0",
+            "triton_poi_fused_add_cos_mul_neg_pow_sin_0",
+        ]
+    for kernel in found.kernels:
+        assert kernel.name.startswith(prefix)
+        assert found.chain.lines(kernel)
+
+
+@each_device
+def test_ledger(where: str, language: str, prefix: str) -> None:
+    ledger = capture(sin2_cos2, leaf(where)).ledger
+    assert (ledger.forward.launches, ledger.backward.launches) == (1, 1)
+    assert (ledger.forward.bytes_before, ledger.forward.bytes_after) == (11 * N * 4, 2 * N * 4)
+    assert ledger.total.bytes_after == 5 * N * 4
+
+
+@each_device
+def test_library_calls(where: str, language: str, prefix: str) -> None:
+    a, b = leaf(where, 64 * 32).detach().reshape(64, 32), leaf(where, 32 * 16).detach().reshape(32, 16)
+    found = capture(lambda a, b: torch.relu(a @ b), a, b)
+    assert [k.language for k in found.kernels if k.language == "extern"] == ["extern"]
+    assert sum(k.launches for k in found.kernels) == 2
+
+
+@each_device
+@pytest.mark.slow
+def test_built_equals_eager(where: str, language: str, prefix: str) -> None:
+    x = leaf(where)
+    capture(sin2_cos2, x)
+    before = snapshot()
+    found, result = run(sin2_cos2, x, build=True)
+    assert diff(before, snapshot()) == []
+    torch.testing.assert_close(result, sin2_cos2(x))
+    assert all(code.stamp == "ran" for code in found.compilations[0].code.values())
+
+
+@each_device
+def test_softmax_and_layer_norm(where: str, language: str, prefix: str) -> None:
+    x = leaf(where, 64 * 128).detach().reshape(64, 128)
+    for fn in (lambda t: torch.softmax(t, -1), lambda t: torch.nn.functional.layer_norm(t, (128,))):
+        found, result = run(fn, x)
+        torch.testing.assert_close(result, fn(x))
+        assert found.ledger.inference.launches == 1
+
+
+@each_device
+def test_code_only_state(where: str, language: str, prefix: str) -> None:
+    capture(sin2_cos2, leaf(where))
+    random = getattr(torch, where).get_rng_state()
+    before = snapshot()
+    capture(lambda x: torch.nn.functional.dropout(x, 0.5), leaf(where))
+    assert diff(before, snapshot()) == []
+    assert torch.equal(getattr(torch, where).get_rng_state(), random)

@@ -1,0 +1,543 @@
+"""A capture changes nothing: not the program, not torch, not the caller's tensors, also when it fails."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import random
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.config as inductor_config
+from state import diff, snapshot
+from torch import nn
+
+from compile_lens import CaptureError, capture
+from compile_lens.capture import run
+from compile_lens.record import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+class Injected(RuntimeError):
+    """An error that a test puts into the compiler."""
+
+
+def unchanged(test: Callable[..., None]) -> Callable[..., None]:
+    """Fail the test if it leaves the state of the process other than it found it."""
+
+    @functools.wraps(test)
+    def checked(*args: Any, **kwargs: Any) -> None:
+        # Not a fixture: pytest's own log handlers differ between set-up and call.
+        before = snapshot()
+        test(*args, **kwargs)
+        assert diff(before, snapshot()) == []
+
+    return checked
+
+
+def leaf(n: int = 16) -> torch.Tensor:
+    return torch.linspace(0, 1, n, requires_grad=True)
+
+
+# Gradients, random numbers, output.
+@unchanged
+def test_gradients_of_the_user_are_untouched() -> None:
+    net, x = nn.Linear(4, 2), torch.ones(3, 4, requires_grad=True)
+    net(x).sum().backward()
+    grads = [net.weight.grad, net.bias.grad, x.grad]
+    values = [g.clone() for g in grads]
+    found = capture(net, x)
+    assert "backward" in found.compilations[0].graphs
+    assert [net.weight.grad, net.bias.grad, x.grad] == grads  # the same objects
+    assert all(g is h for g, h in zip([net.weight.grad, net.bias.grad, x.grad], grads, strict=True))
+    assert all(torch.equal(g, v) for g, v in zip(grads, values, strict=True))
+
+
+@unchanged
+def test_gradient_that_was_none_stays_none() -> None:
+    x = leaf()
+    capture(wave, x)
+    assert x.grad is None and x._version == 0
+
+
+@unchanged
+def test_random_numbers_after_a_capture_are_those_without_it() -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(x, 0.5) + torch.rand_like(x) * random.random()
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        random.seed(7)
+        without = (torch.rand(3), random.random())
+        torch.manual_seed(7)
+        random.seed(7)
+        capture(noisy, leaf())
+        assert torch.equal(torch.rand(3), without[0])
+        assert random.random() == without[1]
+
+
+@unchanged
+def test_function_runs_once() -> None:
+    norm, calls = nn.BatchNorm1d(4), []
+
+    @torch.compiler.disable
+    def note() -> None:
+        calls.append(1)
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        note()
+        return norm(x).add_(1)
+
+    x = torch.arange(12.0).reshape(3, 4)
+    capture(fn, x)
+    assert calls == [1]
+    assert int(norm.num_batches_tracked) == 1
+
+
+@unchanged
+def test_mutation_happens_once() -> None:
+    x = torch.ones(4)
+    _, result = run(lambda x: x.add_(1), x)
+    assert x.tolist() == [2.0] * 4
+    assert result is x or result.tolist() == [2.0] * 4
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    capture(wave, leaf())
+    assert capfd.readouterr() == ("", "")
+    assert [str(w.message) for w in recwarn] == []
+
+
+@unchanged
+def test_result_can_be_used_for_training() -> None:
+    x, y = leaf(), leaf()
+    _, result = run(wave, x)
+    (captured,) = torch.autograd.grad(result.exp().sum(), x)
+    (expected,) = torch.autograd.grad(wave(y).exp().sum(), y)
+    assert torch.equal(captured, expected)
+
+
+# Errors of the user.
+def _raises(x: torch.Tensor) -> torch.Tensor:
+    y = torch.sin(x)
+    raise KeyError("mine")
+    return y
+
+
+def _raises_after_break(x: torch.Tensor) -> torch.Tensor:
+    y = torch.sin(x)
+    torch._dynamo.graph_break()
+    if x.shape[0] == 16:
+        raise ZeroDivisionError("mine")
+    return torch.cos(y)
+
+
+def _bad_shape(x: torch.Tensor) -> torch.Tensor:
+    return x @ torch.ones(3, 3)
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind"),
+    [(_raises, KeyError), (_raises_after_break, ZeroDivisionError)],
+    ids=["at_once", "after_break"],
+)
+@unchanged
+def test_error_of_the_function_is_the_cause(fn: Any, kind: type[Exception]) -> None:
+    with pytest.raises(CaptureError) as caught:
+        capture(fn, leaf())
+    assert type(caught.value.__cause__) is kind
+    assert "mine" in str(caught.value)
+    failure = caught.value.capture.failure
+    assert failure is not None and failure.type.split(".")[-1] == kind.__name__
+    assert fn.__name__ in failure.traceback
+    Capture.from_json(caught.value.capture.to_json())
+
+
+@unchanged
+def test_graphs_before_the_error_are_kept() -> None:
+    with pytest.raises(CaptureError) as caught:
+        capture(_raises_after_break, leaf())
+    first = caught.value.capture.compilations[0]
+    assert "dynamo" in first.graphs and "forward.groups" in first.graphs and "forward" in first.code
+
+
+@unchanged
+def test_wrong_shapes_are_an_error_of_the_program() -> None:
+    with pytest.raises(CaptureError) as caught:
+        capture(_bad_shape, torch.ones(2, 5))
+    assert caught.value.__cause__ is not None
+    assert caught.value.capture.failure is not None
+
+
+@unchanged
+def test_keyboard_interrupt_passes_and_restores() -> None:
+    def stopped(x: torch.Tensor) -> torch.Tensor:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        capture(stopped, leaf())
+
+
+# Errors in each stage of the compiler.
+def _raising(after: int = 0) -> Callable[..., Any]:
+    seen: list[int] = []
+
+    def hook(*args: Any, **kwargs: Any) -> Any:
+        seen.append(1)
+        if len(seen) > after:
+            raise Injected("put in by a test")
+        return args[0] if args else None
+
+    return hook
+
+
+CONFIG_STAGES = [
+    ("pre_grad_custom_pass", 0, {"pre_grad"}, ["dynamo"]),
+    ("joint_custom_pre_pass", 0, {"joint", "forward"}, ["dynamo", "pre_grad"]),
+    ("joint_custom_post_pass", 0, {"joint", "forward"}, ["dynamo", "pre_grad", "joint"]),
+    ("post_grad_custom_pre_pass", 0, {"forward.post_grad"}, ["pre_grad", "joint", "forward"]),
+    ("post_grad_custom_post_pass", 0, {"forward.post_grad"}, ["pre_grad", "joint", "forward"]),
+    (
+        "_pre_fusion_custom_pass",
+        0,
+        {"forward.loops", "forward.groups"},
+        ["joint", "forward", "forward.post_grad"],
+    ),
+    (
+        "_post_fusion_custom_pass",
+        0,
+        {"forward.groups", "forward.code"},
+        ["forward.post_grad", "forward.loops"],
+    ),
+    ("post_grad_custom_pre_pass", 1, {"backward.post_grad"}, ["forward.loops", "forward.groups", "backward"]),
+    (
+        "_post_fusion_custom_pass",
+        1,
+        {"backward.groups", "backward.code"},
+        ["forward.groups", "backward.loops"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("hook", "after", "stages", "earlier"), CONFIG_STAGES, ids=[f"{s[0]}-{s[1]}" for s in CONFIG_STAGES]
+)
+@unchanged
+def test_error_in_a_pass(hook: str, after: int, stages: set[str], earlier: list[str]) -> None:
+    with inductor_config.patch({hook: _raising(after)}):
+        before = snapshot()
+        with pytest.raises(CaptureError) as caught:
+            capture(wave, leaf())
+        assert diff(before, snapshot()) == []
+    _check_partial(caught.value, stages, earlier)
+    capture(wave, leaf())  # and the next one works
+
+
+METHODS = [
+    (
+        "torch._inductor.graph.GraphLowering.run_node",
+        {"forward.loops"},
+        ["joint", "forward", "forward.post_grad"],
+    ),
+    (
+        "torch._inductor.scheduler.Scheduler.fuse_nodes",
+        {"forward.groups"},
+        ["forward.post_grad", "forward.loops"],
+    ),
+    (
+        "torch._inductor.codegen.cpp.CppScheduling.codegen_node",
+        {"forward.code"},
+        ["forward.loops", "forward.groups"],
+    ),
+    ("torch._functorch.aot_autograd.create_aot_dispatcher_function", {"joint", "pre_grad"}, ["dynamo"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "stages", "earlier"), METHODS, ids=[m[0].rsplit(".", 1)[1] for m in METHODS]
+)
+@unchanged
+def test_error_in_the_compiler(
+    name: str, stages: set[str], earlier: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(name, _raising())
+        before = snapshot()
+        with pytest.raises(CaptureError) as caught:
+            capture(wave, leaf())
+        assert diff(before, snapshot()) == []
+    _check_partial(caught.value, stages, earlier)
+
+
+def _check_partial(error: CaptureError, stages: set[str], earlier: list[str]) -> None:
+    assert error.capture.failure is not None
+    assert error.capture.failure.stage.split(" ")[-1] in stages
+    assert "put in by a test" in error.capture.failure.message
+    cause: Any = error.__cause__
+    while cause is not None and not isinstance(cause, Injected):
+        # Dynamo wraps what a backend raises, and keeps it beside the chain of causes.
+        cause = getattr(cause, "inner_exception", None) or cause.__cause__
+    assert isinstance(cause, Injected), "the injected error is lost"
+    for stage in earlier:
+        assert stage in error.capture.compilations[0].graphs, f"{stage} was seen, and is lost"
+    assert Capture.from_json(error.capture.to_json()) == error.capture
+
+
+@pytest.mark.parametrize("hook", sorted({s[0] for s in CONFIG_STAGES}))
+@unchanged
+def test_hooks_of_the_user_still_run(hook: str) -> None:
+    seen: list[int] = []
+
+    def mine(*args: Any, **kwargs: Any) -> Any:
+        seen.append(1)
+        return args[0] if "fusion" in hook else None
+
+    with inductor_config.patch({hook: mine}):
+        capture(wave, leaf())
+        assert seen, f"{hook} was set by the user and did not run"
+        assert getattr(inductor_config, hook) is mine
+
+
+# Nested and threaded use.
+@unchanged
+def test_capture_inside_a_captured_function() -> None:
+    inner: list[Capture] = []
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = torch.exp(x)
+        inner.append(capture(lambda t: torch.tanh(t), x.detach()))
+        return torch.sin(y)
+
+    outer = capture(fn, leaf())
+    assert _targets(inner[0]) == {"tanh"}
+    assert {"exp", "sin"} <= _targets(outer) and "tanh" not in _targets(outer)
+
+
+def _targets(found: Capture) -> set[str]:
+    graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
+    return {n.target.split(".")[-1] for g in graphs for n in g.calls}
+
+
+def _threads(backend: Any, rounds: int) -> None:
+    """Two threads that capture and one that compiles, all at once; each must see only its own."""
+    start, errors, found = threading.Barrier(3), [], {"sin": [], "tanh": []}
+
+    def capturing(name: str) -> None:
+        op = getattr(torch, name)
+        for _ in range(rounds):
+            found[name].append(capture(lambda x: op(x) * 2, leaf()))
+
+    def compiling() -> None:
+        for _ in range(rounds):
+            x = leaf()
+            result = torch.compile(lambda t: torch.exp(t) + 1, backend=backend)(x)
+            result.sum().backward()
+            assert torch.allclose(result, torch.exp(x) + 1) and torch.allclose(x.grad, torch.exp(x))
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            start.wait()
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    works = [lambda: capturing("sin"), lambda: capturing("tanh"), compiling]
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert errors == []
+    for name, captures in found.items():
+        for c in captures:
+            assert _targets(c) == {name, "mul"}
+            assert "backward.groups" in c.compilations[0].graphs
+            assert {k.phase for k in c.kernels} == {"forward", "backward"}
+
+
+@unchanged
+def test_threads() -> None:
+    _threads("aot_eager", 4)
+
+
+@pytest.mark.slow
+@unchanged
+def test_threads_beside_inductor() -> None:
+    _threads("inductor", 3)
+
+
+# Compiled copies, caches, growth.
+def test_fifty_captures_beside_a_compiled_copy() -> None:
+    compiles: list[int] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        compiles.append(1)
+        return graph.forward
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) + 1
+
+    mine = torch.compile(fn, backend=backend)
+    mine(leaf())
+    before = snapshot([fn])
+    for i in range(50):
+        found = capture(fn, leaf(8 + i % 3))
+        assert {"dynamo", "joint", "forward.groups", "backward.groups"} <= set(found.compilations[0].graphs)
+        assert set(found.code) == {"forward", "backward"}
+    assert diff(before, snapshot([fn])) == []
+    mine(leaf())
+    assert compiles == [1], "the user's own compiled copy was compiled again"
+
+
+def test_fifty_captures_of_a_module_beside_its_compiled_copy() -> None:
+    compiles: list[int] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        compiles.append(1)
+        return graph.forward
+
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    mine = torch.compile(net, backend=backend)
+    mine(torch.ones(2, 4))
+    for _ in range(50):
+        found = capture(net, torch.ones(2, 4), backward=False)
+        assert "dynamo" in found.compilations[0].graphs
+    mine(torch.ones(2, 4))
+    assert compiles == [1]
+
+
+def test_the_code_object_keeps_no_entries() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) + 1
+
+    capture(fn, leaf())
+    assert torch._C._dynamo.eval_frame._debug_get_cache_entry_list(fn.__code__) == []
+    gc.collect()
+    ref = weakref.ref(fn)
+    del fn
+    gc.collect()
+    assert ref() is None, "the capture keeps the user's function alive"
+
+
+def test_tensors_are_let_go() -> None:
+    net, x = nn.Linear(4, 4), torch.ones(2, 4, requires_grad=True)
+    found, result = run(net, x)
+    refs = [weakref.ref(t) for t in (x, result, net.weight, net.bias, net)]
+    del x, result, net
+    gc.collect()
+    assert [r() is None for r in refs] == [True] * 5
+    assert found.kernels  # the record itself is still here
+
+
+def test_tensors_of_a_failed_capture_are_let_go() -> None:
+    x = leaf()
+    with pytest.raises(CaptureError) as caught:
+        capture(_raises_after_break, x)
+    ref, partial = weakref.ref(x), caught.value.capture
+    del x, caught
+    gc.collect()
+    assert ref() is None
+    assert partial.failure is not None
+
+
+def _grown(captures: int) -> float:
+    """Objects that the garbage collector knows of, more for each capture once it is warm."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) + 1
+
+    for _ in range(12):
+        capture(fn, leaf())
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(captures):
+        capture(fn, leaf())
+    gc.collect()
+    return (len(gc.get_objects()) - before) / captures
+
+
+def test_no_growth_over_thirty_captures() -> None:
+    assert _grown(30) < 3
+
+
+@pytest.mark.slow
+def test_no_growth_over_a_thousand_captures() -> None:
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        grown = _grown(500)
+        middle = tracemalloc.get_traced_memory()[0]
+        grown_again = _grown(488)
+        gc.collect()
+        per_capture = (tracemalloc.get_traced_memory()[0] - middle) / 500
+    finally:
+        tracemalloc.stop()
+    assert max(grown, grown_again) < 0.5
+    assert per_capture < 1000, f"{per_capture:.0f} bytes are left behind by each capture"
+
+
+@pytest.mark.slow
+@unchanged
+def test_full_caches_do_not_blind_it() -> None:
+    """The same function compiled, built and in every cache of torch before it is captured."""
+    x = leaf(64)
+    torch.compile(wave)(x).sum().backward()
+    torch.compile(lambda t: wave(t))(x).sum().backward()
+    found = capture(wave, leaf(64))
+    assert found.missing == ()
+    assert set(found.code) == {"forward", "backward"}
+
+
+# Machines that have less.
+BARE = """
+import shutil, sys, torch
+from compile_lens import capture
+assert not any(shutil.which(tool) for tool in ("g++", "gcc", "clang", "clang++", "c++", "cc", "dot"))
+found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, torch.rand(1000, requires_grad=True))
+assert set(found.code) == {"forward", "backward"} and found.missing == ()
+assert len(str(found)) > 200
+assert found.compilations[0].graphs["joint"].to_svg().lstrip().startswith("<")
+print("ok")
+"""
+
+
+def test_path_without_compilers_and_dot(child: Callable[..., str], tmp_path: Any) -> None:
+    (tmp_path / "empty").mkdir()
+    env = {"PATH": str(tmp_path / "empty"), "CXX": None, "CC": None, "CUDA_HOME": None}
+    env["TORCHINDUCTOR_CACHE_DIR"] = str(tmp_path / "cache")
+    assert child(BARE, env=env).strip() == "ok"
+
+
+FIRST = """
+import json, sys, torch, state
+x = torch.linspace(0, 1, 64, requires_grad=True)
+def wave(x):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+if sys.argv[1:] or {captured}:
+    import compile_lens
+before = state.snapshot([wave])
+if {captured}:
+    compile_lens.capture(wave, x)
+else:
+    torch.compile(wave, backend="aot_eager")(x)
+print(json.dumps([line.split(":")[0] for line in state.diff(before, state.snapshot([wave]))]))
+"""
+
+
+def test_first_capture_of_a_process_changes_nothing_of_the_users(child: Callable[..., str]) -> None:
+    """What torch sets up for itself at its first compile (a logger's lazy handler) may stay; no more."""
+    import json
+
+    changed = set(json.loads(child(FIRST.format(captured=True)).splitlines()[-1]))
+    torchs_own = {"logger torch.__trace"}
+    assert changed - torchs_own == set()

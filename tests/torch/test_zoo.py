@@ -1,0 +1,303 @@
+"""Every entry of the zoo, captured once and looked at from all sides."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import state
+import torch
+import zoo
+from state import diff, snapshot
+from zoo import Entry, mismatch, seeded
+
+from compile_lens import CaptureError
+from compile_lens.capture import run
+from compile_lens.graph import Graph, Node
+from compile_lens.record import LOWERED_STAGES, Capture, Code, Kernel, Missing
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+ENTRIES = zoo.entries()
+WORKING = [e for e in ENTRIES if not e.fails]
+BUILT = (
+    "sin2_cos2",
+    "layer_norm",
+    "embedding_cross_entropy",
+    "mm_relu",
+    "sort",
+    "int4_unpack",
+    "batch_norm_train",
+    "encoder_eval",
+    "print_break",
+    "dicts",
+    "mutates_view",
+    "dynamic",
+    "custom_op",
+    "autocast_inside",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One captured call beside the same call made eagerly."""
+
+    capture: Capture
+    differences: list[str]
+    state: list[str]
+    inputs: list[str]
+    error: CaptureError | None = None
+
+
+def _eager(entry: Entry) -> tuple[Any, list[Any]]:
+    call = entry.make()
+    # Functions that are compiled already run as plain Python in the reference.
+    with seeded(), entry.context(), torch.compiler.set_stance("force_eager"):
+        result = call()
+    return result, call.touched()
+
+
+def _observe(entry: Entry, tolerance: str, **options: Any) -> Outcome:
+    expected, expected_touched = ([], []) if entry.fails else _eager(entry)
+    call = entry.make()
+    held = state.held([call.args, call.kwargs, *call.watch, call.fn, getattr(call.fn, "__self__", None)])
+    flags = [state.flags(t) for t in held]
+    error, result = None, None
+    with seeded(), entry.context():
+        before = snapshot()
+        try:
+            capture, result = run(call.fn, *call.args, kwargs=call.kwargs, **{**entry.options, **options})
+        except CaptureError as caught:
+            error, capture = caught, caught.capture
+        after = snapshot()
+    changed = [
+        f"{was} became {state.flags(t)}" for t, was in zip(held, flags, strict=True) if was != state.flags(t)
+    ]
+    differences = []
+    if error is None:
+        differences += mismatch(expected, result, tolerance)
+        differences += mismatch(expected_touched, call.touched(), tolerance, "touched")
+    return Outcome(capture, differences, diff(before, after), changed, error)
+
+
+@functools.cache
+def outcome(name: str) -> Outcome:
+    entry = next(e for e in ENTRIES if e.name == name)
+    return _observe(entry, entry.tolerance)
+
+
+def compiled(capture: Capture) -> list[Any]:
+    """The compilations in which a graph came out of Dynamo."""
+    return [c for c in capture.compilations if "dynamo" in c.graphs]
+
+
+each = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)
+working = pytest.mark.parametrize("entry", WORKING, ids=lambda e: e.name)
+
+
+def test_the_zoo_is_large_enough() -> None:
+    assert len(ENTRIES) >= 70
+
+
+@each
+def test_ends_as_it_should(entry: Entry) -> None:
+    seen = outcome(entry.name)
+    if entry.fails:
+        assert seen.error is not None, "the compiler rejects this function, and the capture did not"
+        assert seen.capture.failure is not None
+        assert seen.capture.failure.stage == entry.fails
+        assert seen.capture.failure.message
+        assert seen.error.__cause__ is not None
+    else:
+        assert seen.error is None, str(seen.error)
+        assert seen.capture.failure is None
+
+
+@working
+def test_result_and_side_effects_equal_eager(entry: Entry) -> None:
+    assert outcome(entry.name).differences == []
+
+
+@each
+def test_state_is_as_before(entry: Entry) -> None:
+    assert outcome(entry.name).state == []
+    assert outcome(entry.name).inputs == []
+
+
+@each
+def test_record_round_trips(entry: Entry) -> None:
+    capture = outcome(entry.name).capture
+    text = capture.to_json()
+    again = Capture.from_json(text)
+    assert again == capture
+    assert again.unknown_fields == ()
+    assert again.to_json() == text
+
+
+@working
+def test_graphs_and_breaks(entry: Entry) -> None:
+    capture = outcome(entry.name).capture
+    if entry.nothing:
+        assert compiled(capture) == []
+        assert entry.nothing in capture.nothing
+        assert capture.kernels == ()
+        return
+    assert capture.nothing == ""
+    assert len(compiled(capture)) == entry.graphs if entry.graphs is not None else len(compiled(capture)) >= 1
+    if entry.breaks is not None:
+        assert len(capture.breaks) == entry.breaks
+        assert all(e.reason for e in capture.breaks)
+    ids = [c.id for c in capture.compilations]
+    assert len(set(ids)) == len(ids)
+
+
+@working
+def test_backward_is_captured_where_expected(entry: Entry) -> None:
+    phases = {p for c in outcome(entry.name).capture.compilations for p in c.phases}
+    assert ("backward" in phases) == entry.backward
+
+
+@each
+def test_each_stage_is_there_or_says_why_not(entry: Entry) -> None:
+    capture = outcome(entry.name).capture
+    for c in compiled(capture):
+        keys = {s.key for s in c.stages}
+        assert len(keys) == len(c.stages), "a stage stands twice"
+        wanted = {"dynamo", "pre_grad"}
+        phases = ("inference",) if "inference" in c.graphs else ("forward", "backward")
+        if phases != ("inference",):
+            wanted.add("joint")
+        wanted |= {p for p in phases} | {f"{p}.{s}" for p in phases for s in LOWERED_STAGES}
+        if entry.fails:
+            continue  # the failure says where the capture ended
+        assert wanted <= keys, f"neither seen nor missing: {sorted(wanted - keys)}"
+        for stage in c.stages:
+            if isinstance(stage, Missing):
+                assert len(stage.reason) > 8, f"{stage.stage} is missing without a reason"
+            elif isinstance(stage, Code):
+                assert stage.text.strip()
+                assert stage.stamp == "generated only"
+            else:
+                assert stage.nodes, f"{stage.key} is empty"
+                assert stage.text.strip() or not stage.calls
+
+
+@working
+def test_expected_stages_are_seen(entry: Entry) -> None:
+    """Missing is for what cannot be seen. On the CPU of a supported torch nothing of the zoo is like that.
+
+    A backward that only hands gradients on has no operation, and so nothing that could be lowered.
+    """
+    lost = [
+        (c.id, m.stage, m.reason)
+        for c in compiled(outcome(entry.name).capture)
+        for m in c.missing
+        if entry.backward and entry.graphs == 1 and "nothing to lower" not in m.reason
+    ]
+    assert lost == []
+
+
+@each
+def test_origins_lead_to_the_stage_before(entry: Entry) -> None:
+    capture = outcome(entry.name).capture
+    chain = capture.chain
+    for c in capture.compilations:
+        for key, graph in c.graphs.items():
+            assert (graph.before == "") == (key == "dynamo")
+            for path, node in _walk(graph):
+                if node.op in ("placeholder", "get_attr", "output"):
+                    continue
+                if graph.before and not node.origins:
+                    assert node.no_origin, f"{key}: {node.name} has neither an origin nor a reason"
+                if graph.before in c.graphs:
+                    reached = chain.up((c.id, key, path + node.name))
+                    wanted = set(node.origins)
+                    assert len(reached) >= len(wanted), (
+                        f"{key}: {node.name} names {wanted}, linked to {reached}"
+                    )
+
+
+@each
+def test_kernels_reach_python(entry: Entry) -> None:
+    capture = outcome(entry.name).capture
+    for c in capture.compilations:
+        for code in c.code.values():
+            post_grad = {node.name for _, node in _walk(c.graphs[f"{code.phase}.post_grad"])}
+            for kernel in code.kernels:
+                assert kernel.launches >= 1
+                assert _explained(capture, c.id, kernel), (
+                    f"{kernel.name} reaches no Python line and says not why"
+                )
+                for line in kernel.lines:
+                    assert line.origins or line.no_origin
+                    assert {o.replace(":", "/").rpartition("/")[2] for o in line.origins} <= post_grad
+
+
+def _explained(capture: Capture, cid: str, kernel: Kernel) -> bool:
+    """Whether the chain reaches Python, or something on the way says why it ends there."""
+    if capture.chain.lines(kernel) or kernel.no_origin:
+        return True
+    graphs = {c.id: c.graphs for c in capture.compilations}[cid]
+    above = [a for a in capture.chain.ancestors((cid, f"{kernel.phase}.code", kernel.name)) if a[1] in graphs]
+    named = {(key, path + node.name): node for key in graphs for path, node in _walk(graphs[key])}
+    return any(named[a[1:]].no_origin for a in above)
+
+
+def test_most_kernels_reach_python() -> None:
+    """The share over the whole zoo, so that no reason can stand in for the link."""
+    reached = [
+        bool(outcome(e.name).capture.chain.lines(k)) for e in WORKING for k in outcome(e.name).capture.kernels
+    ]
+    assert len(reached) > 150
+    assert sum(reached) / len(reached) >= 0.97
+
+
+@each
+def test_ledger_is_computed(entry: Entry) -> None:
+    ledger = outcome(entry.name).capture.ledger
+    json.dumps(ledger.to_dict())
+    if entry.nothing:
+        assert ledger.rows == ()
+        return
+    for row in ledger.rows:
+        for figure in row.figures:
+            assert figure is None or figure >= 0
+        assert (None in row.figures) == bool(row.notes)
+        if row.groups:
+            assert row.launches is not None and row.launches >= 1
+
+
+@working
+def test_eager_operators_are_counted(entry: Entry) -> None:
+    for c in compiled(outcome(entry.name).capture):
+        assert c.eager is not None or c.eager_note
+
+
+@each
+def test_sources_hold_the_users_text(entry: Entry) -> None:
+    capture = outcome(entry.name).capture
+    for c in compiled(capture):
+        assert any(c.file == s.file for s in capture.sources), f"no source of {c.function} in {c.file}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT)
+def test_built_code_equals_eager(name: str) -> None:
+    entry = next(e for e in ENTRIES if e.name == name)
+    assert not entry.random
+    seen = _observe(entry, "dtype", build=True)
+    assert seen.differences == []
+    assert seen.state == []
+    assert all(code.stamp == "ran" for c in seen.capture.compilations for code in c.code.values())
+
+
+def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
+    """Every node with the path of its subgraph, as the chain addresses it."""
+    for node in graph.nodes:
+        yield path, node
+    for name, body in graph.subgraphs:
+        yield from _walk(body, f"{path}{name}/")

@@ -1,0 +1,477 @@
+"""The command line: what goes to stdout and stderr, exit codes, JSON, and clear errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compile_lens import doctor
+from compile_lens.cli import main
+from compile_lens.codec import to_json
+from compile_lens.errors import UsageError
+from compile_lens.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.progress import progress
+from compile_lens.record import Capture, Code, Compilation, Environment, Kernel
+from compile_lens.target import evaluate, resolve
+
+PROGRAM = """
+import torch
+
+TOO_MANY = 3
+
+
+def double(x, scale=2):
+    print("a word of the user's")
+    return torch.sin(x) * scale
+
+
+def fails(x):
+    raise ValueError("the user's own error")
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x.relu()
+"""
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    tensor = Tensor("float32", (4,), (1,), "cpu", 16)
+    frame = Frame("f.py", 2, "f", "return x.sin()  # é→漢")
+    nodes = (
+        Node("x", "placeholder", "x", "input", outputs=(tensor,)),
+        Node(
+            "sin",
+            "call_function",
+            "aten.sin",
+            "pointwise",
+            True,
+            (Ref("x"),),
+            outputs=(tensor,),
+            frames=(frame,),
+        ),
+        Node("output", "output", "output", "output", args=((Ref("sin"),),)),
+    )
+    kernel = Kernel("cpp_fused_sin_0", "inference", "cpp", "pointwise", "// 漢", 1, 1, launch_lines=(2,))
+    code = Code("inference", "// 漢\ncpp_fused_sin_0()", "generated only", "cpu", (kernel,))
+    stages = (Graph("inference", "", "", nodes, text="sin(x)"), code)
+    environment = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpu")
+    capture = Capture("fé漢", environment, compilations=(Compilation("0/0", "f", "f.py", 1, stages),))
+    path = tmp_path / "record.json"
+    path.write_text(to_json(capture), encoding="ascii")
+    return path
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "the_users_program.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+def shell(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONIOENCODING"}
+    package = str(Path(doctor.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (package, inherited.get("PYTHONPATH"))))
+    return subprocess.run(
+        [sys.executable, "-m", "compile_lens", *words],
+        cwd=cwd,
+        env={**inherited, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+
+
+def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("demo", "show", "open", "doctor", "exit codes:"))
+
+
+@pytest.mark.parametrize("command", ["demo", "show", "open", "doctor"])
+def test_every_help_documents_the_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert "exit codes:" in out and "--json" in out and "--quiet" in out
+    assert ("are run as such" in out) == (command == "show")
+
+
+BAD = [
+    (["dance"], "invalid choice: 'dance'"),
+    (["show"], "target"),
+    (["show", "x:f", "--backward", "maybe"], "invalid choice: 'maybe'"),
+    (["open"], "record"),
+    (["open", "r.json", "--colour"], "--colour"),
+    (["show", "f", "--out", "x.pdf"], "'x.pdf' has no known ending; use one of .html"),
+    (["show", "f", "--out", "nowhere/x.svg"], "there is no folder 'nowhere'"),
+    (["open", "gone.json"], "gone.json"),
+    (["show", "no_function_named"], "write pkg.module:function"),
+    (["show", ":f"], "write pkg.module:function"),
+    (["show", "gone.py:f"], "there is no file"),
+    (["show", "there_is_no_such_module:f"], "there is no module 'there_is_no_such_module'"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), BAD, ids=[" ".join(words) for words, _ in BAD])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_bad_usage_is_one_clear_line(
+    words: list[str],
+    said: str,
+    form: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, *(["--json"] if form == "json" else [])]) == 2
+    seen = capsys.readouterr()
+    if form == "json":
+        assert said in json.loads(seen.out)["error"]["message"]
+        assert seen.err == ""
+    else:
+        assert seen.out == "" and seen.err.count("\n") == 1
+        assert seen.err.startswith("compile-lens: ") and said in seen.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_open_prints_the_text_page(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["open", str(record)]) == 0
+    seen = capsys.readouterr()
+    assert "cpp_fused_sin_0" in seen.out and "launches" in seen.out and seen.err == ""
+
+
+def test_open_json_is_one_document_with_ledger_and_kernels(
+    record: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["open", str(record), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["command"] == "open" and data["ledger"]["total"]["launches"] == 1
+    assert [k["name"] for k in data["kernels"]] == ["cpp_fused_sin_0"]
+    assert data["failure"] is None and data["written"] == []
+
+
+def test_open_writes_what_it_is_asked_for(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = [record.with_name(f"x{ending}") for ending in (".html", ".svg", ".md", ".txt", ".json")]
+    assert main(["open", str(record), *(word for path in wanted for word in ("--out", str(path)))]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"wrote {path}" for path in wanted]
+    assert all(path.stat().st_size for path in wanted)
+    assert wanted[-1].read_text() == record.read_text()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"format": "compile_lens capture", "schema_version": 99}', "\xff"]
+)
+def test_open_refuses_what_is_no_record(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(text.encode("latin-1"))
+    assert main(["open", str(path), "--out", str(tmp_path / "x.html")]) == 2
+    seen = capsys.readouterr()
+    assert "bad.json" in seen.err and "Traceback" not in seen.err and seen.out == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.json"]
+
+
+def test_a_terminal_without_utf8_gets_everything(record: Path) -> None:
+    done = shell("open", str(record), cwd=record.parent, PYTHONIOENCODING="ascii:strict")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii() and "cpp_fused_sin_0" in done.stdout
+    done = shell("open", "gibt_es_nicht_é.json", cwd=record.parent, PYTHONIOENCODING="ascii:strict")
+    assert (
+        done.returncode == 2 and "gibt_es_nicht_\\xe9.json" in done.stderr and "Traceback" not in done.stderr
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell with pipes")
+def test_a_reader_that_goes_away_is_no_error(record: Path) -> None:
+    command = f"{sys.executable} -m compile_lens open {record} 2>err | true; echo ${{PIPESTATUS[0]}}"
+    package = str(Path(doctor.__file__).parent.parent)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=record.parent,
+        env={**os.environ, "PYTHONPATH": package},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "0", (record.parent / "err").read_text()
+    assert (record.parent / "err").read_text() == ""
+
+
+def test_traceback_shows_where_an_error_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["open", "gone.json", "--traceback"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_too(
+    record: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    def broken(self: Capture) -> str:
+        raise ZeroDivisionError("a bug\nof two lines")
+
+    monkeypatch.setattr(Capture, "__str__", broken)
+    assert main(["open", str(record)]) == 1
+    assert (
+        capsys.readouterr().err
+        == "compile-lens: ZeroDivisionError: a bug of two lines (--traceback shows where)\n"
+    )
+
+
+def test_what_is_not_installed_has_an_exit_code_of_its_own(program: Path) -> None:
+    block = program.with_name("sitecustomize.py")
+    block.write_text("import sys\nsys.modules['torch'] = None\n", encoding="utf-8")
+    path = os.pathsep.join((str(program.parent), str(Path(doctor.__file__).parent.parent)))
+    done = shell("show", f"{program}:double", cwd=program.parent, PYTHONPATH=path)
+    assert done.returncode == 3 and "torch" in done.stderr and "compile-lens doctor" in done.stderr
+    done = shell("doctor", "--json", cwd=program.parent, PYTHONPATH=path)
+    data = json.loads(done.stdout)
+    assert done.returncode == 3 and data["ok"] is False
+    torch = next(check for check in data["checks"] if check["name"] == "torch")
+    assert not torch["works"] and "pip install 'torch>=" in torch["advice"]
+
+
+# doctor
+
+
+@pytest.mark.torch
+def test_doctor_says_what_works(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    found = doctor.checks()
+    assert [c.name for c in found][:4] == ["python", "torch", "triton", "C++ compiler"]
+    assert {"cuda", "mps", "cpu", "graphviz (dot)", "graphviz (embedded)", "jupyterlab"} <= {
+        c.name for c in found
+    }
+    for check in found:
+        assert check.found and bool(check.advice) != check.works, check
+    assert main(["doctor", "--json"]) == (0 if doctor.healthy(found) else 3)
+    assert json.loads(capsys.readouterr().out) == doctor.to_dict(found)
+    main(["doctor"])
+    assert all(check.name in capsys.readouterr().out for check in found[:1])
+
+
+def test_doctor_finds_the_compiler_that_torch_would_call(tmp_path: Path, monkeypatch: Any) -> None:
+    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = doctor._compiler({})
+    assert not missing.works and not missing.needed and usual in missing.found and missing.advice
+    assert "CXX names it" in doctor._compiler({"CXX": "gone++"}).found
+    if os.name != "posix":
+        return
+    other = "clang++" if usual == "g++" else "g++"
+    for name in (other, usual):
+        tool = tmp_path / name
+        tool.write_text(f"#!/bin/sh\necho {name} 1.2.3\n")
+        tool.chmod(0o755)
+        if name == other:
+            assert f"set CXX={other}" in doctor._compiler({}).advice
+            assert doctor._compiler({"CXX": other}).works
+    assert doctor._compiler({}).works and f"{usual} 1.2.3" in doctor._compiler({}).found
+
+
+def test_doctor_knows_versions_as_numbers() -> None:
+    class Torch:
+        __version__ = "2.2.0"
+
+    assert not doctor._torch(Torch, "").works
+    Torch.__version__ = "2.11.0+cu128"
+    assert doctor._torch(Torch, "").works
+
+
+def test_doctor_fails_if_nothing_can_draw(monkeypatch: Any) -> None:
+    def version(package: str) -> str:
+        return ""
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(doctor, "_version", version)
+    found = tuple(doctor._graphviz())
+    assert not doctor.healthy(found)
+    assert "cannot run here yet" in doctor.page(found) and "pip install 'pygraphviz" in doctor.page(found)
+
+
+# names and expressions
+
+
+@pytest.mark.torch
+def test_targets_are_modules_files_and_expressions(program: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    function, scope = resolve(f"{program}:double")
+    assert function.__name__ == "double" and scope["torch"].__name__ == "torch"
+    net, _ = resolve(f"{program}:Net().eval()")
+    assert not net.training
+    assert resolve("os.path:join")[0] is os.path.join
+    assert evaluate("[TOO_MANY, torch.ones(2).sum().item()]", scope, "--input") == [3, 2.0]
+    for text, said in (
+        (f"{program}:triple", "has no 'triple'; what can be called there: double, fails, Net"),
+        (f"{program}:Net", r"is a class.*Net\(\)'"),
+        (f"{program}:TOO_MANY", "is int, not something that can be called"),
+        (f"{program}:Net(3)", "cannot be evaluated: TypeError"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            resolve(text)
+    with pytest.raises(UsageError, match=r"--input 'torch.rnd\(3\)' cannot be evaluated: AttributeError"):
+        evaluate("torch.rnd(3)", scope, "--input")
+
+
+def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    broken = tmp_path / "broken_program.py"
+    broken.write_text("1 / 0\n")
+    with pytest.raises(UsageError, match="importing it raised ZeroDivisionError"):
+        resolve(f"{broken}:f")
+    assert "broken_program" not in sys.modules
+    broken.write_text("import surely_not_installed_here\n")
+    with pytest.raises(ModuleNotFoundError, match="surely_not_installed_here"):
+        resolve(f"{broken}:f")
+
+
+# progress
+
+
+def test_progress_is_silent_for_quick_work_and_with_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("quick"):
+        pass
+    with progress("hushed", quiet=True, patience=0):
+        time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_in_a_log_is_a_line_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyError), progress("slow", patience=0.01):
+        time.sleep(0.2)
+        raise KeyError
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    first, last = seen.err.splitlines()
+    assert (
+        first == "compile-lens: slow ..."
+        and last.startswith("compile-lens: slow: 0.")
+        and last.endswith(" s")
+    )
+
+
+def test_progress_on_a_terminal_counts_and_goes_away(monkeypatch: Any, tmp_path: Path) -> None:
+    with (tmp_path / "tty").open("w+", encoding="ascii", newline="") as stream:
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress("drawing é", patience=0.01):
+            time.sleep(0.7)
+        stream.seek(0)
+        text = stream.read()
+    assert "drawing \\xe9 ... 00:00" in text.replace("\r", "")
+    assert "\n" not in text
+
+
+# whole runs
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_demo_end_to_end(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    done = shell("demo", "--out", "here", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = {"demo.py", "report.html", "record.json", "forward.svg", "backward.svg"}
+    assert {path.name for path in (tmp_path / "here").iterdir()} == names
+    assert all(f"wrote {Path('here') / name}" in done.stdout for name in names)
+    assert "launches" in done.stdout and "Traceback" not in done.stderr
+
+    opened = shell("open", "here/record.json", "--json", cwd=tmp_path)
+    data = json.loads(opened.stdout)
+    rows = {name: data["ledger"][name] for name in ("forward", "backward", "total")}
+    assert [rows["forward"][c] for c in ("eager_ops", "aten_ops", "loops", "groups", "launches")] == [
+        5,
+        5,
+        1,
+        1,
+        1,
+    ]
+    assert [rows["backward"][c] for c in ("aten_ops", "loops", "groups", "launches")] == [12, 1, 1, 1]
+    assert rows["forward"]["bytes_before"] == 44_000 and rows["forward"]["bytes_after"] == 8_000
+    assert rows["total"]["bytes_after"] == 20_000 and rows["total"]["name"] == "both"
+
+    (tmp_path / "here" / "demo.py").write_text("import torch\n\n\ndef f(x):\n    return x.exp()\n")
+    again = shell("demo", "--out", "here", "--json", "--quiet", cwd=tmp_path)
+    data = json.loads(again.stdout)
+    assert again.returncode == 0 and "compile-lens:" not in again.stderr
+    assert data["ledger"]["forward"]["aten_ops"] == 1, "a changed demo.py is kept and captured"
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_show_end_to_end(program: Path) -> None:
+    pytest.importorskip("torch")
+    target = "the_users_program:double"
+    words = (
+        "show",
+        target,
+        "--input",
+        "torch.rand(8)",
+        "--kwarg",
+        "scale=TOO_MANY",
+        "--out",
+        "x.json",
+        "--json",
+    )
+    done = shell(*words, cwd=program.parent)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["written"] == ["x.json"] and data["ledger"]["inference"]["launches"] == 1
+    assert len(data["breaks"]) == 1 and "a word of the user's" in done.stderr
+    assert "cpp_fused" in (program.parent / "x.json").read_text()
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_show_of_a_function_that_raises_still_reports(program: Path, form: str) -> None:
+    pytest.importorskip("torch")
+    words = ["show", f"{program}:fails", "--input", "torch.rand(8)", "--out", "partial.html"]
+    done = shell(*words, *(["--json"] if form == "json" else []), cwd=program.parent)
+    assert done.returncode == 1
+    assert (program.parent / "partial.html").stat().st_size
+    if form == "json":
+        data = json.loads(done.stdout)
+        assert "the user's own error" in data["error"]["message"] and data["failure"]["type"] == "ValueError"
+    else:
+        assert "the user's own error" in done.stderr and "Traceback" not in done.stderr
+        assert "wrote partial.html" in done.stdout
+
+
+@pytest.mark.torch
+def test_show_refuses_inputs_that_cannot_be_made(
+    program: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for words, said in (
+        (["--input", "torch.rand("], "--input 'torch.rand(' cannot be evaluated: SyntaxError"),
+        (["--input", "torch.rand(3, device='nowhere')"], "cannot be evaluated: RuntimeError"),
+        (["--kwarg", "scale"], "--kwarg 'scale' is not NAME=EXPR"),
+    ):
+        assert main(["show", f"{program}:double", "--quiet", *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_an_error_of_the_compiler_is_one_line_without_torchs_log(program: Path) -> None:
+    pytest.importorskip("torch")
+    program.write_text("def f(x, y):\n    return x @ y\n", encoding="utf-8")
+    words = ("show", f"{program}:f", "--input", "torch.rand(4)", "--input", "torch.rand(3)", "--quiet")
+    done = shell(*words, cwd=program.parent)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr and done.stderr.count("compile-lens:") == 1
+    assert "Traceback" in shell(*words, "--traceback", cwd=program.parent).stderr

@@ -1,0 +1,173 @@
+"""Saving and loading: whole or not at all, clear refusals, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import samples
+
+from compile_lens.errors import RecordError, UsageError
+from compile_lens.views import files
+
+
+@pytest.mark.parametrize("ending", sorted(files.FORMS))
+def test_every_form(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"capture{ending}"
+    assert samples.sample().save(path) == path
+    content = path.read_bytes()
+    assert b"\r" not in content and len(content) > 500
+    samples.sample().save(str(path))
+    assert path.read_bytes() == content
+    beside = {"capture-backward.svg"} if ending == ".svg" else set()
+    assert {p.name for p in tmp_path.iterdir()} == {path.name} | beside
+
+
+def test_json_comes_back_equal(tmp_path: Path) -> None:
+    for make in (samples.sample, samples.missing, samples.graph_break, samples.failed, samples.nothing):
+        path = make().save(tmp_path / "x.JSON")
+        assert files.load(path) == make() == files.load(str(path))
+
+
+def test_svg_is_the_telling_graph(tmp_path: Path) -> None:
+    samples.graph_break().save(tmp_path / "x.svg")
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {
+        "x.svg", "x-backward.svg", "x-1.0.svg", "x-1.0-backward.svg", "x-1.1.svg", "x-1.1-backward.svg",
+    }  # fmt: skip
+    assert "forward of 0/0" in (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "backward of 1/1" in (tmp_path / "x-1.1-backward.svg").read_text(encoding="utf-8")
+    for path in tmp_path.iterdir():
+        ET.parse(path)
+
+
+def test_svg_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no graph to draw: nothing was compiled.*save as \.html"):
+        samples.nothing().save(tmp_path / "x.svg")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
+@pytest.mark.parametrize("ending", sorted(files.FORMS))
+def test_hostile_strings(string: str, ending: str, tmp_path: Path) -> None:
+    capture = samples.hostile(string)
+    path = capture.save(tmp_path / f"x{ending}")
+    path.read_bytes().decode("utf-8")
+    if ending == ".json":
+        assert files.load(path) == capture
+    if ending == ".svg":
+        ET.parse(path)
+
+
+@pytest.mark.parametrize("name", ("x.pdf", "x", "x.html.gz", ".json"))
+def test_unknown_ending(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.html.*\.json.*\.svg.*\.md.*\.txt"):
+        samples.sample().save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_places(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder.html").mkdir()
+    for path, said in (
+        (tmp_path / "no" / "x.html", "does not exist; make it first"),
+        (tmp_path / "file" / "x.html", "is not a folder"),
+        (tmp_path / "folder.html", "it is a folder; add a file name"),
+        ("", "is not a path"),
+        ("a\0.html", "is not a path"),
+        (b"x.html", "must be a str or a Path"),
+        (None, "must be a str or a Path"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            files.save(samples.sample(), path)  # type: ignore[arg-type]
+    assert {p.name for p in tmp_path.iterdir()} == {"file", "folder.html"}
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # By a refusal of the system call: root may write everywhere.
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(UsageError, match="no permission to write here; choose another place"):
+        files.write_text(tmp_path / "x.txt", "x")
+
+
+@pytest.mark.parametrize("step", ("fsync", "replace"))
+def test_nothing_half_written(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("before")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(UsageError, match="the disk is full"):
+        files.write_text(path, "after")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.txt"] and path.read_text() == "before"
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_text(tmp_path / "x.txt", "x")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions and links")
+def test_permissions_and_links(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        files.write_text(tmp_path / "new", "x")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "kept").write_text("x")
+    (tmp_path / "kept").chmod(0o600)
+    (tmp_path / "link").symlink_to("kept")
+    files.write_text(tmp_path / "link", "é\n")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "kept").read_bytes() == b"\xc3\xa9\n"
+    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o600
+
+
+def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert samples.nothing().save("~/x.txt") == tmp_path / "x.txt"
+    assert (tmp_path / "x.txt").exists()
+
+
+def test_load_refuses(tmp_path: Path) -> None:
+    newer = json.loads(samples.nothing().to_json()) | {"schema_version": 999}
+    whole = samples.sample().to_json()
+    for name, content, error, said in (
+        (
+            "newer.json",
+            json.dumps(newer).encode(),
+            RecordError,
+            "newer.json.*schema_version 999.*install a newer one",
+        ),
+        ("cut.json", whole[: len(whole) // 2].encode(), RecordError, "cut.json.*not JSON"),
+        ("binary.json", b"\x80\x04\x95\xff", RecordError, "not UTF-8"),
+        ("empty.json", b"", RecordError, "not JSON"),
+        ("other.json", b"[1]", RecordError, "not a record"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(error, match=said):
+            files.load(tmp_path / name)
+    with pytest.raises(UsageError, match="there is no file"):
+        files.load(tmp_path / "none.json")
+    with pytest.raises(UsageError, match="is a folder"):
+        files.load(tmp_path)
+
+
+def test_a_record_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf" + samples.nothing().to_json().encode())
+    assert files.load(tmp_path / "x.json") == samples.nothing()

@@ -1,0 +1,273 @@
+"""The HTML report: what it holds, that an untrusted notebook keeps it, that no user's string is markup."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import re
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+import samples
+
+from compile_lens.graph import Graph
+from compile_lens.record import Capture, Code
+from compile_lens.views import characters, highlight, html, listing, markup
+from compile_lens.views.palette import contrast
+
+VARIANTS = (
+    samples.sample,
+    samples.missing,
+    samples.graph_break,
+    samples.failed,
+    samples.failed_early,
+    samples.nothing,
+)
+
+# What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
+TAGS = {"div", "span", "pre", "details", "summary", "img", "table", "tr", "th", "td"}
+ATTRIBUTES = {"class", "style", "src", "alt", "title", "open"}
+VOID = {"img"}
+PROPERTIES = {
+    "align-items", "background", "border", "border-bottom", "border-collapse", "border-left",
+    "border-radius", "border-top", "box-sizing", "color", "cursor", "display", "flex", "flex-wrap",
+    "font-family", "font-size", "font-style", "font-weight", "gap", "height", "justify-content",
+    "letter-spacing", "line-height", "margin", "margin-left", "margin-right", "margin-top",
+    "max-height", "max-width", "min-width", "overflow", "overflow-wrap", "overflow-x", "padding",
+    "padding-left", "padding-top", "text-align", "vertical-align", "white-space", "word-break",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Elements, attributes and text of a fragment; fails on an element that is not closed in order."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.styles: set[str] = set()
+        self.classes: list[str] = []
+        self.images: list[dict[str, str]] = []
+        self.titles: list[str] = []
+        self.lines: list[str] = []
+        self.pieces: list[str] = []
+        self._open: list[tuple[str, str]] = []
+        self.feed(source)
+        self.close()
+        assert not self._open, self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = {name: value or "" for name, value in attrs}
+        assert len(known) == len(attrs)
+        self.tags.add(tag)
+        self.attributes |= set(known)
+        self.styles.add(known.get("style", ""))
+        self.classes += known.get("class", "").split()
+        if tag == "img":
+            self.images.append(known)
+        if "title" in known:
+            self.titles.append(known["title"])
+        if tag not in VOID:
+            self._open.append((tag, known.get("class", "")))
+        if known.get("class") == "cl-line":
+            self.lines.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        self.pieces.append(data)
+        if any(cls == "cl-line" for _, cls in self._open):
+            self.lines[-1] += data
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(f"a declaration: {data}")
+
+    handle_decl = handle_pi = handle_comment = unknown_decl
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@pytest.mark.parametrize("make", VARIANTS, ids=lambda f: f.__name__)
+def test_only_what_an_untrusted_notebook_keeps(make: Callable[[], Capture]) -> None:
+    page = Page(html.fragment(make()))
+    assert page.tags <= TAGS
+    assert page.attributes <= ATTRIBUTES
+    for style in page.styles:
+        for rule in filter(None, style.split(";")):
+            name, _, value = rule.partition(":")
+            assert name in PROPERTIES, rule
+            assert re.fullmatch(r"[-#%.,\w ]+", value), rule
+    assert page.classes[0] == "compile-lens" and page.classes.count("compile-lens") == 1
+
+
+@pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
+def test_hostile_strings_are_text(string: str) -> None:
+    source = html.fragment(samples.hostile(string))
+    page = Page(source)
+    assert page.tags <= TAGS and page.attributes <= ATTRIBUTES
+    shown = characters.flat(string)
+    assert page.text.count(shown) > 15
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", source)
+    source.encode("utf-8")
+    for image in page.images:
+        ET.fromstring(base64.b64decode(image["src"].partition(",")[2]))
+
+
+@pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
+def test_hostile_strings_in_the_page_head(string: str) -> None:
+    page = html.document(samples.hostile(string))
+    title = re.search("<title>(.*?)</title>", page, re.S)
+    assert title and "<" not in title.group(1)
+    assert page.count("<script") == 0 and page.count("<style>") == 1 and page.count("</style>") == 1
+
+
+def test_document_asks_for_nothing_from_outside() -> None:
+    page = html.document(samples.sample())
+    assert page.startswith('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">')
+    assert "default-src 'none'" in page and "<script" not in page
+    assert "<title>f · torch 2.13.0+cpu · cpu · 2026-01-05 · compile_lens</title>" in page
+    assert set(re.findall(r'src="([^"]{11})', page)) == {"data:image/"}
+    assert not re.search(r"@import|url\(|https?://(?!www\.w3\.org)", page)
+
+
+def test_graphs_are_pictures_with_words() -> None:
+    capture = samples.sample()
+    page = Page(html.fragment(capture))
+    drawn = {i["alt"]: base64.b64decode(i["src"].partition(",")[2]).decode() for i in page.images}
+    assert len(page.images) == 8  # 11 graphs; pre-grad and both post-grads are as the stage before
+    assert any("stage backward: 15 nodes, 12 operations" in alt for alt in drawn)
+    for svg in drawn.values():
+        assert ET.fromstring(svg).tag.endswith("svg")
+        assert "prefers-color-scheme" not in svg
+    assert page.text.count("no pass changed them") == 3
+
+
+def test_every_line_of_code_is_there_and_in_its_own_span() -> None:
+    capture = samples.sample()
+    page = Page(html.fragment(capture))
+    lines = iter(page.lines)
+    wanted = [capture.sources[0].text]
+    for stage in capture.compilations[0].stages:
+        if isinstance(stage, Graph):
+            wanted.append(stage.text)
+        elif isinstance(stage, Code):
+            wanted += [*(k.source for k in stage.kernels), stage.text]
+    for source in wanted:
+        for line in source.rstrip("\n").split("\n"):
+            assert next(lines) == line
+    assert next(lines, None) is None
+
+
+def test_kernel_lines_stand_beside_their_origins() -> None:
+    kernel = samples.sample().kernels[0]
+    found = listing.kernel_origins(kernel)
+    source = kernel.source.splitlines()
+    assert [source[n - 1].split()[1] for n in found] == ["tmp1", "tmp2", "tmp3", "tmp4", "tmp5"]
+    page = listing.listing(kernel.source, "cpp", markup.Budget(), kernel.first_line, found)
+    columns = [re.sub("<[^>]*>", "", c).split("\n") for c in re.findall("<pre.*?</pre>", page, re.S)]
+    assert [len(c) for c in columns] == [len(source)] * 3
+    assert columns[1][7] == "← sin" and columns[1][0] == " " and columns[0][0] == str(kernel.first_line)
+
+
+def test_everything_that_was_seen_is_said() -> None:
+    said = Page(html.fragment(samples.graph_break())).text
+    for words in (
+        "51 eager ops", "6 launches", "modelled", "Dynamo does not know how to trace `print`",
+        "Move the print out", "/home/ada/train.py:40", "print(y.sum())", "expected 1000, actual 1024",
+        "L['y'].size()[0] = s0", "TENSOR_MATCH", "grad mode is on", "saved for backward",
+        "x: float32[1000] cpu", "example.py:5", "the whole module",
+        "generated only: nothing was built or run", "21 ms", "launched in line",
+    ):  # fmt: skip
+        assert words in said, words
+
+
+def test_missing_stages_say_why_in_the_strip_and_in_their_place() -> None:
+    page = Page(html.fragment(samples.missing()))
+    assert page.text.count("cache hit") >= 3 and page.classes.count("cl-missing") == 2
+    assert "the graph holds a custom operator" in page.text
+
+
+def test_failure_and_nothing_are_pages() -> None:
+    failed = Page(html.fragment(samples.failed()))
+    assert "cl-failed" in failed.classes and "no lowering for mylib.twist.default" in failed.text
+    assert "Every stage before the failure is below." in failed.text and failed.images
+    early = Page(html.fragment(samples.failed_early())).text
+    assert "division by zero" in early and "below" not in early
+    nothing = Page(html.fragment(samples.nothing()))
+    assert (
+        "cl-nothing" in nothing.classes and "no tensor work" in nothing.text and "def greet" in nothing.text
+    )
+    assert "Ledger" not in nothing.text and not nothing.images
+
+
+def test_many_compilations_keep_their_strips_in_their_sections() -> None:
+    capture = samples.graph_break()
+    first = capture.compilations[0]
+    many = tuple(dataclasses.replace(first, id=f"{i}/0") for i in range(45))
+    page = Page(html.fragment(dataclasses.replace(capture, compilations=many)))
+    assert page.classes.count("cl-strip") == 40
+    assert "and 5 compilations more: capture.compilations" in page.text
+
+
+def test_a_large_capture_is_trimmed_honestly() -> None:
+    capture = samples.layers(24, code_lines=1000)
+    size = sum(len(t) for t in capture.code.values())
+    assert size > 2_000_000 and sum(len(g.nodes) for g in capture.compilations[0].graphs.values()) > 14_000
+    start = time.perf_counter()
+    page = html.document(capture)
+    seconds = time.perf_counter() - start
+    assert len(page) < 15_000_000
+    assert seconds < 15  # the aim is 5 s on a free machine; this catches what grows faster than the capture
+    assert re.search(r"[\d,]+ of [\d,]+ lines \([\d,]+ characters\) left out", page)
+    assert "plain from there on" in page and "capture.save('capture.json')" in page
+
+
+def test_a_picture_over_the_budget_is_said_to_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markup, "PICTURE_ONE", 10)
+    page = Page(html.fragment(samples.sample()))
+    assert not page.images and page.text.count("left out to keep the page small") == 8
+
+
+@pytest.mark.parametrize("room", (0, 1, 10, 30, 1000))
+def test_a_listing_shows_a_prefix_and_counts_the_rest(room: int) -> None:
+    source = "\n".join(f"line_{i} = {i}" for i in range(6))
+    page = Page(listing.listing(source, "python", markup.Budget(text=room)))
+    assert source.startswith("\n".join(page.lines))
+    assert ("left out" in page.text) == (len(source) > room)
+
+
+def test_colouring_keeps_the_text() -> None:
+    source = "\n\n@f\ndef g(x):\n\t'''a\n\n b'''  \n    return x < 1 & 2\n\n"
+    for language in ("python", "triton", "cpp", "metal", "none"):
+        for limit in (0, 5, 30, 10_000):
+            lines, done = highlight.coloured(source, language, limit)
+            assert "\n".join(Page(line).text for line in lines) == source
+            assert done <= len(lines)
+
+
+def test_ink_is_readable() -> None:
+    for style in highlight._INKS.values():
+        assert contrast(style.partition(":")[2], markup.SUNK) >= 4.5
+    for ink in (markup.INK, markup.FAINT, *markup.PHASE_COLOURS.values()):
+        assert contrast(ink, markup.GROUND) >= 4.5 and contrast(ink, markup.SUNK) >= 4.5
+    for ink, ground, _ in markup.STATE_COLOURS.values():
+        assert contrast(ink, ground) >= 7
+
+
+def test_text_on_a_ground_of_its_own() -> None:
+    # A dark host must not show through: whatever sets an ink stands on a ground that the page set.
+    page = html.fragment(samples.sample())
+    assert "background:#ffffff" in page.partition(">")[0] and "color:#1f2328" in page.partition(">")[0]
+    for tag in re.findall(r"<(?:pre|summary|details|th|td|table)\b[^>]*>", page):
+        assert "background:" in tag and re.search(r"[;\"]color:", tag), tag
+
+
+def test_same_capture_same_bytes() -> None:
+    for make in VARIANTS:
+        assert html.document(make()) == html.document(Capture.from_json(make().to_json()))

@@ -1,0 +1,203 @@
+"""The text page and Markdown: what they say, that they fit, and that no string of the user's breaks out."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import samples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compile_lens.graph import Frame
+from compile_lens.measures.ledger import MEASURED, MODELLED, Figure
+from compile_lens.record import Capture, Ending, Timing
+from compile_lens.views import characters, markdown, outline, text
+
+ROOT = Path(__file__).parents[2]
+VARIANTS = (
+    samples.sample,
+    samples.missing,
+    samples.graph_break,
+    samples.failed,
+    samples.failed_early,
+    samples.nothing,
+)
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@pytest.mark.parametrize("make", VARIANTS, ids=lambda f: f.__name__)
+def test_page_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
+    golden(f"{make.__name__}.txt", text.page(make(), width=100, ascii=False))
+
+
+@pytest.mark.parametrize(
+    "make", (samples.sample, samples.graph_break, samples.failed), ids=lambda f: f.__name__
+)
+def test_markdown_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
+    golden(f"{make.__name__}.md", markdown.page(make()))
+
+
+@pytest.mark.parametrize("width", (40, 57, 80, 100, 200))
+@pytest.mark.parametrize("make", VARIANTS, ids=lambda f: f.__name__)
+def test_page_fits_the_width(make: Callable[[], Capture], width: int) -> None:
+    page = text.page(make(), width=width, ascii=False)
+    assert max(map(characters.cells, page.split("\n"))) <= width
+    assert page.endswith("\n") and not page.endswith("\n\n")
+
+
+@pytest.mark.parametrize("ascii", (False, True))
+@pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
+def test_hostile_strings_stay_in_their_line(string: str, ascii: bool) -> None:
+    page = text.page(samples.hostile(string), width=80, ascii=ascii)
+    assert max(map(characters.cells, page.split("\n"))) <= 80
+    assert not HIDDEN.search(page)
+    assert len(page) < 60_000
+    if ascii:
+        assert page.isascii()
+    start = characters.flat(string)[:20]
+    assert (characters.printable(start, "ascii") if ascii else start) in page
+
+
+def test_width_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    widths = {max(map(len, text.page(samples.sample(), ascii=True).split("\n")))}
+    monkeypatch.setenv("COLUMNS", "3")
+    widths.add(max(map(len, text.page(samples.sample(), ascii=True).split("\n"))))
+    assert widths == {64, text.LEAST_WIDTH}
+
+
+def test_str_of_a_capture_is_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert str(samples.sample()) == text.page(samples.sample(), width=90, ascii=False)
+
+
+@pytest.mark.parametrize("encoding", ("ascii", "latin-1", "cp1252", "cp437", "utf-8"))
+def test_print_never_raises(encoding: str) -> None:
+    env = {
+        **os.environ,
+        "PYTHONIOENCODING": encoding,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests/unit'}",
+        "PYTHONUTF8": "0",
+    }
+    code = "import samples; print(samples.hostile(samples.HOSTILE[5])); print(samples.sample())"
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+    said = run.stdout.decode(encoding)
+    assert ("←" in said) == (encoding == "utf-8")
+    assert "cpp_fused_add_cos_pow_sin_0" in said
+
+
+def test_the_page_says_what_was_measured_and_what_was_not() -> None:
+    page = text.page(samples.missing(), width=100, ascii=False)
+    assert "~ is modelled" in page and "— is not known" in page
+    assert "missing: cache hit" in page and "missing: torch 2.99 lacks this hook" in page
+    assert "the graph holds a custom operator" in page
+
+
+def test_a_failure_and_nothing_are_not_empty_pages() -> None:
+    failed = text.page(samples.failed(), width=100, ascii=False)
+    assert "failed in stage forward.loops: LoweringException" in failed
+    assert "no lowering for mylib.twist.default" in failed and "5 calls" in failed
+    nothing = text.page(samples.nothing(), width=100, ascii=False)
+    assert "nothing was compiled: the function does no tensor work" in nothing
+    assert "ledger" not in nothing and "kernels" not in nothing
+
+
+def test_a_stage_time_is_given_to_no_wrong_compilation() -> None:
+    capture = samples.graph_break()
+    bare = dataclasses.replace(capture, timings=(Timing("dynamo", 1.5), Timing("1/0 dynamo", 0.25)))
+    times = [outline.seconds(bare, c, "dynamo") for c in bare.compilations]
+    assert times == [None, 0.25, None]
+    assert outline.unplaced(bare) == (("dynamo", 1.5),)
+
+
+def test_one_line() -> None:
+    assert text.line(samples.nothing()).startswith("<Capture of greet: nothing was compiled")
+
+
+@pytest.mark.parametrize(
+    "size, said",
+    ((0, "0 B"), (9_999, "9,999 B"), (10_000, "10 kB"), (46_137_344, "46.1 MB"), (999_499, "999 kB"),
+     (999_600, "1 MB"), (5 * 10**15, "5,000 TB")),
+)  # fmt: skip
+def test_amounts(size: int, said: str) -> None:
+    assert outline.amount(Figure(size, MEASURED)) == said
+    assert outline.amount(Figure(size, MODELLED)) == f"~{said}"
+
+
+def test_a_break_in_dynamos_words_is_taken_apart() -> None:
+    said = (
+        "Failed to trace builtin operator\n"
+        "  Explanation: Dynamo cannot trace `print`.\n    It has a side effect.\n"
+        "  Hint: Avoid `print`.\n\n  Developer debug context: builtin print\n"
+    )
+    reason = outline.reason(Ending("graph break", said, (), "Avoid `print`."))
+    assert reason.what == "Failed to trace builtin operator"
+    assert reason.why == "Dynamo cannot trace `print`.\nIt has a side effect."
+    assert reason.hint == "Avoid `print`." and reason.whole == said.strip()
+    bare = outline.reason(Ending("graph break"))
+    assert bare.what == "no reason was recorded" and bare.whole == ""
+
+
+def test_places_share_a_file_name() -> None:
+    frames = [Frame("/x/a.py", 3, "f"), Frame("/x/a.py", 9, "f"), Frame("C:\\y\\b.py", 1, "g")]
+    assert outline.places(frames) == "a.py:3, 9, b.py:1"
+    assert outline.places(frames, limit=1) == "a.py:3, and 2 more"
+
+
+@given(st.text(), st.integers(1, 60))
+def test_wrap_and_fit_keep_to_the_width(string: str, width: int) -> None:
+    shown = characters.clean(string)
+    assert characters.cells(characters.fit(characters.flat(string), width)) <= width
+    lines = characters.wrap(shown, max(width, 10))
+    assert all(characters.cells(line) <= max(width, 10) for line in lines)
+    kept = "".join("".join(lines).split())
+    assert kept == "".join(shown.split())
+
+
+@given(
+    st.text(alphabet=st.characters(codec=None)),
+    st.sampled_from(["ascii", "latin-1", "utf-8", "no-such-codec", None]),
+)
+def test_printable_can_be_encoded(string: str, encoding: str | None) -> None:
+    known = encoding if encoding and encoding != "no-such-codec" else "ascii"
+    shown = characters.printable(characters.flat(string), encoding)
+    assert characters.encodes(shown, known)
+    assert "\n" not in shown
+
+
+@given(st.text())
+def test_markdown_fences_hold(string: str) -> None:
+    block = markdown.fenced(string).split("\n")
+    fence = block[0]
+    assert set(fence) == {"`"} and block[-1] == fence
+    assert not any(line.lstrip().startswith(fence) for line in block[1:-1])
+    span = markdown.code(string)
+    ticks = len(span) - len(span.lstrip("`"))
+    inner = span[ticks:-ticks]
+    assert "`" * ticks not in inner and not inner.startswith("`") and not inner.endswith("`")
+
+
+@pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
+def test_markdown_escapes(string: str) -> None:
+    page = markdown.page(samples.hostile(string))
+    assert not HIDDEN.search(page.replace("\t", ""))
+    outside = re.sub(r"^(`{3,})[^`\n]*\n.*?\n\1$", "", page, flags=re.S | re.M)
+    outside = re.sub(r"(?<![`\\])(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
+    assert "<" not in outside
+    assert not re.search(r"(?<!\\)\[link", outside)
+
+
+def test_same_capture_same_bytes() -> None:
+    for make in VARIANTS:
+        assert text.page(make(), width=80, ascii=False) == text.page(make(), width=80, ascii=False)
+        assert markdown.page(make()) == markdown.page(Capture.from_json(make().to_json()))
