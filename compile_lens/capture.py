@@ -13,18 +13,23 @@ import inspect
 import platform
 import threading
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 
 from .errors import CaptureError, UsageError
 from .record import Capture, Environment, Options
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+_outside_dynamo: Callable[[_F], _F] = torch.compiler.disable
+"""Dynamo, where it traces a program that captures something itself, must not look inside."""
+
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Names that ``mode`` takes, as in ``torch.compile``."""
 
 
-@torch.compiler.disable
+@_outside_dynamo
 def capture(
     fn: Any,
     *args: Any,
@@ -58,7 +63,7 @@ def capture(
     return _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, True)[0]
 
 
-@torch.compiler.disable
+@_outside_dynamo
 def run(
     fn: Any,
     *args: Any,
@@ -77,7 +82,7 @@ def run(
     return _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, False)
 
 
-@torch.compiler.disable
+@_outside_dynamo
 def show(
     fn: Any,
     *args: Any,
@@ -174,7 +179,9 @@ def _check(
     if dynamic not in (True, False, None):
         raise UsageError(f"dynamic={dynamic!r} is not one of None, True, False")
     if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
-        raise UsageError(f"kwargs={_short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})")
+        raise UsageError(
+            f"kwargs={_short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
+        )
     keywords = dict(kwargs or {})
     try:
         signature = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
@@ -201,7 +208,9 @@ def _patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | N
     from ._torch import session
 
     if mode is not None and options:
-        raise UsageError("mode and options cannot both be given, as in torch.compile: put the mode's settings in options")
+        raise UsageError(
+            "mode and options cannot both be given, as in torch.compile: put the mode's settings in options"
+        )
     if mode is not None and mode not in MODES:
         raise UsageError(f"mode={mode!r} is not one of {', '.join(map(repr, MODES))}")
     try:
@@ -260,7 +269,7 @@ def _triton() -> str:
 
 def _device_name(target: str) -> str:
     if target == "cuda" and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
+        return str(torch.cuda.get_device_name())
     return target
 
 
@@ -284,20 +293,18 @@ def name_of(fn: Any) -> str:
 
 
 def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
-    from torch.utils import _pytree
+    from ._torch import tree
 
-    found = []
-    for i, value in enumerate(args):
-        found += [(f"argument {i}", x) for x in _pytree.tree_leaves(value) if isinstance(x, torch.Tensor)]
-    for key, value in kwargs.items():
-        found += [(key, x) for x in _pytree.tree_leaves(value) if isinstance(x, torch.Tensor)]
-    return found
+    named = [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
+    return [(name, x) for name, value in named for x in tree.tensors(value)]
 
 
 def _describe_inputs(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     names: list[str] = []
     try:
-        parameters = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn).parameters.values()
+        parameters = inspect.signature(
+            fn.forward if isinstance(fn, torch.nn.Module) else fn
+        ).parameters.values()
         for p in parameters:
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
                 names.append(p.name)
@@ -334,26 +341,32 @@ def _say(made: Capture) -> str:
     assert failure is not None
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
-    first = failure.message.splitlines()[0] if failure.message else ""
     return (
-        f"{made.function} failed {where}: {failure.type}: {first}\n"
-        f"error.capture holds what was seen until then ({', '.join(seen) or 'no stage'})"
+        f"{made.function} failed {where}: {failure.type}: {_gist(failure.message)}\n"
+        f"(error.capture holds what was seen until then: {', '.join(seen) or 'no stage'})"
     )
+
+
+def _gist(message: str) -> str:
+    """The first line of an error, and Dynamo's explanation of it where it gives one."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
+    return ". ".join((lines[:1] + explained)[:2])[:600]
 
 
 class Live:
     """Weak references to what was captured, so that ``verify`` can run it again while the caller holds it."""
 
     def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        from torch.utils import _pytree
+        from ._torch import tree
 
         self._fn = _weak(fn)
-        leaves, self._spec = _pytree.tree_flatten((args, kwargs))
+        leaves, self._spec = tree.flatten((args, kwargs))
         self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else (lambda x=x: x) for x in leaves]
 
     def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
         """The function, its arguments and keyword arguments; None if any of them is gone."""
-        from torch.utils import _pytree
+        from ._torch import tree
 
         fn = self._fn()
         leaves = [ref() for ref in self._leaves]
@@ -361,7 +374,7 @@ class Live:
             return None
         if any(v is None and isinstance(r, weakref.ref) for v, r in zip(leaves, self._leaves)):
             return None
-        args, kwargs = _pytree.tree_unflatten(leaves, self._spec)
+        args, kwargs = tree.unflatten(leaves, self._spec)
         return fn, args, kwargs
 
 
@@ -392,7 +405,9 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     options = dict(given.get("options") or {})
     build = bool(options.pop("build", False))
     patches = _patches(given.get("mode"), options or None, None)
-    recorder, compiled, function = named.compile(gm, example_inputs, patches, build, _programs[-1][0] if _programs else None)
+    recorder, compiled, function = named.compile(
+        gm, example_inputs, patches, build, _programs[-1][0] if _programs else None
+    )
     with _lock:
         _programs[:] = [(recorder, function)]
     return compiled
@@ -418,5 +433,3 @@ def last() -> Capture | None:
         notes=(*recorder.notes, "guards are not seen by the named backend: use capture() for them"),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-
-

@@ -267,7 +267,8 @@ def _capture(
 @contextlib.contextmanager
 def _one_voice(args: argparse.Namespace) -> Iterator[None]:
     """Keeps torch from logging an error, traceback and all, that is about to be reported as one line."""
-    handlers = () if args.traceback else tuple(logging.getLogger("torch").handlers)
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    handlers = {h for name in names for h in logging.getLogger(name).handlers if not args.traceback}
 
     def below_error(record: logging.LogRecord) -> bool:
         return record.levelno < logging.ERROR

@@ -25,7 +25,7 @@ class Literal:
     text: str
 
 
-Value = Union[None, bool, int, float, str, Ref, Literal, "tuple[Value, ...]"]  # noqa: UP007
+Value = Union[None, bool, int, float, str, Ref, Literal, "tuple[Value, ...]"]
 """An argument of a node. Lists, tuples and dict items are tuples; floats are finite (else ``Literal``)."""
 
 
@@ -178,7 +178,9 @@ class Graph:
         for node in self.nodes:
             if node.name == name:
                 return node
-        raise KeyError(f"no node {name!r} in stage {self.key!r}; it has {', '.join(n.name for n in self.nodes)}")
+        raise KeyError(
+            f"no node {name!r} in stage {self.key!r}; it has {', '.join(n.name for n in self.nodes)}"
+        )
 
     def readable(self) -> str:
         """The stage as text."""

@@ -258,7 +258,7 @@ class Options:
     build: bool = False
 
 
-@dataclass(frozen=True, eq=True)
+@dataclass(frozen=True, repr=False)
 class Capture:
     """Everything that one call of ``capture`` saw.
 
@@ -369,6 +369,11 @@ class Capture:
         from .verify import verify
 
         return verify(self, fn, args, kwargs)
+
+    def __repr__(self) -> str:
+        from .views.text import line
+
+        return line(self)
 
     def __str__(self) -> str:
         from .views.text import page

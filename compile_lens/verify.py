@@ -52,12 +52,19 @@ class Verification:
         return self.ok
 
     def __str__(self) -> str:
-        lines = [f"compiled {'agrees' if self.ok else 'DISAGREES'} with eager ({len(self.comparisons)} tensors, measured)"]
+        lines = [
+            f"compiled {'agrees' if self.ok else 'DISAGREES'} with eager ({len(self.comparisons)} tensors, measured)"
+        ]
         for c in self.comparisons:
-            reference = "" if c.eager_abs is None else f"; off float64: eager {c.eager_abs:.2e}, compiled {c.compiled_abs:.2e}"
+            reference = (
+                ""
+                if c.eager_abs is None
+                else f"; off float64: eager {c.eager_abs:.2e}, compiled {c.compiled_abs:.2e}"
+            )
             mark = "ok" if c.ok else "DIFFERS"
             lines.append(
-                f"  {mark:7} {c.name}: {c.dtype}{list(c.shape)} max abs {c.max_abs:.2e}, max rel {c.max_rel:.2e}{reference}"
+                f"  {mark:7} {c.name}: {c.dtype}{list(c.shape)} "
+                f"max abs {c.max_abs:.2e}, max rel {c.max_rel:.2e}{reference}"
             )
         if self.same_code is False:
             lines.append("  the code that was built now differs from the code in the record")
@@ -80,7 +87,9 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     fn, args, keywords = _call(capture, fn, args, kwargs)
     backward = capture.options.backward != "no"
     if capture.failure is not None:
-        raise UsageError(f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify")
+        raise UsageError(
+            f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify"
+        )
     from ._torch.isolation import random_state
 
     eager_fn, eager_args, eager_kwargs = _copies(fn, args, keywords)
@@ -89,12 +98,18 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     built, compiled = _built(capture, fn, args, keywords, backward)
     reference = _reference(fn, args, keywords, backward)
     comparisons = tuple(
-        _compare(name, got, eager[name], (reference or {}).get(name)) for name, got in compiled.items() if name in eager
+        _compare(name, got, eager[name], (reference or {}).get(name))
+        for name, got in compiled.items()
+        if name in eager
     )
     lost = sorted(set(eager) ^ set(compiled))
     note = f"not compared, since only one side has them: {', '.join(lost)}" if lost else ""
     if _random(capture):
-        note = "; ".join(filter(None, (note, "the function draws random numbers, and compiled code draws others than eager")))
+        note = "; ".join(
+            filter(
+                None, (note, "the function draws random numbers, and compiled code draws others than eager")
+            )
+        )
     return Verification(comparisons, _same_code(capture, built), note)
 
 
@@ -115,7 +130,7 @@ def _call(
 
 
 def _copies(fn: Any, args: Any, kwargs: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    from torch.utils import _pytree
+    from ._torch import tree
 
     def fresh(x: Any) -> Any:
         if not isinstance(x, torch.Tensor):
@@ -126,30 +141,31 @@ def _copies(fn: Any, args: Any, kwargs: Any) -> tuple[Any, tuple[Any, ...], dict
     if isinstance(module, torch.nn.Module):
         twin = copy.deepcopy(module)
         fn = twin if fn is module else getattr(twin, fn.__name__)
-    args, kwargs = _pytree.tree_map(fresh, (args, kwargs))
+    args, kwargs = tree.map_leaves(fresh, (args, kwargs))
     return fn, args, kwargs
 
 
 def _results(result: Any, args: Any, kwargs: Any, fn: Any, backward: bool) -> dict[str, torch.Tensor]:
     """Result tensors and gradients by name."""
-    from torch.utils import _pytree
-
+    from ._torch import tree
     from ._torch.session import differentiable
 
-    leaves = [x for x in _pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
+    leaves = tree.tensors(result)
     found = {("result" if len(leaves) == 1 else f"result {i}"): x.detach() for i, x in enumerate(leaves)}
     roots = differentiable(result) if backward else []
     inputs = _inputs(args, kwargs, fn)
     if roots and inputs:
-        grads = torch.autograd.grad(roots, list(inputs.values()), [torch.ones_like(r) for r in roots], allow_unused=True)
+        grads = torch.autograd.grad(
+            roots, list(inputs.values()), [torch.ones_like(r) for r in roots], allow_unused=True
+        )
         found |= {f"gradient of {n}": g for n, g in zip(inputs, grads) if g is not None}
     return found
 
 
 def _inputs(args: Any, kwargs: Any, fn: Any) -> dict[str, torch.Tensor]:
-    from torch.utils import _pytree
+    from ._torch import tree
 
-    leaves = _pytree.tree_leaves((args, kwargs))
+    leaves = tree.leaves((args, kwargs))
     found = {f"input {i}": x for i, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.requires_grad}
     module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
     if isinstance(module, torch.nn.Module):
@@ -184,13 +200,14 @@ def _parse(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        raise UsageError(f"the capture's option {text} is not a plain value: capture again with build=True") from None
+        raise UsageError(
+            f"the capture's option {text} is not a plain value: capture again with build=True"
+        ) from None
 
 
 def _reference(fn: Any, args: Any, kwargs: Any, backward: bool) -> dict[str, torch.Tensor] | None:
     """The function in float64, or None where it does not run there."""
-    from torch.utils import _pytree
-
+    from ._torch import tree
     from ._torch.isolation import random_state
 
     def wide(x: Any) -> Any:
@@ -200,7 +217,7 @@ def _reference(fn: Any, args: Any, kwargs: Any, backward: bool) -> dict[str, tor
 
     twin, args, kwargs = _copies(fn, args, kwargs)
     module = twin if isinstance(twin, torch.nn.Module) else getattr(twin, "__self__", None)
-    args, kwargs = _pytree.tree_map(wide, (args, kwargs))
+    args, kwargs = tree.map_leaves(wide, (args, kwargs))
     try:
         with random_state():
             if isinstance(module, torch.nn.Module):
@@ -225,8 +242,12 @@ def _compare(name: str, got: torch.Tensor, want: torch.Tensor, reference: torch.
         shape=tuple(want.shape),
         max_abs=difference,
         max_rel=difference / scale if scale else difference,
-        eager_abs=_max_abs(want, reference) if reference is not None and reference.shape == want.shape else None,
-        compiled_abs=_max_abs(got, reference) if reference is not None and reference.shape == got.shape else None,
+        eager_abs=_max_abs(want, reference)
+        if reference is not None and reference.shape == want.shape
+        else None,
+        compiled_abs=_max_abs(got, reference)
+        if reference is not None and reference.shape == got.shape
+        else None,
         ok=ok,
     )
 

@@ -59,7 +59,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
 @hook("torch._inductor.compile_fx:_recursive_joint_graph_passes")
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Without a backward there is no joint graph, but the same passes run over what AOTAutograd traced."""
-    lineage, key = _traced(draft)
+    lineage, _ = _traced(draft)
     if "joint" in draft.scratch or "untouched" in draft.scratch or lineage is None:
         return real(gm, *args, **kwargs)
     origins = joint_origins(lineage, gm)

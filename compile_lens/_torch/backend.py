@@ -101,7 +101,13 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
     def inner_compile(gm: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
         from torch._inductor.compile_fx import compile_fx_inner
 
-        phase = "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
+        phase = (
+            "backward"
+            if kwargs.get("is_backward")
+            else "inference"
+            if kwargs.get("is_inference")
+            else "forward"
+        )
         with hooks.compiling(draft):
             lineage = aot.handed_over(draft, phase, gm)
             inductor.begin(draft, phase, lineage)

@@ -75,7 +75,11 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
 
 
 def _language(func: ast.expr) -> str:
-    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "async_compile":
+    if (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == "async_compile"
+    ):
         return LANGUAGES.get(func.attr, func.attr)
     if isinstance(func, ast.Name) and func.id == "compile_mps_shader":
         return "metal"
@@ -120,7 +124,11 @@ def _callee(func: ast.expr, defined: set[str]) -> str:
         return first
     if first == "extern_kernels" or (first == "aten" and len(rest) > 0):
         return dotted
-    if dotted.startswith("torch.ops.") and dotted.split(".")[3:4] != [] and dotted.split(".")[3] not in NOT_KERNELS:
+    if (
+        dotted.startswith("torch.ops.")
+        and dotted.split(".")[3:4] != []
+        and dotted.split(".")[3] not in NOT_KERNELS
+    ):
         return dotted
     return ""
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..graph import Frame
-from ..record import DynamicDim, Ending, Guard, Source
+from ..graph import Frame, Source
+from ..record import DynamicDim, Ending, Guard
 from . import fx
 from .hooks import free_hook
 from .recorder import Draft, Recorder
@@ -25,7 +25,9 @@ def recorder_of(backend: Any) -> Recorder | None:
         found = getattr(backend, MARK, None)
         if isinstance(found, Recorder):
             return found
-        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(backend, "_torchdynamo_orig_callable", None)
+        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
+            backend, "_torchdynamo_orig_callable", None
+        )
         if inner is None or inner is backend:
             return None
         backend = inner
@@ -64,15 +66,29 @@ def ending(reason: Any) -> Ending | None:
     if not reason.graph_break:
         return Ending("return", frames=_users(frames))
     text = str(reason.reason)
-    hints = re.findall(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", text, re.MULTILINE)
-    return Ending("graph break", text.strip(), _users(frames), "\n".join(" ".join(h.split()) for h in hints if h.strip()))
+    hints = re.findall(
+        r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", text, re.MULTILINE
+    )
+    return Ending(
+        "graph break",
+        text.strip(),
+        _users(frames),
+        "\n".join(" ".join(h.split()) for h in hints if h.strip()),
+    )
 
 
 def _users(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     import linecache
 
     return tuple(
-        Frame(f.file, f.line, f.function, f.text or linecache.getline(f.file, f.line).strip(), f.column, f.end_column)
+        Frame(
+            f.file,
+            f.line,
+            f.function,
+            f.text or linecache.getline(f.file, f.line).strip(),
+            f.column,
+            f.end_column,
+        )
         for f in frames
     )
 

@@ -13,10 +13,10 @@ import torch.fx
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ..record import EagerOp
-from . import fx, kinds
+from . import fx, kinds, tree
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
@@ -39,22 +39,20 @@ class _Counting(TorchDispatchMode):
 def _moved(inputs: Any, outputs: Any) -> int | None:
     total: int | None = 0
     seen = set()
-    for leaf in (*_leaves(inputs), *_leaves(outputs)):
+    for leaf in (*tree.tensors(inputs), *tree.tensors(outputs)):
         if id(leaf) not in seen:
             seen.add(id(leaf))
             total = _add(total, fx.tensor(leaf).nbytes)
     return total
 
 
-def _leaves(tree: Any) -> list[torch.Tensor]:
-    return [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
-
-
 def _add(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-def count(gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool) -> tuple[tuple[EagerOp, ...] | None, str]:
+def count(
+    gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool
+) -> tuple[tuple[EagerOp, ...] | None, str]:
     """The eager operators of a graph, forward and backward, or None and why they could not be counted.
 
     Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
@@ -73,7 +71,10 @@ def count(gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool) -
             inputs = [_fake(fake, x) for x in example_inputs]
             return _run(gm, fake, inputs, backward), ""
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
-        return None, f"eager operators could not be counted on fake tensors: {type(error).__name__}: {_first_line(error)}"
+        return (
+            None,
+            f"eager operators could not be counted on fake tensors: {type(error).__name__}: {_first_line(error)}",
+        )
 
 
 def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
@@ -82,7 +83,7 @@ def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool)
     forward = _Counting()
     with fake, forward:
         outputs = torch.fx.Interpreter(gm, garbage_collect_values=False).run(*inputs)
-    roots = [x for x in _leaves(outputs) if x.requires_grad]
+    roots = [x for x in tree.tensors(outputs) if x.requires_grad]
     if not roots or not leaves:
         return tuple(forward.ops("inference"))
     if not backward:

@@ -45,7 +45,12 @@ def convert(
             if isinstance(inner, torch.fx.GraphModule):
                 inner_origins = _nested(origins, node.name) if origins is not None else None
                 subgraphs.append(
-                    (str(node.target), convert(inner, stage=stage, phase=phase, before=before, origins=inner_origins, text=""))
+                    (
+                        str(node.target),
+                        convert(
+                            inner, stage=stage, phase=phase, before=before, origins=inner_origins, text=""
+                        ),
+                    )
                 )
     return Graph(
         stage=stage,
@@ -81,7 +86,11 @@ def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
     kind = _kind(node)
     outputs = tensors(node)
     found, reason = origins(node) if origins is not None else ((), "")
-    compute = node.op.startswith("call_") and kinds.is_work(kind) and bool(outputs or kind in ("mutation", "control", "custom"))
+    compute = (
+        node.op.startswith("call_")
+        and kinds.is_work(kind)
+        and bool(outputs or kind in ("mutation", "control", "custom"))
+    )
     reads, writes = traffic(node, outputs) if compute else (None, None)
     path, module_type = _module(node)
     return Node(
@@ -285,7 +294,9 @@ def _with_columns(frame: Frame, markers: str) -> Frame:
     full = linecache.getline(frame.file, frame.line)
     indent = len(full) - len(full.lstrip()) if full else 0
     start = len(markers) - len(markers.lstrip())
-    return Frame(frame.file, frame.line, frame.function, frame.text, indent + start, indent + len(markers.rstrip()))
+    return Frame(
+        frame.file, frame.line, frame.function, frame.text, indent + start, indent + len(markers.rstrip())
+    )
 
 
 def frame_of(summary: Any) -> Frame:
@@ -301,4 +312,6 @@ def frame_of(summary: Any) -> Frame:
 
 
 def _internal(file: str) -> bool:
-    return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith("/torch/_dynamo/external_utils.py")
+    return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(
+        "/torch/_dynamo/external_utils.py"
+    )

@@ -31,8 +31,20 @@ BEFORE_FUSION = "torch._inductor.config:_pre_fusion_custom_pass"
 
 def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
     """Start recording the lowering of one phase."""
-    draft.scratch["phase"] = {"lineage": lineage, "loops": [], "groups": [], "kernels": [], "loops text": [], "groups text": []}
-    for path, stages in ((BEFORE_FUSION, ("loops",)), (RUN, ("post_grad",)), (CODEGEN, ("groups",)), (MODULE, ("code",))):
+    draft.scratch["phase"] = {
+        "lineage": lineage,
+        "loops": [],
+        "groups": [],
+        "kernels": [],
+        "loops text": [],
+        "groups text": [],
+    }
+    for path, stages in (
+        (BEFORE_FUSION, ("loops",)),
+        (RUN, ("post_grad",)),
+        (CODEGEN, ("groups",)),
+        (MODULE, ("code",)),
+    ):
         if versions.find(path) is None:
             for stage in stages:
                 draft.put(Missing(f"{phase}.{stage}", versions.lacks(path)))
@@ -57,7 +69,9 @@ def run(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> An
         return real(lowering, *args, **kwargs)
     lineage: Lineage = state["lineage"]
     gm = lowering.module
-    draft.put(fx.convert(gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=lineage.origins))
+    draft.put(
+        fx.convert(gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=lineage.origins)
+    )
     state["order"] = {n.name: i for i, n in enumerate(gm.graph.nodes)}
     draft.lap(f"{draft.phase}.post_grad")
     draft.doing = f"{draft.phase}.loops"
@@ -102,14 +116,17 @@ def codegen(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any) 
         state["groups"] += _inputs(lowering, state["groups"])
         makers = _makers(scheduler.nodes)
         for node in scheduler.nodes:
-            state["groups"].append(_group(node, makers, lowering))
-            state["groups text"].append(_describe(node))
+            group = _group(node, makers, lowering)
+            state["groups"].append(group)
+            state["groups text"].append(_summary(group))
         draft.lap(f"{draft.phase}.groups")
         draft.doing = f"{draft.phase}.code"
     return real(scheduler, *args, **kwargs)
 
 
-def _kernel_origins(draft: Draft, real: Any, schedule: Any, kernel_name: Any, *args: Any, **kwargs: Any) -> Any:
+def _kernel_origins(
+    draft: Draft, real: Any, schedule: Any, kernel_name: Any, *args: Any, **kwargs: Any
+) -> Any:
     state = draft.scratch.get("phase")
     if state is not None and kernel_name:
         nodes = schedule if isinstance(schedule, (list, tuple)) else [schedule]
@@ -291,7 +308,9 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     if ir_node is None:
         return ()
     get = getattr(ir_node, "get_origins", None)
-    origins = [n for n in (get() if get is not None else ir_node.origins) if n.op not in ("placeholder", "output")]
+    origins = [
+        n for n in (get() if get is not None else ir_node.origins) if n.op not in ("placeholder", "output")
+    ]
     own = getattr(ir_node, "origin_node", None)
     if op in ("extern", "template", "nop"):
         called = [n for n in origins if n.target is getattr(ir_node, "op_overload", ir_node)]
@@ -332,7 +351,11 @@ def _arguments(
 def _outputs(buffers: Any) -> tuple[Tensor, ...]:
     found = []
     for buffer in buffers:
-        layout = getattr(buffer, "layout", None) if not hasattr(buffer, "data") or hasattr(buffer, "layout") else None
+        layout = (
+            getattr(buffer, "layout", None)
+            if not hasattr(buffer, "data") or hasattr(buffer, "layout")
+            else None
+        )
         source = layout if layout is not None and hasattr(layout, "size") else buffer
         try:
             shape, dtype, device = buffer.get_size(), buffer.get_dtype(), buffer.get_device()
@@ -359,7 +382,7 @@ def _size(expr: Any) -> int | str:
 
 
 def _nbytes(shape: Any, dtype: torch.dtype) -> int | None:
-    total = dtype.itemsize
+    total: int = dtype.itemsize
     for length in shape:
         known = _size(length)
         if isinstance(known, str):
@@ -369,4 +392,17 @@ def _nbytes(shape: Any, dtype: torch.dtype) -> int | None:
 
 
 def _describe(node: Any) -> str:
+    """Inductor's own description of a node, with the body of its loop."""
     return str(node.debug_str()).rstrip()
+
+
+def _summary(group: Node) -> str:
+    """A group in a few lines; the bodies of its loops are in the text of the loops stage."""
+    count = len(group.members)
+    lines = [f"{group.name}: {group.kind}, " + (f"{count} loops fused into one" if count > 1 else "one loop")]
+    lines += [f"    {member}" for member in group.members]
+    if group.inputs:
+        lines.append(f"    takes {', '.join(group.inputs)}")
+    if group.reads is not None and group.writes is not None:
+        lines.append(f"    reads {group.reads:,} bytes, writes {group.writes:,} bytes (modelled)")
+    return "\n".join(lines)

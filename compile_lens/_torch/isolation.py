@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import inspect
 import linecache
 import random
@@ -50,7 +49,11 @@ def copied(fn: Any) -> Any:
         if _plain_module(fn):
             return _copy_method(fn.forward)
         return _wrapped(fn) if _is_skipped(fn.forward) else fn
-    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType) and not _is_skipped(fn):
+    if (
+        isinstance(fn, types.MethodType)
+        and isinstance(fn.__func__, types.FunctionType)
+        and not _is_skipped(fn)
+    ):
         return _copy_method(fn)
     if isinstance(fn, types.FunctionType) and not _is_skipped(fn):
         return _copy_function(fn)
@@ -62,7 +65,11 @@ def _plain_module(module: torch.nn.Module) -> bool:
     own = vars(module)
     shared = vars(torch.nn.modules.module)
     hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
-    hooks += [v for k, v in shared.items() if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)]
+    hooks += [
+        v
+        for k, v in shared.items()
+        if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
+    ]
     return (
         type(module).__call__ is torch.nn.Module.__call__
         and not any(hooks)
@@ -85,7 +92,9 @@ def _is_skipped(fn: Any) -> bool:
 
 
 def _copy_function(fn: types.FunctionType) -> types.FunctionType:
-    clone = types.FunctionType(fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    clone = types.FunctionType(
+        fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
     clone.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
     clone.__dict__.update(fn.__dict__)
     clone.__qualname__, clone.__module__, clone.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
@@ -104,7 +113,9 @@ def _wrapped(fn: Any) -> Any:
     return _copy_function(external_utils.wrap_inline(fn))
 
 
-def optimize(recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None) -> Any:
+def optimize(
+    recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None
+) -> Any:
     """``torch.compile(fn, backend=backend)`` with a region of its own and Dynamo's own hooks for guards."""
 
     held = weakref.ref(recorder)  # guards outlive the capture where torch keeps them
@@ -118,10 +129,31 @@ def optimize(recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgr
             draft = dynamo.current_draft(alive, failure.orig_code)
             draft.recompile_reasons.append(str(failure.reason))
 
-    options: dict[str, Any] = {"nopython": fullgraph, "dynamic": dynamic, "guard_export_fn": export, "guard_fail_fn": failed}
-    if "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters:
+    options: dict[str, Any] = {
+        "nopython": fullgraph,
+        "dynamic": dynamic,
+        "guard_export_fn": export,
+        "guard_fail_fn": failed,
+    }
+    if _isolates():
         options["isolate_recompiles"] = True
     return torch._dynamo.optimize(backend, **options)(fn)
+
+
+def _isolates() -> bool:
+    """Whether this torch can keep the entries of one compile in a region of their own."""
+    return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+
+
+def _limits() -> dict[str, int]:
+    """Limits on recompiles that count what others compiled too. A region of its own has a count of its own,
+    so there the user's limit stays as it is."""
+    names = (
+        ("accumulated_recompile_limit",)
+        if _isolates()
+        else ("accumulated_recompile_limit", "recompile_limit")
+    )
+    return {name: sys.maxsize for name in names if hasattr(torch._dynamo.config, name)}
 
 
 @free_hook("torch._dynamo.pgo:get_code_state")
@@ -184,9 +216,7 @@ def isolated(recorder: Recorder) -> Iterator[None]:
         stack.callback(_forget, recorder)
         if not recorder.build:
             stack.enter_context(_instruction_set_probe())
-        config = torch._dynamo.config
-        limits = {n: sys.maxsize for n in ("recompile_limit", "accumulated_recompile_limit") if hasattr(config, n)}
-        stack.enter_context(config.patch(limits))
+        stack.enter_context(torch._dynamo.config.patch(_limits()))
         finalizers: list[Any] = []
         texts: list[tuple[Any, str]] = []
         stack.callback(_let_go, finalizers)
@@ -287,5 +317,3 @@ def _invalidate(entry: Any) -> None:
     state, held = getattr(manager, "extra_state", None), getattr(manager, "cache_entry", None)
     if state is not None and held is not None:
         state.invalidate(held, DeletedGuardManagerWrapper("the capture that made it is over"))
-
-

@@ -73,7 +73,15 @@ def kind_of(target: Any) -> str:
     if target is operator.getitem:
         return "view"
     if isinstance(target, torch._ops.OpOverload):
-        if target.namespace not in ("aten", "prims", "inductor", "_inductor_test", "prim", "mkldnn", "quantized"):
+        if target.namespace not in (
+            "aten",
+            "prims",
+            "inductor",
+            "_inductor_test",
+            "prim",
+            "mkldnn",
+            "quantized",
+        ):
             return "custom"
         if name not in RANDOM and name not in METADATA and _is_view(target):
             return "view"
@@ -108,9 +116,7 @@ _TABLES = (
 
 def _is_view(op: torch._ops.OpOverload) -> bool:
     returns = op._schema.returns
-    return bool(returns) and all(
-        r.alias_info is not None and not r.alias_info.is_write for r in returns
-    )
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
 
 
 def _is_pointwise(target: Any, name: str) -> bool:
@@ -119,10 +125,34 @@ def _is_pointwise(target: Any, name: str) -> bool:
             return True
         if target.namespace == "prims":
             return name not in ("iota", "fft_r2c", "fft_c2c", "fft_c2r", "svd")
-        return name in ("full", "full_like", "zeros", "ones", "arange", "iota", "clone", "_to_copy", "copy", "fill")
+        return name in (
+            "full",
+            "full_like",
+            "zeros",
+            "ones",
+            "arange",
+            "iota",
+            "clone",
+            "_to_copy",
+            "copy",
+            "fill",
+        )
     packet = getattr(torch.ops.aten, name, None)
     if packet is None or not hasattr(packet, "overloads"):
-        return name in ("pow", "truediv", "floordiv", "pos", "and", "or", "xor", "matmul", "iadd", "imul", "clone", "float")
+        return name in (
+            "pow",
+            "truediv",
+            "floordiv",
+            "pos",
+            "and",
+            "or",
+            "xor",
+            "matmul",
+            "iadd",
+            "imul",
+            "clone",
+            "float",
+        )
     return any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
 
 

@@ -7,4 +7,6 @@ from typing import Any, NoReturn
 
 def call(args: Any) -> NoReturn:
     """Never reached: a code-only capture runs the graph that Dynamo captured instead."""
-    raise AssertionError("compile_lens: this code was generated only, not built; capture with build=True to run it")
+    raise AssertionError(
+        "compile_lens: this code was generated only, not built; capture with build=True to run it"
+    )

@@ -144,7 +144,9 @@ def _why_none(node: torch.fx.Node) -> str:
     return "made by a pass of the compiler that did not say what for"
 
 
-def _apply(draft: Draft, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
+def _apply(
+    draft: Draft, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
+) -> Any:
     """The pattern matcher rewrites a match: every node it makes stands in for the nodes that it matched."""
     lineage: Lineage | None = draft.scratch.get("lineage")
     if lineage is None:
@@ -209,7 +211,9 @@ class JointOrigins:
 
 
 def _is_tangent(node: torch.fx.Node) -> bool:
-    return node.op == "placeholder" and ("Tangent" in type(node.meta.get("desc")).__name__ or node.name.startswith("tangents"))
+    return node.op == "placeholder" and (
+        "Tangent" in type(node.meta.get("desc")).__name__ or node.name.startswith("tangents")
+    )
 
 
 def joint_origins(lineage: Lineage, gm: torch.fx.GraphModule) -> Origins:

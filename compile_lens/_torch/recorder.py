@@ -6,7 +6,7 @@ import dataclasses
 import time
 from typing import Any
 
-from ..graph import Graph
+from ..graph import Graph, Source
 from ..record import (
     LOWERED_STAGES,
     PHASES,
@@ -17,7 +17,6 @@ from ..record import (
     Ending,
     Guard,
     Missing,
-    Source,
     Stage,
     Timing,
 )
@@ -89,7 +88,13 @@ class Draft:
     def _absent(self) -> list[tuple[str, str]]:
         failed = self.recorder.failed_stage if self.recorder.failed_draft is self else ""
         if "dynamo" not in self.stages:
-            return [("dynamo", failed and f"failed in stage {failed}" or "no tensor operation was captured in this frame")]
+            return [
+                (
+                    "dynamo",
+                    (failed and f"failed in stage {failed}")
+                    or "no tensor operation was captured in this frame",
+                )
+            ]
         if failed:
             reason = f"the compiler failed before it, in stage {failed}"
         else:
@@ -106,7 +111,9 @@ class Draft:
                 absent.append(("backward", self.recorder.why_no_backward or reason))
         for phase in PHASES:
             if phase in seen:
-                absent += [(f"{phase}.{stage}", self.scratch_reason(phase, reason)) for stage in LOWERED_STAGES]
+                absent += [
+                    (f"{phase}.{stage}", self.scratch_reason(phase, reason)) for stage in LOWERED_STAGES
+                ]
         return absent
 
     def scratch_reason(self, phase: str, otherwise: str) -> str:

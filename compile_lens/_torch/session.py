@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..record import Failure
-from . import backend, hooks, isolation
+from . import backend, hooks, isolation, tree
 from .recorder import Recorder
 
 
@@ -24,7 +24,9 @@ class Outcome:
     nothing: str = ""
 
 
-def inductor_patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
+def inductor_patches(
+    mode: str | None, options: dict[str, Any] | None, dynamic: bool | None
+) -> dict[str, Any]:
     """Inductor's settings for a ``mode`` and ``options``, checked by torch itself.
 
     Raises RuntimeError, as ``torch.compile`` does, for a mode or an option that torch does not know.
@@ -99,12 +101,7 @@ def _run_backward(result: Any) -> bool:
 
 def differentiable(result: Any) -> list[torch.Tensor]:
     """The tensors in a result that backward can start from."""
-    leaves = torch.utils._pytree.tree_leaves(result)
-    return [
-        x
-        for x in leaves
-        if isinstance(x, torch.Tensor) and x.requires_grad and (x.is_floating_point() or x.is_complex())
-    ]
+    return [x for x in tree.tensors(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())]
 
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:

@@ -156,7 +156,8 @@ def _node_box(node: Node, labelled: bool) -> PlannedBox:
     if node.members:
         shown = ", ".join(shorten(m, 18) for m in node.members[:3])
         more = f" +{len(node.members) - 3}" if len(node.members) > 3 else ""
-        lines.append(Line(f"{len(node.members)} × loop: {shown}{more}", "small"))
+        loops = "1 loop" if len(node.members) == 1 else f"{len(node.members)} loops"
+        lines.append(Line(f"{loops}: {shown}{more}", "small"))
     if node.module:
         kind = f" ({shorten(node.module_type, 20)})" if node.module_type else ""
         lines.append(Line(shorten(node.module, 40) + kind, "small"))
@@ -234,7 +235,8 @@ def _threshold(spans: dict[tuple[int, int], int], longest: int, crossings: int) 
 def _label(sources: list[Node]) -> str:
     texts = [outputs_text(n) for n in sources]
     if len(texts) == 1:
-        return shorten(texts[0], 34)
+        outputs = len(sources[0].outputs)
+        return f"{outputs} tensors" if outputs > 1 and columns(texts[0]) > 34 else shorten(texts[0], 34)
     known = sum(1 for t in texts if t)
     return f"{len(texts)} values" if known < len(texts) else f"{known} tensors"
 

@@ -33,7 +33,6 @@ _PIECE = 3000
 """Characters in one quoted string: Graphviz' reader takes 16,384 bytes, and one character may need five."""
 
 
-
 def dot_text(graph: Graph) -> str:
     """``graph`` as DOT text; the subgraphs of higher-order operators are clusters.
 

@@ -30,6 +30,7 @@ from .markup import (
     heading,
     mono,
     note,
+    short,
     span,
     tag,
     text,
@@ -55,7 +56,11 @@ def fragment(capture: Capture) -> str:
     shown = capture.compilations[:_MANY]
     few = len(shown) <= _FEW
     for compilation in shown if few else ():
-        detail = text(_where(compilation)) if len(shown) > 1 else "the forms that the function took, in order"
+        detail = (
+            text(short(_where(compilation), 300))
+            if len(shown) > 1
+            else "the forms that the function took, in order"
+        )
         parts.append(heading("Stages", detail, "stages-heading"))
         parts.append(strip(capture, compilation) + _banner(compilation))
     if len(capture.compilations) > _MANY:
@@ -69,7 +74,11 @@ def fragment(capture: Capture) -> str:
     by_id = dict(ledger.graphs)
     for index, compilation in enumerate(shown):
         above = "" if few else strip(capture, compilation) + _banner(compilation)
-        above += ledger_table(by_id[compilation.id]) if len(shown) > 1 and compilation.id in by_id else ""
+        above += (
+            ledger_table(by_id[compilation.id], explain=False)
+            if len(shown) > 1 and compilation.id in by_id
+            else ""
+        )
         parts.append(_compilation(compilation, stages, above, first=index == 0, alone=len(shown) == 1))
     parts.append(_rest(capture))
     look = (
@@ -84,7 +93,7 @@ def document(capture: Capture) -> str:
     """The capture as a page of its own: the fragment, and a policy that forbids outside requests."""
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", env.target or env.device, capture.created[:10]]
-    title = " · ".join(text(f) for f in facts if f)
+    title = " · ".join(text(short(f, 120)) for f in facts if f)
     css = importlib.resources.files(__package__).joinpath("static/lens.css").read_text(encoding="utf-8")
     return (
         "<!doctype html>\n"
@@ -99,17 +108,20 @@ def document(capture: Capture) -> str:
 
 def _header(capture: Capture) -> str:
     brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
-    when = span(text(capture.created), f"font-size:12px;color:{FAINT}") if capture.created else ""
+    when = span(text(short(capture.created, 40)), f"font-size:12px;color:{FAINT}") if capture.created else ""
     top = div(brand + when, "display:flex;justify-content:space-between;flex-wrap:wrap;gap:8px")
-    name = div(mono(capture.function, "font-size:22px;font-weight:600"), "margin:2px 0 6px 0;line-height:1.3")
-    facts = "".join(chip(text(f)) for f in outline.environment(capture))
+    name = div(
+        mono(short(capture.function, 300), "font-size:22px;font-weight:600"),
+        "margin:2px 0 6px 0;line-height:1.3",
+    )
+    facts = "".join(chip(text(short(f, 300))) for f in outline.environment(capture))
     stamp = outline.stamp(capture)
     if stamp:
-        facts += chip(f"code {text(stamp)}", INK)
+        facts += chip(f"code {text(short(stamp, 300))}", INK)
     asked = outline.asked(capture)
     if asked:
-        facts += chip(f"options: {text(asked)}", INK)
-    return div(top + name + div(facts, "overflow-wrap:anywhere") + _inputs(capture), "", "header")
+        facts += chip(f"options: {text(short(asked, 1000))}", INK)
+    return div(top + name + div(facts, "overflow-wrap:break-word") + _inputs(capture), "", "header")
 
 
 def _inputs(capture: Capture) -> str:
@@ -124,14 +136,16 @@ def _inputs(capture: Capture) -> str:
 def _outcome(capture: Capture) -> str:
     state = outline.state(capture)
     ink, ground, edge = STATE_COLOURS[state]
-    said = div(text(outline.verdict(capture)), f"font-weight:600;color:{ink};overflow-wrap:anywhere")
+    said = div(
+        text(short(outline.verdict(capture), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
+    )
     failure = capture.failure
     if failure is not None:
-        look = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap;overflow-wrap:anywhere"
+        look = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap;overflow-wrap:break-word"
         look += f";margin:6px 0 0 0;border:0;color:{INK};background:{ground};padding:0"
-        said += tag("pre", block(_short(failure.message)), look, "failure-message")
+        said += tag("pre", block(short(failure.message)), look, "failure-message")
         if failure.traceback:
-            shown = tag("pre", block(_short(failure.traceback, 20_000)), look.replace(ground, GROUND))
+            shown = tag("pre", block(short(failure.traceback, 20_000)), look.replace(ground, GROUND))
             said += fold("traceback", shown, "traceback", level=1)
         if capture.compilations:
             said += div(
@@ -149,7 +163,9 @@ def _sources(capture: Capture, budget: Budget) -> str:
         return ""
     parts = [heading("Source", "the functions that were seen", "sources-heading")]
     for source in capture.sources[:_MANY]:
-        where = faint(text(f"{source.file}:{source.first_line}"), "font-size:12px;margin-left:8px")
+        where = faint(
+            text(short(f"{source.file}:{source.first_line}", 1000)), "font-size:12px;margin-left:8px"
+        )
         parts.append(div(mono(source.name, "font-size:13px;font-weight:600") + where, "margin:8px 0 4px 0"))
         parts.append(listing(source.text, "python", budget, source.first_line, height=320))
     if len(capture.sources) > _MANY:
@@ -164,7 +180,7 @@ def _compilation(compilation: Compilation, stages: Stages, above: str, first: bo
     content += above + stages.of(compilation, open=first) + _guards(compilation)
     if alone:
         return heading("Graphs and code", "open a stage", "graphs-heading") + div(content, "", "compilation")
-    summary = span(text(_where(compilation)), "font-weight:600;font-size:15px")
+    summary = span(text(short(_where(compilation), 300)), "font-weight:600;font-size:15px")
     broken = compilation.ending is not None and compilation.ending.kind == "graph break"
     summary += faint(" ended in a graph break", "font-size:13px") if broken else ""
     summary += faint(" a recompile", "font-size:13px") if compilation.recompile_reasons else ""
@@ -175,11 +191,11 @@ def _banner(compilation: Compilation) -> str:
     ink, ground, edge = STATE_COLOURS["nothing"]
     said = []
     if compilation.recompile_reasons:
-        said.append(f"a recompile: {text(_short(compilation.recompile_reasons[0], 400))}")
+        said.append(f"a recompile: {text(short(compilation.recompile_reasons[0], 400))}")
     if compilation.ending is not None and compilation.ending.kind == "graph break":
-        said.append(f"ended in a graph break: {text(_short(outline.reason(compilation.ending).what, 400))}")
+        said.append(f"ended in a graph break: {text(short(outline.reason(compilation.ending).what, 400))}")
     look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
-    return "".join(div(s, f"{look};margin:0 0 6px 84px;overflow-wrap:anywhere", "banner") for s in said)
+    return "".join(div(s, f"{look};margin:0 0 6px 84px;overflow-wrap:break-word", "banner") for s in said)
 
 
 def _where(compilation: Compilation) -> str:
@@ -224,12 +240,12 @@ def _ending(compilation: Compilation) -> str:
 
 def _break(ending: Ending) -> str:
     reason = outline.reason(ending)
-    look = "white-space:pre-wrap;overflow-wrap:anywhere"
-    parts = [div(block(_short(reason.what)), f"{look};font-weight:600;color:{STATE_COLOURS['nothing'][0]}")]
+    look = "white-space:pre-wrap;overflow-wrap:break-word"
+    parts = [div(block(short(reason.what)), f"{look};font-weight:600;color:{STATE_COLOURS['nothing'][0]}")]
     if reason.why:
-        parts.append(div(block(_short(reason.why)), f"{look};margin:2px 0 0 0"))
+        parts.append(div(block(short(reason.why)), f"{look};margin:2px 0 0 0"))
     if reason.hint:
-        said = f"{_strong('Hint')}{block(_short(reason.hint))}"
+        said = f"{_strong('Hint')}{block(short(reason.hint))}"
         parts.append(div(said, f"{look};margin:6px 0 0 0"))
     for frame in ending.frames:
         at = mono(f"{frame.file}:{frame.line}", "font-size:12px") + faint(
@@ -240,7 +256,7 @@ def _break(ending: Ending) -> str:
         )
         parts.append(div(at + code, "margin:6px 0 0 0", "frame"))
     if reason.whole:
-        whole = div(block(_short(reason.whole)), f"{look};{MONO};font-size:12px")
+        whole = div(block(short(reason.whole)), f"{look};{MONO};font-size:12px")
         parts.append(fold(faint("the compiler's whole message"), whole, "message", level=1))
     return "".join(parts)
 
@@ -249,7 +265,7 @@ def _recompile(compilation: Compilation) -> str:
     if not compilation.recompile_reasons:
         return ""
     rows = "".join(
-        div(mono(_short(r), "font-size:13px"), "margin:2px 0") for r in compilation.recompile_reasons[:_MANY]
+        div(mono(short(r), "font-size:13px"), "margin:2px 0") for r in compilation.recompile_reasons[:_MANY]
     )
     return fold(f"{_strong('Recompile')} {faint('the guard that failed')}", rows, "recompile", open=True)
 
@@ -258,11 +274,11 @@ def _rest(capture: Capture) -> str:
     parts = []
     unplaced = outline.unplaced(capture)
     if unplaced:
-        said = ", ".join(f"{text(_short(name))} {outline.duration(time)}" for name, time in unplaced[:_MANY])
-        parts.append(div(f"Time elsewhere: {said}", f"font-size:13px;color:{FAINT};overflow-wrap:anywhere"))
+        said = ", ".join(f"{text(short(name))} {outline.duration(time)}" for name, time in unplaced[:_MANY])
+        parts.append(div(f"Time elsewhere: {said}", f"font-size:13px;color:{FAINT};overflow-wrap:break-word"))
     notes = list(capture.notes)
     notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]
-    parts += [note(text(_short(n))) for n in notes[:_MANY]]
+    parts += [note(text(short(n))) for n in notes[:_MANY]]
     if len(notes) > _MANY:
         parts.append(note(f"and {outline.plural(len(notes) - _MANY, 'note')} more: capture.notes"))
     return div("".join(parts), "margin:18px 0 0 0", "rest") if parts else ""
@@ -270,7 +286,3 @@ def _rest(capture: Capture) -> str:
 
 def _strong(words: str) -> str:
     return span(words, f"font-weight:600;color:{FAINT};margin-right:6px")
-
-
-def _short(value: str, limit: int = 12_000) -> str:
-    return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit:,} characters more)"

@@ -10,7 +10,10 @@ from . import outline
 from .highlight import coloured
 from .markup import EDGE, FAINT, INK, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, note, tag, text
 
-_PRE = f"{MONO};font-size:12px;line-height:1.55;margin:0;border:0;white-space:pre;word-break:normal"
+_PRE = (
+    f"{MONO};font-size:12px;line-height:1.55;margin:0;border:0;white-space:pre;word-break:normal;"
+    "overflow:visible"  # the whole listing scrolls, not a column of it; a host may think otherwise
+)
 _SIDE = 34
 """Characters of the column that names the origins of a line."""
 
@@ -44,7 +47,12 @@ def listing(
         columns.append(_column(side, f"color:{PHASE_COLOURS['forward']}", "origins"))
     body = "\n".join(f'<span class="cl-line">{line}</span>' for line in lines)
     columns.append(
-        tag("pre", body, f"{_PRE};color:{INK};background:{SUNK};padding:8px 14px 8px 10px", "code")
+        tag(
+            "pre",
+            body,
+            f"{_PRE};color:{INK};background:{SUNK};padding:8px 14px 8px 10px;flex:1 0 auto",
+            "code",
+        )
     )
     frame = (
         f"display:flex;align-items:flex-start;max-height:{height}px;overflow:auto;background:{SUNK};"

@@ -16,7 +16,7 @@ from .characters import clean, flat
 HIGHLIGHT_BLOCK = 16_000
 """Characters of one listing that are coloured; the rest is shown plain. Colouring is the slow part."""
 
-HIGHLIGHT_TOTAL = 240_000
+HIGHLIGHT_TOTAL = 200_000
 """Characters coloured on one page."""
 
 TEXT_BLOCK = 300_000
@@ -30,6 +30,9 @@ PICTURE_ONE = 1_500_000
 
 PICTURE_TOTAL = 4_500_000
 """Bytes of SVG on one page."""
+
+DRAWN_NODES = 5_000
+"""Nodes of the graphs drawn on one page: placing them takes the time. Telling stages come first."""
 
 KERNELS = 400
 """Kernels of one module that get a block of their own."""
@@ -63,6 +66,11 @@ def block(value: str) -> str:
     return html.escape(clean(value), quote=True)
 
 
+def short(value: str, limit: int = 12_000) -> str:
+    """The head of a long string, and how much of it is left out."""
+    return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit:,} characters more)"
+
+
 def tag(name: str, content: str, style: str = "", cls: str = "", extra: str = "") -> str:
     """An element around HTML. ``cls`` is a class of ours, ``extra`` further attributes as HTML."""
     attributes = f' class="cl-{cls}"' if cls else ""
@@ -80,8 +88,8 @@ def span(content: str, style: str = "", cls: str = "") -> str:
 
 
 def mono(value: str, style: str = "", cls: str = "") -> str:
-    """A string of the user's in fixed pitch, on one line."""
-    return span(text(value), f"{MONO};color:{INK};overflow-wrap:anywhere;{style}", cls)
+    """A string of the user's in fixed pitch, on one line; a very long one is cut, and says so."""
+    return span(text(short(value, 2_000)), f"{MONO};color:{INK};overflow-wrap:break-word;{style}", cls)
 
 
 def faint(content: str, style: str = "") -> str:
@@ -101,7 +109,7 @@ def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 
         "summary",
         summary,
         f"cursor:pointer;padding:7px 12px;background:{SUNK if level == 0 else GROUND};color:{INK};"
-        "border-radius:6px;font-size:14px;line-height:1.5;overflow-wrap:anywhere",
+        "border-radius:6px;font-size:14px;line-height:1.5;overflow-wrap:break-word",
     )
     body = div(content, f"padding:10px 12px 12px 12px;color:{INK}", f"{cls}-body")
     frame = f"border:1px solid {EDGE};border-radius:6px;margin:6px 0;background:{GROUND};color:{INK}"
@@ -122,10 +130,13 @@ def note(content: str) -> str:
     return div(content, f"margin:6px 0;font-size:13px;color:{FAINT};font-style:italic", "note")
 
 
-def picture(svg: str, alt: str) -> str:
-    """An SVG document as an image: the one form that an untrusted notebook keeps."""
+def picture(svg: str, alt: str, shrink: bool = True) -> str:
+    """An SVG document as an image: the one form that an untrusted notebook keeps.
+
+    ``shrink`` makes it as narrow as its place; else it keeps its size, and its place has to scroll.
+    """
     data = base64.b64encode(svg.encode("utf-8", "backslashreplace")).decode("ascii")
-    style = f"max-width:100%;height:auto;background:{GROUND};display:block;margin:0"
+    style = f"max-width:{'100%' if shrink else 'none'};height:auto;background:{GROUND};display:block;margin:0"
     return f'<img class="cl-graph" style="{style}" alt="{text(alt)}" src="data:image/svg+xml;base64,{data}">'
 
 
@@ -136,6 +147,7 @@ class Budget:
     highlight: int = HIGHLIGHT_TOTAL
     text: int = TEXT_TOTAL
     pictures: int = PICTURE_TOTAL
+    nodes: int = DRAWN_NODES
 
     def colour(self, wanted: int) -> int:
         """How many characters of the next listing may be coloured."""
@@ -148,6 +160,13 @@ class Budget:
         granted = min(wanted, TEXT_BLOCK, self.text)
         self.text -= granted
         return granted
+
+    def place(self, nodes: int) -> bool:
+        """Whether a graph of so many nodes may still be placed."""
+        if nodes > self.nodes:
+            return False
+        self.nodes -= nodes
+        return True
 
     def draw(self, size: int) -> bool:
         """Whether a picture of ``size`` bytes still fits."""

@@ -233,7 +233,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Reason:
-    """A graph break in words: what, why, how to avoid it, and the compiler's whole message if that says more."""
+    """A graph break in words: what, why, how to avoid it; the compiler's whole message if it says more."""
 
     what: str
     why: str

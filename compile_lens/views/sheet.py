@@ -18,7 +18,7 @@ def style(kinds: set[str], saved: bool) -> str:
         ".title{font-size:14px;font-weight:600}",
         ".caption{font-size:11px}",
         ".node rect,.swatch{stroke-width:1.2}",
-        ".node text,.edge text,.on-badge{text-anchor:middle}",
+        ".node text,.edge text{text-anchor:middle}",
         f".name{{font-size:{NAME_SIZE:g}px;font-weight:600}}",
         f".target{{font-size:{TARGET_SIZE:g}px}}",
         f".small,.legend text{{font-size:{SMALL_SIZE:g}px}}",

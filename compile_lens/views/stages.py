@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from compile_lens.graph import Graph
@@ -10,6 +11,7 @@ from compile_lens.record import Capture, Code, Compilation, Kernel, Missing, Sta
 from . import outline
 from .listing import kernel_origins, listing
 from .markup import (
+    DRAWN_NODES,
     EDGE,
     FAINT,
     GROUND,
@@ -37,6 +39,17 @@ _OPEN = ("forward", "inference", "forward.code", "inference.code")
 """Stages that are open when the page is first seen, in the first compilation."""
 
 
+_OPEN_NODES = 300
+_OPEN_KERNELS = 8
+"""Larger stages stay closed: the page should be seen as a whole first."""
+
+_BESIDE = 640.0
+"""Pixels of width up to which a drawing stands beside its text; a wider one stands above it."""
+
+_SHRINKABLE = 1500.0
+"""Pixels of width up to which a drawing is shrunk to its place and stays readable; a wider one scrolls."""
+
+
 class Stages:
     """HTML of the stages of several compilations, their graphs drawn together in one go."""
 
@@ -50,6 +63,8 @@ class Stages:
             for stage in compilation.stages
             if isinstance(stage, Graph) and stage.nodes and not _unchanged(compilation, stage)
         ]
+        wanted.sort(key=lambda pair: _telling(pair[1]))
+        wanted = [pair for pair in wanted if budget.place(len(pair[1].nodes))]
         # Drawing costs a child process: one for all.
         drawn = to_svgs([stage for _, stage in wanted]) if wanted else []
         self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
@@ -60,7 +75,7 @@ class Stages:
         for lane in outline.lanes(self._capture, compilation):
             for step in lane.steps:
                 if step.stage is not None:
-                    parts.append(self._stage(compilation, step, step.stage, open and step.key in _OPEN))
+                    parts.append(self._stage(compilation, step, step.stage, open and _opens(step)))
         return "".join(parts)
 
     def _stage(self, compilation: Compilation, step: outline.Step, stage: Stage, open: bool) -> str:
@@ -72,7 +87,7 @@ class Stages:
         summary += faint(text(facts), "margin-left:10px;font-size:13px")
         summary += faint(text(outline.meaning(step.key)), "margin-left:10px;font-size:13px")
         if isinstance(stage, Missing):
-            body = div(text(step.missing), "color:#7a4b00;overflow-wrap:anywhere")
+            body = div(text(step.missing), "color:#7a4b00;overflow-wrap:break-word")
         elif isinstance(stage, Code):
             body = self._code(stage)
         else:
@@ -97,27 +112,32 @@ class Stages:
                 + mono(outline.names(graph.saved, 24), "font-size:13px"),
                 "margin:0 0 8px 0",
             )
-        left = div(
-            self._picture(compilation, graph), "flex:1 1 340px;min-width:280px;max-height:560px;overflow:auto"
+        drawing, wide = self._picture(compilation, graph)
+        look = "overflow:auto;max-height:640px;" + (
+            "flex:1 1 100%" if wide else "flex:1 1 340px;min-width:280px"
         )
+        left = div(drawing, look, "picture")
         right = div(source + self._subgraphs(graph), "flex:2 1 460px;min-width:300px")
-        return saved + div(
-            left + right, "display:flex;flex-wrap:wrap;gap:14px;align-items:flex-start", "stage-both"
-        )
+        both = "display:flex;flex-wrap:wrap;gap:14px;align-items:flex-start"
+        return saved + div(left + right, both, "stage-both")
 
-    def _picture(self, compilation: Compilation, graph: Graph) -> str:
-        svg = _light(self._pictures[compilation.id, graph.key])
+    def _picture(self, compilation: Compilation, graph: Graph) -> tuple[str, bool]:
+        """The drawing or why there is none, and whether it is too wide to stand beside the text."""
+        drawn = self._pictures.get((compilation.id, graph.key))
+        if drawn is None:
+            said = f"not drawn here: this graph has {outline.plural(len(graph.nodes), 'node')}"
+            said += f", and the drawings of one page are limited to {DRAWN_NODES:,} in all"
+            return note(f"{said}; graph.to_svg() draws it"), True
+        svg = _light(drawn)
         size = len(svg.encode("utf-8", "backslashreplace"))
         if not self._budget.draw(size):
             limit = f"{PICTURE_ONE / 1e6:.1f} MB for one, {PICTURE_TOTAL / 1e6:.1f} MB for all"
-            return note(
-                f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit}); "
-                f"graph.to_svg() gives it, {WHOLE}"
-            )
+            said = f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit})"
+            return note(f"{said}; graph.to_svg() gives it, {WHOLE}"), True
+        width = _width(svg)
         calls = outline.plural(len(graph.calls), "operation")
-        return picture(
-            svg, f"graph of stage {graph.key}: {outline.plural(len(graph.nodes), 'node')}, {calls}"
-        )
+        alt = f"graph of stage {graph.key}: {outline.plural(len(graph.nodes), 'node')}, {calls}"
+        return picture(svg, alt, shrink=width <= _SHRINKABLE), width > _BESIDE
 
     def _subgraphs(self, graph: Graph) -> str:
         parts = ""
@@ -185,8 +205,35 @@ class Stages:
             launched = faint(f"launched in {word} {some} of the module", "font-size:12px;margin-left:12px")
         arrow = span("← ", f"color:{FAINT}")
         return div(
-            arrow + f" {arrow}".join(steps) + launched, "margin:2px 0 6px 0;overflow-wrap:anywhere", "origin"
+            arrow + f" {arrow}".join(steps) + launched,
+            "margin:2px 0 6px 0;overflow-wrap:break-word",
+            "origin",
         )
+
+
+def _opens(step: outline.Step) -> bool:
+    stage = step.stage
+    if isinstance(stage, Graph) and len(stage.nodes) > _OPEN_NODES:
+        return False
+    if isinstance(stage, Code) and len(stage.kernels) > _OPEN_KERNELS:
+        return False
+    return step.key in _OPEN
+
+
+def _telling(graph: Graph) -> int:
+    """The order in which graphs are drawn if not all can be."""
+    order = (
+        "forward",
+        "inference",
+        "backward",
+        "dynamo",
+        "groups",
+        "loops",
+        "joint",
+        "post_grad",
+        "pre_grad",
+    )
+    return order.index(graph.stage) if graph.stage in order else len(order)
 
 
 def _unchanged(compilation: Compilation, graph: Graph) -> bool:
@@ -196,6 +243,11 @@ def _unchanged(compilation: Compilation, graph: Graph) -> bool:
 
 def _name(key: str) -> str:
     return outline.TITLES.get(key, key.replace(".", " "))
+
+
+def _width(svg: str) -> float:
+    found = re.search(r'<svg [^>]*?width="([0-9.]+)"', svg)
+    return float(found.group(1)) if found else 0.0
 
 
 def _light(svg: str) -> str:

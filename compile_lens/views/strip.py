@@ -44,7 +44,7 @@ def _card(step: outline.Step, colour: str) -> str:
     if step.missing:
         why = div(
             text(_short(step.missing)),
-            f"font-size:12px;color:{_MISSING_INK};max-width:190px;overflow-wrap:anywhere",
+            f"font-size:12px;color:{_MISSING_INK};max-width:190px;overflow-wrap:break-word",
         )
         said = div("not seen", f"font-size:12px;font-weight:600;color:{_MISSING_INK}")
         return div(

@@ -2,7 +2,8 @@
 
 The document holds no ids, scripts or outside references, so that several can stand in one page, inline or
 as ``<img>``. Nodes are ``<g class="node kind-…" data-node="…">`` and edges
-``<g class="edge" data-from="…" data-to="…">``: a viewer may hang behaviour on those. A collapsed box lists its nodes in ``data-members``, between spaces.
+``<g class="edge" data-from="…" data-to="…">``: a viewer may hang behaviour on those. A collapsed box lists
+its nodes in ``data-members``, between spaces.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str]) -> str:
 def _badge(box: Box, text: str) -> str:
     """A tag on the upper right corner of a box."""
     across = width(text, 8.5) + 8
-    x, y = box.x + box.width - across + 7, box.y - 6
+    x, y = box.x + box.width - across + 7, box.y - 7
     tag = f'<rect class="badge" {_rectangle(x, y, across, 12, 6)}/>'
     return f'{tag}<text class="on-badge" x="{_n(x + across / 2)}" y="{_n(y + 9)}">{text}</text>'
 

@@ -25,22 +25,21 @@ _HELP = {
 }
 
 
-def ledger_table(ledger: Ledger) -> str:
-    """HTML of the ledger: a row for each phase and their total, and what was measured and what modelled."""
+def ledger_table(ledger: Ledger, explain: bool = True) -> str:
+    """HTML of the ledger: a row for each phase and their total, and what was measured and what modelled.
+
+    ``explain`` puts the meaning of each column under its title.
+    """
     if not ledger.rows:
         return ""
     # Grounds are set on every cell: JupyterLab stripes rows and paints them on hover.
-    head = _cell("", "th", f"background:{SUNK}") + "".join(
-        _cell(
-            text(outline.COLUMN_TITLES[c])
-            + div(
-                text(_HELP[c]), f"font-weight:400;font-size:11px;color:{FAINT};line-height:1.3;min-width:84px"
-            ),
-            "th",
-            f"background:{SUNK};vertical-align:top;font-weight:600",
-        )
-        for c in COLUMNS
-    )
+    head = _cell("", "th", f"background:{SUNK}")
+    for column in COLUMNS:
+        title = text(outline.COLUMN_TITLES[column])
+        if explain:
+            look = f"font-weight:400;font-size:11px;color:{FAINT};line-height:1.3;min-width:84px"
+            title += div(text(_HELP[column]), look)
+        head += _cell(title, "th", f"background:{SUNK};vertical-align:top;font-weight:600")
     rows = [tag("tr", head, f"background:{SUNK}")]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
@@ -106,8 +105,11 @@ def guards_list(guards: Sequence[Guard]) -> str:
     """HTML of guards: kind, source and text, one to a line."""
     lines = []
     for guard in guards[:_GUARDS]:
-        kind = span(text(guard.kind), f"color:{FAINT};font-size:12px;flex:0 0 170px;overflow-wrap:anywhere")
-        said = span(text(guard.text), f"{MONO};font-size:12px;color:{INK};overflow-wrap:anywhere;flex:1 1 0")
+        kind = span(text(guard.kind), f"color:{FAINT};font-size:12px;flex:0 0 230px;overflow-wrap:break-word")
+        said = span(
+            text(guard.text),
+            f"{MONO};font-size:12px;color:{INK};overflow-wrap:break-word;flex:1 1 0;min-width:0",
+        )
         lines.append(
             div(kind + said, f"display:flex;gap:10px;padding:3px 0;border-bottom:1px solid {SUNK}", "guard")
         )

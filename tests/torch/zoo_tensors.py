@@ -16,9 +16,9 @@ def sin2_cos2(x: torch.Tensor) -> torch.Tensor:
 
 
 def chain(x: torch.Tensor, pairs: int) -> torch.Tensor:
-    """A long chain of sin and add."""
-    for _ in range(pairs):
-        x = torch.sin(x) + 1.0
+    """A long chain of sin and add, each pair with a constant of its own."""
+    for i in range(pairs):
+        x = torch.sin(x) + float(i)
     return x
 
 

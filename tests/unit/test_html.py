@@ -15,7 +15,7 @@ import samples
 
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Code
-from compile_lens.views import characters, highlight, html, listing, markup
+from compile_lens.views import characters, highlight, html, listing, markup, stages
 from compile_lens.views.palette import contrast
 
 VARIANTS = (
@@ -112,7 +112,7 @@ def test_hostile_strings_are_text(string: str) -> None:
     page = Page(source)
     assert page.tags <= TAGS and page.attributes <= ATTRIBUTES
     shown = characters.flat(string)
-    assert page.text.count(shown) > 15
+    assert page.text.count(shown[:100]) > 15 and shown in page.text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", source)
     source.encode("utf-8")
     for image in page.images:
@@ -232,6 +232,34 @@ def test_a_picture_over_the_budget_is_said_to_be_left_out(monkeypatch: pytest.Mo
     monkeypatch.setattr(markup, "PICTURE_ONE", 10)
     page = Page(html.fragment(samples.sample()))
     assert not page.images and page.text.count("left out to keep the page small") == 8
+
+
+def test_telling_graphs_are_drawn_before_others() -> None:
+    capture = samples.sample()
+    made = stages.Stages(capture, capture.compilations, markup.Budget(nodes=20))
+    page = Page(made.of(capture.compilations[0], open=True))
+    alts = [image["alt"].split()[3].rstrip(":") for image in page.images]
+    assert alts == [
+        "dynamo",
+        "forward",
+        "forward.loops",
+        "forward.groups",
+        "backward.loops",
+        "backward.groups",
+    ]
+    assert page.text.count("not drawn here: this graph has") == 2
+
+
+def test_a_wide_drawing_stands_alone_and_scrolls() -> None:
+    capture = samples.sample()
+    graph = capture.compilations[0].graphs["dynamo"]
+    row = tuple(dataclasses.replace(graph.nodes[1], name=f"sin_{i}") for i in range(40))
+    wide = dataclasses.replace(graph, nodes=(graph.nodes[0], *row))
+    compilation = dataclasses.replace(capture.compilations[0], stages=(wide,))
+    made = stages.Stages(capture, (compilation,), markup.Budget()).of(compilation, open=True)
+    assert "max-width:none" in made and "flex:1 1 100%" in made
+    plain = html.fragment(capture)
+    assert "max-width:none" not in plain and "flex:1 1 340px" in plain
 
 
 @pytest.mark.parametrize("room", (0, 1, 10, 30, 1000))
