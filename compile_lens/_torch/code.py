@@ -196,14 +196,22 @@ class _Made:
             launch_lines=tuple(lines),
             groups=tuple(g.name for g in groups),
             origins=tuple(origins),
-            no_origin="" if origins else "Inductor did not say which of its nodes this call runs",
+            no_origin="" if origins else _why_none(groups),
             reads=_total([g.reads for g in groups]),
             writes=_total([g.writes for g in groups]),
         )
 
 
 def _same(kernel: str, callee: str) -> bool:
-    return kernel == callee or kernel.removeprefix("torch.ops.") == callee.removeprefix("torch.ops.")
+    """Whether the name that Inductor gave is the callee in the text, which may add the overload."""
+    kernel, callee = kernel.removeprefix("torch.ops."), callee.removeprefix("torch.ops.")
+    return kernel == callee or kernel == callee.rpartition(".")[0]
+
+
+def _why_none(groups: list[Node]) -> str:
+    if groups:
+        return "Inductor kept no origin for the loops that it runs"
+    return "Inductor did not say which of its nodes this call runs"
 
 
 def _kind(groups: list[Node]) -> str:

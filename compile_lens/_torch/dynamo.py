@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from typing import Any
@@ -17,6 +18,9 @@ from .recorder import Draft, Recorder
 
 MARK = "compile_lens_recorder"
 """Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
+
+
+_TORCH_MODULES = "/torch/nn/modules/"
 
 
 def recorder_of(backend: Any) -> Recorder | None:
@@ -107,6 +111,34 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
         return
     recorder.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
+
+
+def keep_root(recorder: Recorder, target: Any) -> None:
+    """Remember what was captured: its name, where it is written, and its text where there is one."""
+    while isinstance(target, functools.partial):
+        target = target.func
+    function = inspect.unwrap(target.forward if isinstance(target, torch.nn.Module) else target)
+    name = getattr(function, "__qualname__", type(target).__name__)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None and not isinstance(target, torch.nn.Module) and not inspect.isbuiltin(target):
+        call = getattr(type(target), "__call__", None)
+        code = getattr(call, "__code__", None)
+    if code is None:
+        recorder.root = (name, "", 0)
+        return
+    recorder.root = (name, code.co_filename, code.co_firstlineno)
+    recorder.root_is_torchs = _TORCH_MODULES in code.co_filename.replace("\\", "/")
+    keep_source(recorder, code)
+
+
+@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules")
+def hides_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
+    last. Where the captured callable is a module of torch's, there is no such line, and theirs are shown."""
+    recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    if recorder is not None and recorder.root_is_torchs:
+        return False
+    return real(translator, *args, **kwargs)
 
 
 def guards(exported: Any) -> tuple[Guard, ...]:

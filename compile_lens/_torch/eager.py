@@ -78,11 +78,11 @@ def count(
 
 
 def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
-    leaves = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
-    leaves += [p for p in gm.parameters() if p.requires_grad]
+    runner = _Faked(gm, fake)
+    leaves = [x for x in (*inputs, *runner.tensors.values()) if isinstance(x, torch.Tensor) and x.requires_grad]
     forward = _Counting()
     with fake, forward:
-        outputs = torch.fx.Interpreter(gm, garbage_collect_values=False).run(*inputs)
+        outputs = runner.run(*inputs)
     roots = [x for x in tree.tensors(outputs) if x.requires_grad]
     if not roots or not leaves:
         return tuple(forward.ops("inference"))
@@ -96,6 +96,22 @@ def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool)
         with fake, behind:
             torch.autograd.grad(roots, leaves, grads, allow_unused=True)
     return (*forward.ops("forward"), *behind.ops("backward"))
+
+
+class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
+    """Runs a graph with stand-ins for the tensors that it holds, so that none of them is changed in place."""
+
+    def __init__(self, gm: torch.fx.GraphModule, mode: Any) -> None:
+        super().__init__(gm, garbage_collect_values=False)
+        self.tensors: dict[str, torch.Tensor] = {}
+        for node in gm.graph.nodes:
+            if node.op == "get_attr" and node.target not in self.tensors:
+                held = self.fetch_attr(node.target)
+                if isinstance(held, torch.Tensor):
+                    self.tensors[node.target] = _fake(mode, held)
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self.tensors[target] if target in self.tensors else super().get_attr(target, args, kwargs)
 
 
 def _fake(mode: Any, value: Any) -> Any:

@@ -85,7 +85,8 @@ def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:
 def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
     kind = _kind(node)
     outputs = tensors(node)
-    found, reason = origins(node) if origins is not None else ((), "")
+    stack = frames(node.meta.get("stack_trace"))
+    found, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
     compute = (
         node.op.startswith("call_")
         and kinds.is_work(kind)
@@ -104,12 +105,18 @@ def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
         outputs=outputs,
         module=path,
         module_type=module_type,
-        frames=frames(node.meta.get("stack_trace")),
+        frames=stack,
         origins=found,
         no_origin=reason,
         reads=reads,
         writes=writes,
     )
+
+
+def _why_no_line(node: torch.fx.Node) -> str:
+    if node.op in ("placeholder", "output"):
+        return ""
+    return "no line of the program: the captured callable is torch's own, and Dynamo hides its frames"
 
 
 def _kind(node: torch.fx.Node) -> str:

@@ -79,8 +79,8 @@ def run(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> An
 
 
 def prefix(lowering: Any) -> str:
-    """``""`` for the graph itself, ``"true_graph_0:"`` while a body of a higher-order operator is lowered."""
-    return f"{lowering.name}:" if hasattr(lowering, "parent") else ""
+    """``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered."""
+    return f"{lowering.name}/" if hasattr(lowering, "parent") else ""
 
 
 def before_fusion(users_pass: Any) -> Any:

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import inspect
 import linecache
+import os
 import random
 import sys
 import threading
@@ -208,6 +209,7 @@ def isolated(recorder: Recorder) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(random_state())
+        stack.callback(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
         stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
         stack.callback(_restore_counters, utils.counters, {k: dict(v) for k, v in utils.counters.items()})
@@ -264,6 +266,18 @@ def _instruction_set_probe() -> Iterator[None]:
     finally:
         if probe is not None and hasattr(probe, "cache_clear") and not asked:
             probe.cache_clear()
+
+
+_SET_BY_INDUCTOR = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Environment variables that Inductor sets for its own use when it first builds something."""
+
+
+def _restore_environment(before: dict[str, str | None]) -> None:
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _restore_counters(counters: Any, before: dict[str, dict[str, int]]) -> None:

