@@ -102,6 +102,22 @@ def not_built() -> Iterator[None]:
         GraphLowering._compile_to_module_lines = real  # type: ignore[method-assign]
 
 
+def fresh(fn: Any) -> Any:
+    """The same callable on a code object of its own, so that Dynamo has not seen it.
+
+    Not ``torch._dynamo.reset()``: that empties caches of fake tensors too, and would slow what follows.
+    """
+    function = fn if isinstance(fn, types.FunctionType) else type(fn).forward
+    copied = types.FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    return copied if fn is function else types.MethodType(copied, fn)
+
+
 def torchs_own(fn: Any, *args: Any) -> None:
     """Dynamo, AOTAutograd and Inductor up to the generated code, forward and backward, by torch alone.
 
@@ -115,17 +131,15 @@ def torchs_own(fn: Any, *args: Any) -> None:
             compile_fx(graph, inputs)
         return runnable.forward
 
-    torch._dynamo.reset()
     lowered = {"force_disable_caches": True, "cpp.vec_isa_ok": True, "compile_threads": 1}
     with inductor_config.patch(lowered), functorch_config.patch(force_non_lazy_backward_lowering=True):
-        torch.compile(fn, backend=backend)(*args)
+        torch.compile(fresh(fn), backend=backend)(*args)
 
 
 def plain(fn: Any, *args: Any) -> None:
     """``torch.compile`` with every cache off: compiled, built and run, forward and backward."""
-    torch._dynamo.reset()
     with inductor_config.patch(force_disable_caches=True):
-        out = torch.compile(fn)(*args)
+        out = torch.compile(fresh(fn))(*args)
         torch.autograd.grad(out.sum(), [a for a in args if a.requires_grad])
 
 
@@ -191,7 +205,7 @@ def views(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 _PEAK = """
-import resource, sys
+import sys
 sys.path[:0] = {path!r}
 import capture as benchmark
 from gpt2 import Size, example
@@ -205,7 +219,14 @@ else:
     else:
         model, inputs = example(Size(layers=int(sys.argv[2])))
         compile(model, *inputs)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+try:
+    # The kernel's ru_maxrss of a child starts at its parent's; this one starts at exec.
+    lines = open("/proc/self/status").read().splitlines()
+    peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+except FileNotFoundError:
+    import resource
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(peak)
 """
 
 
@@ -223,8 +244,7 @@ def memory(rounds: int, quick: bool) -> Iterator[Figure]:
     ):
         program = [sys.executable, "-c", _PEAK.format(path=path), work, str(layers)]
         done = subprocess.run(program, capture_output=True, text=True, check=True)
-        # Linux counts in KiB, macOS in bytes.
-        peaks[work] = int(done.stdout.split()[-1]) * (1 if sys.platform == "darwin" else 1024) / 1e6
+        peaks[work] = int(done.stdout.split()[-1]) / 1e6
         yield Figure("memory", f"peak: {name}", peaks[work], "MB")
     yield Figure(
         "memory", "GPT-2 shape: capture / torch's own", peaks["gpt2 capture"] / peaks["gpt2 torch"], "×"

@@ -79,7 +79,9 @@ def count(
 
 def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
     runner = _Faked(gm, fake)
-    leaves = [x for x in (*inputs, *runner.tensors.values()) if isinstance(x, torch.Tensor) and x.requires_grad]
+    leaves = [
+        x for x in (*inputs, *runner.tensors.values()) if isinstance(x, torch.Tensor) and x.requires_grad
+    ]
     forward = _Counting()
     with fake, forward:
         outputs = runner.run(*inputs)

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from ..graph import Graph, Node, Ref, Tensor
-from ..record import Code, Missing
+from ..record import Code
 from . import code as code_text
-from . import fx, versions
+from . import fx
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -39,15 +39,6 @@ def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
         "loops text": [],
         "groups text": [],
     }
-    for path, stages in (
-        (BEFORE_FUSION, ("loops",)),
-        (RUN, ("post_grad",)),
-        (CODEGEN, ("groups",)),
-        (MODULE, ("code",)),
-    ):
-        if versions.find(path) is None:
-            for stage in stages:
-                draft.put(Missing(f"{phase}.{stage}", versions.lacks(path)))
 
 
 def end(draft: Draft, phase: str) -> None:

@@ -136,9 +136,9 @@ def optimize(
         "guard_export_fn": export,
         "guard_fail_fn": failed,
     }
-    if _isolates():
-        options["isolate_recompiles"] = True
-    return torch._dynamo.optimize(backend, **options)(fn)
+    options["isolate_recompiles"] = True
+    known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+    return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
 
 
 def _isolates() -> bool:
@@ -268,7 +268,11 @@ def _instruction_set_probe() -> Iterator[None]:
             probe.cache_clear()
 
 
-_SET_BY_INDUCTOR = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+_SET_BY_INDUCTOR = (
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
+)
 """Environment variables that Inductor sets for its own use when it first builds something."""
 
 

@@ -20,6 +20,7 @@ from ..record import (
     Stage,
     Timing,
 )
+from . import versions
 
 ORDER = (
     "dynamo",
@@ -69,7 +70,7 @@ class Draft:
         self.scratch.clear()
         stages = dict(self.stages)
         for key, reason in self._absent():
-            stages.setdefault(key, Missing(key, reason))
+            stages.setdefault(key, Missing(key, versions.lost(key.rpartition(".")[2]) or reason))
         ordered = tuple(stages[key] for key in ORDER if key in stages)
         return Compilation(
             id=self.id,

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..record import Failure
-from . import backend, dynamo, hooks, isolation, tree
+from . import backend, dynamo, hooks, isolation, tree, versions
 from .recorder import Recorder
 
 
@@ -55,6 +55,8 @@ def run(
     target, note = isolation.original(fn)
     recorder.note(note)
     dynamo.keep_root(recorder, target)
+    for path in hooks.absent():
+        recorder.note(versions.lacks(path))
     outcome = Outcome(recorder)
     with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
         recorder.isa = _instruction_set(build)

@@ -32,6 +32,17 @@ def parse(version: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+LOSES = {
+    "torch._inductor.compile_fx:_recursive_pre_grad_passes": "pre_grad",
+    "torch._inductor.compile_fx:partition_fn": "joint",
+    "torch._inductor.graph:GraphLowering.run": "post_grad",
+    "torch._inductor.config:_pre_fusion_custom_pass": "loops",
+    "torch._inductor.scheduler:Scheduler.codegen": "groups",
+    "torch._inductor.graph:GraphLowering._compile_to_module_lines": "code",
+}
+"""The stage that is missing on a torch without the hook. Other hooks lose a detail (an origin, a reason)."""
+
+
 @functools.cache
 def torch_version() -> tuple[int, int]:
     """The running torch as two numbers."""
@@ -73,3 +84,8 @@ def lacks(path: str) -> str:
     import torch
 
     return f"torch {torch.__version__} lacks the hook {path.replace(':', '.')}"
+
+
+def lost(stage: str) -> str:
+    """Why a stage cannot be seen on the running torch, ``""`` if its hook is there."""
+    return next((lacks(path) for path, loses in LOSES.items() if loses == stage and find(path) is None), "")

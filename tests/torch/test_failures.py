@@ -67,7 +67,9 @@ def test_device_that_is_not_there() -> None:
 
     with pytest.raises(CaptureError) as caught:
         capture(fn, torch.ones(2))
-    assert device in str(caught.value).lower() or device in str(caught.value.__cause__).lower()
+    # A torch built for that device asks for its driver, another says that it was not built for it.
+    said = f"{caught.value} {caught.value.__cause__}".lower()
+    assert device in said or "driver" in said
 
 
 def test_module_on_another_device_than_its_input() -> None:

@@ -1,0 +1,141 @@
+"""The inspect backend by name, verification of built code, and what a capture says of its own outcome."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+import compile_lens
+from compile_lens import UsageError, capture
+from compile_lens.capture import backend as inspect_backend
+
+pytestmark = pytest.mark.torch
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    y = torch.sin(x)
+    torch._dynamo.graph_break()
+    return torch.cos(y)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+
+
+def test_by_name() -> None:
+    assert "compile_lens" in torch._dynamo.list_backends(exclude_tags=())
+
+
+@pytest.mark.parametrize("backend", ["compile_lens", inspect_backend], ids=["name", "callable"])
+def test_results_are_eagers_and_the_record_has_every_stage(backend: object) -> None:
+    x = torch.linspace(0, 1, 100).requires_grad_()
+    compiled = torch.compile(wave, backend=backend)
+    assert torch.equal(compiled(x), wave(x))
+    last = compile_lens.last()
+    assert last is not None and last.function == "wave"
+    (compilation,) = last.compilations
+    assert not compilation.missing
+    assert compilation.phases == ("forward", "backward")
+    assert [k.launches for k in last.kernels] == [1, 1]
+    assert any("named backend" in note for note in last.notes)
+
+
+def test_backward_through_the_named_backend() -> None:
+    x = torch.linspace(0, 1, 100).requires_grad_()
+    torch.compile(broken, backend="compile_lens")(x).sum().backward()
+    twin = x.detach().clone().requires_grad_()
+    broken(twin).sum().backward()
+    assert torch.equal(x.grad, twin.grad)  # type: ignore[arg-type]
+
+
+def test_a_graph_break_stays_one_program() -> None:
+    torch.compile(broken, backend="compile_lens")(torch.ones(4))
+    last = compile_lens.last()
+    assert last is not None and last.function == "broken"
+    assert [c.id for c in last.compilations] == ["0/0", "1/0"]
+    torch.compile(wave, backend="compile_lens")(torch.ones(4))
+    again = compile_lens.last()
+    assert again is not None and again.function == "wave" and len(again.compilations) == 1
+
+
+@pytest.mark.slow
+def test_named_backend_builds_when_asked() -> None:
+    x = torch.linspace(0, 1, 100)
+    compiled = torch.compile(wave, backend="compile_lens", options={"build": True})
+    torch.testing.assert_close(compiled(x), wave(x))
+    last = compile_lens.last()
+    assert last is not None
+    assert {c.stamp for comp in last.compilations for c in comp.code.values()} == {"built"}
+
+
+@pytest.mark.slow
+def test_verify_compares_forward_and_gradients() -> None:
+    x = torch.linspace(0, 1, 100).requires_grad_()
+    found = capture(wave, x)
+    report = found.verify()
+    assert report and report.ok and report.same_code
+    names = {c.name for c in report.comparisons}
+    assert names == {"result", "gradient of input 0"}
+    assert all(c.eager_abs is not None and c.max_abs < 1e-5 for c in report.comparisons)
+    assert x.grad is None
+    assert "agrees with eager" in str(report)
+
+
+@pytest.mark.slow
+def test_verify_sees_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.linspace(0.1, 1, 100)
+    found = capture(wave, x)
+    twin = {"sin": torch.sin}
+    report = found.verify(lambda x: twin["sin"](x), x)
+    assert report.same_code is False
+    import compile_lens.verify as verification
+
+    real = verification._built
+    monkeypatch.setattr(
+        verification, "_built", lambda *a: (real(*a)[0], {k: v + 1e-2 for k, v in real(*a)[1].items()})
+    )
+    report = found.verify()
+    assert not report and "DISAGREES" in str(report)
+
+
+def test_verify_says_when_the_inputs_are_gone() -> None:
+    found = capture(wave, torch.ones(4))
+    gc.collect()
+    with pytest.raises(UsageError, match=r"pass them, capture\.verify\(wave"):
+        found.verify()
+
+
+@pytest.mark.slow
+def test_stamps() -> None:
+    x = torch.ones(8).requires_grad_()
+    assert {c.stamp for comp in capture(wave, x).compilations for c in comp.code.values()} == {
+        "generated only"
+    }
+    built = capture(wave, x, build=True)
+    assert {c.stamp for comp in built.compilations for c in comp.code.values()} == {"ran"}
+
+
+def test_device_is_one_that_is_there() -> None:
+    device = compile_lens.device()
+    if torch.cuda.is_available():
+        assert device.type == "cuda"
+    elif torch.backends.mps.is_available():
+        assert device.type == "mps"
+    else:
+        assert device.type == "cpu"
+
+
+def test_named_backend_is_registered_without_import() -> None:
+    from importlib.metadata import entry_points
+
+    names = {e.name for e in entry_points(group="torch_dynamo_backends")}
+    if not names:
+        pytest.skip("reason: the package is not installed, only on the path")
+    assert "compile_lens" in names

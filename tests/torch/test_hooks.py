@@ -1,0 +1,110 @@
+"""Each hook into torch: it is there, it is put back, and without it one stage is missing and the call succeeds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens._torch import backend, hooks, inductor, versions  # noqa: F401  # registers every hook
+
+pytestmark = pytest.mark.torch
+
+# Hooks that a supported torch does not have: (version, path). Recorded in versions.py with what that means.
+ABSENT: set[tuple[tuple[int, int], str]] = set()
+PATHS = sorted((*hooks._registry, *hooks._free))
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+def leaf() -> torch.Tensor:
+    return torch.linspace(0, 1, 64).requires_grad_()
+
+
+def lose(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    real = versions.find
+    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_hook_is_there(path: str) -> None:
+    there = versions.find(path) is not None
+    assert there == ((versions.torch_version(), path) not in ABSENT)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_hook_is_put_back(path: str) -> None:
+    found = versions.find(path)
+    assert found is not None
+    before = vars(found[0]).get(found[1])
+    with hooks.placed():
+        assert vars(found[0])[found[1]] is not before
+        with hooks.placed():
+            pass
+        assert vars(found[0])[found[1]] is not before
+    assert vars(found[0]).get(found[1]) is before
+
+
+def test_a_wrapper_of_someone_else_stays() -> None:
+    owner, name = versions.find(inductor.RUN)  # type: ignore[misc]
+    real = vars(owner)[name]
+
+    def theirs(*args: object, **kwargs: object) -> object:
+        return ours(*args, **kwargs)
+
+    with hooks.placed():
+        ours = vars(owner)[name]
+        setattr(owner, name, theirs)
+    try:
+        assert vars(owner)[name] is theirs
+        assert capture(wave, leaf()).kernels
+    finally:
+        setattr(owner, name, real)
+
+
+# Without this hook Inductor cannot be stopped before it builds, so that one needs a compiler (see below).
+LOSABLE = sorted(path for path in versions.LOSES if path != inductor.MODULE)
+
+
+@pytest.mark.parametrize("path", LOSABLE)
+def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    lose(monkeypatch, path)
+    found = capture(wave, leaf())
+    (compilation,) = found.compilations
+    stage = versions.LOSES[path]
+    missing = {m.stage: m.reason for m in compilation.missing}
+    wanted = [stage] if stage in ("pre_grad", "joint") else [f"forward.{stage}", f"backward.{stage}"]
+    assert sorted(missing) == sorted(wanted)
+    assert all("lacks the hook" in reason and torch.__version__ in reason for reason in missing.values())
+    assert len(found.kernels) == 2
+
+
+@pytest.mark.parametrize("path", sorted(set(PATHS) - set(versions.LOSES)))
+def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    lose(monkeypatch, path)
+    found = capture(wave, leaf())
+    assert not found.missing
+    assert len(found.kernels) == 2
+    assert any("lacks the hook" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_without_a_way_to_stop_the_code_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    lose(monkeypatch, inductor.MODULE)
+    found = capture(wave, leaf())
+    assert {m.stage for m in found.missing} == {"forward.code", "backward.code"}
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [("2.11.0", (2, 11)), ("2.2.1+cu118", (2, 2)), ("3.0.0a0+git1", (3, 0)), ("2.13", (2, 13))],
+)
+def test_versions_are_numbers(text: str, pair: tuple[int, int]) -> None:
+    assert versions.parse(text) == pair
+
+
+def test_a_version_without_numbers_is_refused() -> None:
+    with pytest.raises(ValueError, match="'main'"):
+        versions.parse("main")
