@@ -121,8 +121,7 @@ def keep_root(recorder: Recorder, target: Any) -> None:
     name = getattr(function, "__qualname__", type(target).__name__)
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None and not isinstance(target, torch.nn.Module) and not inspect.isbuiltin(target):
-        call = getattr(type(target), "__call__", None)
-        code = getattr(call, "__code__", None)
+        code = getattr(type(target).__call__, "__code__", None)
     if code is None:
         recorder.root = (name, "", 0)
         return

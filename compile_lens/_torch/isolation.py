@@ -9,6 +9,7 @@ graph break) is cleaned up afterwards; the rest is put back.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import copy
 import inspect
 import linecache
@@ -200,6 +201,19 @@ def _let_go(finalizers: list[Any]) -> None:
         finalizer.detach()
 
 
+def in_own_context(call: Callable[[], None]) -> None:
+    """Run ``call`` in a copy of the context: each patch of a torch config leaves a context variable behind,
+    for ever. Variables of the program that the call set are set here too, as a plain call would."""
+    inner = contextvars.copy_context()
+    try:
+        inner.run(call)
+    finally:
+        before = contextvars.copy_context()
+        for variable, value in inner.items():
+            if not variable.name.startswith("torch.") and before.get(variable, before) is not value:
+                variable.set(value)
+
+
 @contextlib.contextmanager
 def isolated(recorder: Recorder) -> Iterator[None]:
     """Put back what a capture moves: random numbers, counters, limits, tables, the cache entries it made."""
@@ -213,11 +227,12 @@ def isolated(recorder: Recorder) -> Iterator[None]:
         stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
         stack.callback(_restore_counters, utils.counters, {k: dict(v) for k, v in utils.counters.items()})
+        stack.callback(_trim, edits := _metric_edits(), len(edits))
         before = dict(convert_frame.FRAME_COMPILE_COUNTER)
         stack.callback(_restore_compile_counts, convert_frame.FRAME_COMPILE_COUNTER, before, recorder)
         stack.callback(_forget, recorder)
         if not recorder.build:
-            stack.enter_context(_instruction_set_probe())
+            stack.enter_context(no_compiler())
         stack.enter_context(torch._dynamo.config.patch(_limits()))
         finalizers: list[Any] = []
         texts: list[tuple[Any, str]] = []
@@ -254,18 +269,39 @@ def random_state() -> Iterator[None]:
             restore(state)
 
 
+@free_hook("torch._inductor.cpu_vec_isa:VecISA.check_build")
+def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Code only asks no compiler whether it knows an instruction set that the processor has."""
+    return True if getattr(_capturing, "no_compiler", False) else real(*args, **kwargs)
+
+
 @contextlib.contextmanager
-def _instruction_set_probe() -> Iterator[None]:
-    """Code only takes the processor's word for its vector instructions, without asking a compiler; a later
-    real build in this process must ask, so the answer is not left behind."""
+def no_compiler() -> Iterator[None]:
+    """Take the processor's word for its vector instructions; a later real build in this process must ask the
+    compiler too, so the answers are not left behind."""
     found = versions.find("torch._inductor.cpu_vec_isa:valid_vec_isa_list")
     probe = getattr(*found) if found is not None else None
     asked = probe is not None and hasattr(probe, "cache_info") and probe.cache_info().currsize > 0
+    before = getattr(_capturing, "no_compiler", False)
+    _capturing.no_compiler = True
     try:
         yield
     finally:
+        _capturing.no_compiler = before
         if probe is not None and hasattr(probe, "cache_clear") and not asked:
             probe.cache_clear()
+
+
+def _metric_edits() -> list[Any]:
+    """Where torch keeps the stack of every metric that it ever noted."""
+    import torch._dynamo.utils as utils
+
+    context = utils.get_metrics_context() if hasattr(utils, "get_metrics_context") else None
+    return getattr(context, "_edits", [])
+
+
+def _trim(items: list[Any], length: int) -> None:
+    del items[length:]
 
 
 _SET_BY_INDUCTOR = (
@@ -312,6 +348,17 @@ def _forget(recorder: Recorder) -> None:
     for code in recorder.codes.values():
         _drop_entries(code, recorder)
     recorder.codes.clear()
+    _clear_memos()
+
+
+def _clear_memos() -> None:
+    """Methods of ``ShapeEnv`` remember answers without a bound, keyed by the compile that asked, so that each
+    compile stays alive for ever; nothing but time is lost when they forget."""
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    for method in vars(ShapeEnv).values():
+        if hasattr(method, "cache_clear"):
+            method.cache_clear()
 
 
 def _drop_entries(code: Any, recorder: Recorder) -> None:

@@ -26,7 +26,7 @@ def compile(
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
     with hooks.placed():
         if not build:
-            with isolation._instruction_set_probe():
+            with isolation.no_compiler():
                 recorder.isa = session._instruction_set(build)
                 compiled = backend.make(recorder)(gm, example_inputs)
         else:

@@ -58,26 +58,30 @@ def run(
     for path in hooks.absent():
         recorder.note(versions.lacks(path))
     outcome = Outcome(recorder)
-    with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
-        recorder.isa = _instruction_set(build)
-        inspect_backend = backend.make(recorder)
-        compiled = isolation.optimize(
-            recorder, inspect_backend, isolation.copied(target), fullgraph=fullgraph, dynamic=dynamic
-        )
-        recorder.start()
-        try:
-            outcome.result = compiled(*args, **kwargs)
-            recorder.lap("run")
-            if build:
-                recorder.stamp("inference", "ran")
-                recorder.stamp("forward", "ran")
-                if launch_backward and _run_backward(outcome.result):
-                    recorder.stamp("backward", "ran")
-                    recorder.lap("run")
-        except Exception as error:
-            outcome.error = error
-            outcome.failure = _failure(recorder, error)
-            outcome.result = None
+
+    def call() -> None:
+        with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
+            recorder.isa = _instruction_set(build)
+            inspect_backend = backend.make(recorder)
+            compiled = isolation.optimize(
+                recorder, inspect_backend, isolation.copied(target), fullgraph=fullgraph, dynamic=dynamic
+            )
+            recorder.start()
+            try:
+                outcome.result = compiled(*args, **kwargs)
+                recorder.lap("run")
+                if build:
+                    recorder.stamp("inference", "ran")
+                    recorder.stamp("forward", "ran")
+                    if launch_backward and _run_backward(outcome.result):
+                        recorder.stamp("backward", "ran")
+                        recorder.lap("run")
+            except Exception as error:
+                outcome.error = error
+                outcome.failure = _failure(recorder, error)
+                outcome.result = None
+
+    isolation.in_own_context(call)
     outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
 

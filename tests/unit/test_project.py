@@ -1,0 +1,101 @@
+"""What a new user and CI meet first says the same in every place: README, CI, packaging, command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compile_lens import __version__, cli
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+SET_UP = [line for line in README.splitlines() if line.startswith("python3 -m venv ")]
+
+
+def test_two_commands_set_everything_up() -> None:
+    assert [line.rpartition(" && ")[2] for line in SET_UP] == [
+        ".venv/bin/compile-lens demo",
+        ".venv/bin/python -m pytest",
+    ]
+    for line in SET_UP:
+        fenced = f"```bash\n{line}\n```"
+        assert fenced in README, "each stands alone in a block, so that it can be copied whole"
+
+
+@pytest.mark.parametrize("ending", ["compile-lens demo", "python -m pytest"])
+def test_ci_runs_the_commands_of_the_readme(ending: str) -> None:
+    """By reading them: CI has no set-up of its own that could pass where the README's fails."""
+    function = re.search(r"^readme_command\(\) \{.*?^\}", CI, re.MULTILINE | re.DOTALL)
+    assert function is not None
+    variable = re.search(rf"^(\w+)=\$\(readme_command '{ending}'\)$", CI, re.MULTILINE)
+    assert variable is not None
+    assert f'\nbash -euo pipefail -c "${variable[1]}"\n' in CI
+    found = subprocess.run(
+        ["bash", "-euc", f"{function[0]}\nreadme_command '{ending}'"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() in SET_UP
+
+
+def test_ci_can_be_run() -> None:
+    assert CI.startswith("#!/usr/bin/env bash\n") and "\nset -euo pipefail\n" in CI
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_ci_holds_every_check() -> None:
+    for check in ("ruff check .", "ruff format --check .", "-m mypy", "assets/make.py --check", "nbconvert"):
+        assert check in CI
+    assert "|| true" not in CI.replace("README.md || true)", ""), "a check that cannot fail is none"
+
+
+def test_what_the_readme_links_to_is_there() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    local = [link for link in links if "://" not in link]
+    assert local
+    assert not [link for link in local if not (ROOT / link).exists()]
+
+
+def test_every_picture_is_in_the_readme() -> None:
+    pictures = {p.name for p in (ROOT / "assets").iterdir() if p.suffix in (".svg", ".png")}
+    assert pictures == set(re.findall(r"assets/([\w.-]+\.(?:svg|png))", README))
+
+
+def test_the_readme_has_the_exit_codes_of_the_command_line() -> None:
+    told = re.findall(r"^\| (\d) \| (.+) \|$", README, re.MULTILINE)
+    assert told == re.findall(r"^  (\d)  (.+)$", cli.EXIT_CODES, re.MULTILINE)
+    assert [int(code) for code, _ in told] == [cli.OK, cli.FAILED, cli.USAGE, cli.NOT_INSTALLED]
+
+
+def test_versions_agree() -> None:
+    assert f'\nversion = "{__version__}"\n' in PROJECT
+    assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    torch = re.search(r'"torch>=([\d.]+)"', PROJECT)
+    python = re.search(r'requires-python = ">=([\d.]+)"', PROJECT)
+    assert torch is not None and f"torch {torch[1]} or newer" in README
+    assert python is not None and f"Python {python[1]} or newer" in README
+
+
+def test_the_readme_accounts_for_every_dependency() -> None:
+    listed = re.search(r"^dependencies = \[\n(.*?)^\]", PROJECT, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    needed = re.findall(r'^    "([\w-]+)', listed[1], re.MULTILINE)
+    table = README.partition("## What it is built on")[2]
+    assert sorted(needed) == sorted(re.findall(r"^\| (\w+) \|", table.lower(), re.MULTILINE)[1:])
+
+
+@pytest.mark.parametrize(
+    "kept", ["README.md", "CHANGELOG.md", "tutorials/README.md", "tutorials/01-one-line-four-stages.ipynb"]
+)
+def test_no_path_of_a_machine_is_in_what_people_read(kept: str) -> None:
+    text = (ROOT / kept).read_text(encoding="utf-8")
+    assert not re.findall(r"(?<![\w.])/(?:home|root|tmp|Users|work|opt)/", text)
