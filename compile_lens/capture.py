@@ -8,18 +8,17 @@ captures.
 from __future__ import annotations
 
 import datetime
-import functools
 import inspect
-import platform
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
+from .environment import environment, target_of
 from .errors import CaptureError, UsageError
-from .record import Capture, Environment, Options
+from .inputs import Live, describe_all, name_of, short, tensors
+from .record import Capture, Options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _outside_dynamo: Callable[[_F], _F] = torch.compiler.disable
@@ -171,7 +170,7 @@ def _check(
 ) -> dict[str, Any]:
     if not callable(fn):
         raise UsageError(
-            f"capture needs a callable first, got {_short(fn)} of type {type(fn).__name__}: "
+            f"capture needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
             "pass the function and then its arguments, capture(f, x), not capture(f(x))"
         )
     if backward not in (True, False, "auto"):
@@ -180,7 +179,7 @@ def _check(
         raise UsageError(f"dynamic={dynamic!r} is not one of None, True, False")
     if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
         raise UsageError(
-            f"kwargs={_short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
+            f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
         )
     keywords = dict(kwargs or {})
     try:
@@ -195,7 +194,7 @@ def _check(
             + (f" and {', '.join(keywords)}" if keywords else "")
             + f": {error}. Pass its inputs after it: capture({name_of(fn)}, …)"
         ) from None
-    for where, tensor in _tensors(args, keywords):
+    for where, tensor in tensors(args, keywords):
         if tensor.device.type == "meta":
             raise UsageError(
                 f"{where} is on device 'meta', which holds no data: pass a tensor on {device()} "
@@ -216,7 +215,7 @@ def _patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | N
     try:
         return session.inductor_patches(mode, options, dynamic)
     except (RuntimeError, AttributeError, TypeError) as error:
-        raise UsageError(f"options={_short(options)}: {str(error).splitlines()[0][:300]}") from None
+        raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:300]}") from None
 
 
 def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Options, outcome: Any) -> Capture:
@@ -227,9 +226,9 @@ def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Optio
     compilations, timings = recorder.finish()
     return Capture(
         function=name_of(fn),
-        environment=environment(_target(args, kwargs, fn), recorder.isa),
+        environment=environment(target_of(args, kwargs, fn), recorder.isa),
         options=asked,
-        inputs=tuple(_describe_inputs(fn, args, kwargs)),
+        inputs=tuple(describe_all(fn, args, kwargs)),
         sources=tuple(recorder.sources.values()),
         compilations=compilations,
         timings=timings,
@@ -238,102 +237,6 @@ def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Optio
         notes=tuple(recorder.notes),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-
-
-def environment(target: str, isa: str) -> Environment:
-    """What this process runs on."""
-    from . import __version__
-
-    return Environment(
-        compile_lens=__version__,
-        torch=torch.__version__,
-        triton=_triton(),
-        python=platform.python_version(),
-        platform=f"{platform.system()} {platform.machine()}",
-        device=_device_name(target),
-        target=target,
-        isa=isa if target == "cpu" else "",
-    )
-
-
-def _triton() -> str:
-    from importlib import metadata
-
-    for name in ("triton", "pytorch-triton", "triton-windows"):
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return ""
-
-
-def _device_name(target: str) -> str:
-    if target == "cuda" and torch.cuda.is_available():
-        return str(torch.cuda.get_device_name())
-    return target
-
-
-def _target(args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> str:
-    kinds = {t.device.type for _, t in _tensors(args, kwargs)}
-    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
-    if isinstance(module, torch.nn.Module):
-        kinds |= {p.device.type for p in module.parameters()}
-    others = sorted(kinds - {"cpu"})
-    return others[0] if others else "cpu"
-
-
-def name_of(fn: Any) -> str:
-    """A name for a callable that a reader would recognise."""
-    if isinstance(fn, functools.partial):
-        return f"partial({name_of(fn.func)})"
-    if isinstance(fn, torch.nn.Module):
-        inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
-        return type(inner if inner is not None else fn).__name__
-    return str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
-
-
-def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
-    from ._torch import tree
-
-    named = [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
-    return [(name, x) for name, value in named for x in tree.tensors(value)]
-
-
-def _describe_inputs(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    names: list[str] = []
-    try:
-        parameters = inspect.signature(
-            fn.forward if isinstance(fn, torch.nn.Module) else fn
-        ).parameters.values()
-        for p in parameters:
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-                names.append(p.name)
-    except (TypeError, ValueError):  # no signature to read names from
-        names = []
-    lines = [f"{names[i] if i < len(names) else f'argument {i}'}: {_describe(v)}" for i, v in enumerate(args)]
-    return lines + [f"{k}: {_describe(v)}" for k, v in kwargs.items()]
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        dtype = str(value.dtype).removeprefix("torch.")
-        grad = " requires_grad" if value.requires_grad else ""
-        return f"{dtype}[{', '.join(map(str, value.shape))}] {value.device}{grad}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__} of {len(value)}"
-    if isinstance(value, dict):
-        return f"dict of {len(value)}"
-    return _short(value)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"a {_describe(value)} tensor"
-    try:
-        text = repr(value)
-    except Exception:  # the user's own repr failed; its type is all there is to say
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _say(made: Capture) -> str:
@@ -352,39 +255,6 @@ def _gist(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
     return ". ".join((lines[:1] + explained)[:2])[:600]
-
-
-class Live:
-    """Weak references to what was captured, so that ``verify`` can run it again while the caller holds it."""
-
-    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        from ._torch import tree
-
-        self._fn = _weak(fn)
-        leaves, self._spec = tree.flatten((args, kwargs))
-        self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else (lambda x=x: x) for x in leaves]
-
-    def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-        """The function, its arguments and keyword arguments; None if any of them is gone."""
-        from ._torch import tree
-
-        fn = self._fn()
-        leaves = [ref() for ref in self._leaves]
-        if fn is None:
-            return None
-        if any(v is None and isinstance(r, weakref.ref) for v, r in zip(leaves, self._leaves)):
-            return None
-        args, kwargs = tree.unflatten(leaves, self._spec)
-        return fn, args, kwargs
-
-
-def _weak(value: Any) -> Any:
-    if inspect.ismethod(value):
-        return weakref.WeakMethod(value)
-    try:
-        return weakref.ref(value)
-    except TypeError:  # a builtin: it does not go away
-        return lambda: value
 
 
 # The named backend -----------------------------------------------------------------------------------------

@@ -185,10 +185,40 @@ def _source_name(node: torch.fx.Node) -> str:
 @free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo looks at a frame: note why it leaves it alone, if it does."""
-    result = real(converter, frame, *args, **kwargs)
     recorder = recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return real(converter, frame, *args, **kwargs)
+    name = frame.f_code.co_name
+    try:
+        with torch._dynamo.config.patch(recompile_limit=_limit(frame.f_code, recorder)):
+            result = real(converter, frame, *args, **kwargs)
+    except Exception as error:
+        if type(error).__name__ == "SkipFrame":  # how older torch says it
+            recorder.skips.append(f"{name}: {_first_line(str(error)) or 'no operation to compile'}")
+        raise
     reason = getattr(result, "skip_reason", None)
-    if recorder is not None and reason:
-        first = str(reason).strip().splitlines()[0]
-        recorder.skips.append(f"{frame.f_code.co_name}: {first}")
+    if reason:
+        recorder.skips.append(f"{name}: {_first_line(str(reason))}")
+    elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
+        recorder.skips.append(f"{name}: no operation to compile (this torch does not say why)")
     return result
+
+
+def _limit(code: Any, recorder: Recorder) -> int:
+    """The user's limit on recompiles, counted from what this capture compiled: where torch keeps the entries
+    of others beside ours, they do not count."""
+    limit = int(torch._dynamo.config.recompile_limit)
+    if isolates():
+        return limit
+    entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
+    return limit + sum(recorder_of(getattr(e, "backend", None)) is not recorder for e in entries)
+
+
+def isolates() -> bool:
+    """Whether this torch can keep the entries of one compile in a region of their own."""
+    return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0] if lines else ""

@@ -1,23 +1,20 @@
 """Keeps a capture apart from the program that it looks at.
 
-Dynamo stores what it compiles on code objects, remembers sizes by code location, counts compiles against
-limits, and keeps a few global tables. A capture works on a *copy* of the function's code object, so that what
-Dynamo stores goes with the copy; code that cannot be copied (a function that Dynamo compiles on its own after a
-graph break) is cleaned up afterwards; the rest is put back.
+Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What it
+stores on code that a capture could not copy (a function that Dynamo compiles on its own after a graph break) is
+cleaned up afterwards; the rest is put back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
-import copy
 import inspect
 import linecache
 import os
 import random
 import sys
 import threading
-import types
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -30,89 +27,6 @@ from .hooks import free_hook
 from .recorder import Recorder
 
 _capturing = threading.local()
-
-
-def original(fn: Any) -> tuple[Any, str]:
-    """The function behind an already compiled one, and a note for the reader."""
-    note = ""
-    while True:
-        inner = getattr(fn, "_torchdynamo_orig_callable", None)
-        if isinstance(fn, torch.nn.Module):
-            inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
-        if inner is None or getattr(fn, "_torchdynamo_disable", False) or inner is fn:
-            return fn, note
-        fn = inner
-        note = "it was already compiled: its original is captured, with the options of this call"
-
-
-def copied(fn: Any) -> Any:
-    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it."""
-    if isinstance(fn, torch.nn.Module):
-        if _plain_module(fn):
-            return _copy_method(fn.forward)
-        return _wrapped(fn) if _is_skipped(fn.forward) else fn
-    if (
-        isinstance(fn, types.MethodType)
-        and isinstance(fn.__func__, types.FunctionType)
-        and not _is_skipped(fn)
-    ):
-        return _copy_method(fn)
-    if isinstance(fn, types.FunctionType) and not _is_skipped(fn):
-        return _copy_function(fn)
-    return _wrapped(fn)
-
-
-def _plain_module(module: torch.nn.Module) -> bool:
-    """Whether calling the module is calling its ``forward``, and nothing more."""
-    own = vars(module)
-    shared = vars(torch.nn.modules.module)
-    hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
-    hooks += [
-        v
-        for k, v in shared.items()
-        if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
-    ]
-    return (
-        type(module).__call__ is torch.nn.Module.__call__
-        and not any(hooks)
-        and getattr(module, "_compiled_call_impl", None) is None
-        and isinstance(module.forward, types.MethodType)
-        and isinstance(module.forward.__func__, types.FunctionType)
-        and not _is_skipped(module.forward)
-    )
-
-
-def _is_skipped(fn: Any) -> bool:
-    """Whether Dynamo would not look at this function's own frame (it is torch's, or it is not Python)."""
-    from torch._dynamo import trace_rules
-
-    try:
-        filename = inspect.getsourcefile(fn)
-    except TypeError:
-        filename = None
-    return filename is None or bool(trace_rules.check(fn))
-
-
-def _copy_function(fn: types.FunctionType) -> types.FunctionType:
-    clone = types.FunctionType(
-        fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
-    )
-    clone.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
-    clone.__dict__.update(fn.__dict__)
-    clone.__qualname__, clone.__module__, clone.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
-    clone.__annotations__ = dict(fn.__annotations__)
-    return clone
-
-
-def _copy_method(method: Any) -> types.MethodType:
-    return types.MethodType(_copy_function(method.__func__), method.__self__)
-
-
-def _wrapped(fn: Any) -> Any:
-    """What ``torch.compile`` does with a callable that has no frame of its own, on code of our own."""
-    from torch._dynamo import external_utils
-
-    return _copy_function(external_utils.wrap_inline(fn))
 
 
 def optimize(
@@ -140,22 +54,6 @@ def optimize(
     options["isolate_recompiles"] = True
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
-
-
-def _isolates() -> bool:
-    """Whether this torch can keep the entries of one compile in a region of their own."""
-    return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
-
-
-def _limits() -> dict[str, int]:
-    """Limits on recompiles that count what others compiled too. A region of its own has a count of its own,
-    so there the user's limit stays as it is."""
-    names = (
-        ("accumulated_recompile_limit",)
-        if _isolates()
-        else ("accumulated_recompile_limit", "recompile_limit")
-    )
-    return {name: sys.maxsize for name in names if hasattr(torch._dynamo.config, name)}
 
 
 @free_hook("torch._dynamo.pgo:get_code_state")
@@ -233,7 +131,8 @@ def isolated(recorder: Recorder) -> Iterator[None]:
         stack.callback(_forget, recorder)
         if not recorder.build:
             stack.enter_context(no_compiler())
-        stack.enter_context(torch._dynamo.config.patch(_limits()))
+        # This one counts what others compiled as well, in every torch.
+        stack.enter_context(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
         finalizers: list[Any] = []
         texts: list[tuple[Any, str]] = []
         stack.callback(_let_go, finalizers)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..record import Failure
-from . import backend, dynamo, hooks, isolation, tree, versions
+from . import backend, copies, dynamo, hooks, isolation, tree, versions
 from .recorder import Recorder
 
 
@@ -52,7 +52,7 @@ def run(
     ``launch_backward``: with ``build``, run the compiled backward too, which uses up the result's graph.
     """
     recorder = Recorder(build=build, backward=backward, patches=patches)
-    target, note = isolation.original(fn)
+    target, note = copies.original(fn)
     recorder.note(note)
     dynamo.keep_root(recorder, target)
     for path in hooks.absent():
@@ -64,7 +64,7 @@ def run(
             recorder.isa = _instruction_set(build)
             inspect_backend = backend.make(recorder)
             compiled = isolation.optimize(
-                recorder, inspect_backend, isolation.copied(target), fullgraph=fullgraph, dynamic=dynamic
+                recorder, inspect_backend, copies.copied(target), fullgraph=fullgraph, dynamic=dynamic
             )
             recorder.start()
             try:

@@ -10,7 +10,7 @@ torch      what differs
            (one that Dynamo compiles on its own after a graph break) stand beside the user's own
            until they are invalidated
 2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
-2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is said in general words
+2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is what ``SkipFrame`` says
 =========  =======================================================================================
 """
 

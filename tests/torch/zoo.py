@@ -70,7 +70,6 @@ class Entry:
         options: keyword arguments for ``capture``.
         context: the caller's context, open around the call.
         breaks: number of graph breaks, where known.
-        slow: takes several seconds.
         min_torch: first torch version, as a pair, that can run it.
     """
 
@@ -85,7 +84,6 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     context: Callable[[], Any] = NO_CONTEXT
     breaks: int | None = None
-    slow: bool = False
     min_torch: tuple[int, int] = (2, 11)
 
     @property

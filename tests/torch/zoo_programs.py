@@ -348,7 +348,7 @@ def _checkpoint() -> Call:
     return Call(lambda x: checkpoint(net, x, use_reentrant=False), (rand(3, 6, grad=True),), watch=(net,))
 
 
-@add("flex_attention", slow=True)
+@add("flex_attention")
 def _flex_attention() -> Call:
     from torch.nn.attention.flex_attention import flex_attention
 

@@ -1,0 +1,97 @@
+"""A callable as Dynamo would look at it, on code objects of its own.
+
+Dynamo stores what it compiles on code objects. A capture compiles a copy, so that what Dynamo stores goes with
+the copy, and neither meets nor disturbs what the program compiled.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import types
+from typing import Any
+
+import torch
+
+
+def original(fn: Any) -> tuple[Any, str]:
+    """The function behind an already compiled one, and a note for the reader."""
+    note = ""
+    while True:
+        inner = getattr(fn, "_torchdynamo_orig_callable", None)
+        if isinstance(fn, torch.nn.Module):
+            inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
+        if inner is None or getattr(fn, "_torchdynamo_disable", False) or inner is fn:
+            return fn, note
+        fn = inner
+        note = "it was already compiled: its original is captured, with the options of this call"
+
+
+def copied(fn: Any) -> Any:
+    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it."""
+    if isinstance(fn, torch.nn.Module):
+        if _plain_module(fn):
+            return _copy_method(fn.forward)
+        return _wrapped(fn) if _is_skipped(fn.forward) else fn
+    if (
+        isinstance(fn, types.MethodType)
+        and isinstance(fn.__func__, types.FunctionType)
+        and not _is_skipped(fn)
+    ):
+        return _copy_method(fn)
+    if isinstance(fn, types.FunctionType) and not _is_skipped(fn):
+        return _copy_function(fn)
+    return _wrapped(fn)
+
+
+def _plain_module(module: torch.nn.Module) -> bool:
+    """Whether calling the module is calling its ``forward``, and nothing more."""
+    own = vars(module)
+    shared = vars(torch.nn.modules.module)
+    hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
+    hooks += [
+        v
+        for k, v in shared.items()
+        if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
+    ]
+    return (
+        type(module).__call__ is torch.nn.Module.__call__
+        and not any(hooks)
+        and getattr(module, "_compiled_call_impl", None) is None
+        and isinstance(module.forward, types.MethodType)
+        and isinstance(module.forward.__func__, types.FunctionType)
+        and not _is_skipped(module.forward)
+    )
+
+
+def _is_skipped(fn: Any) -> bool:
+    """Whether Dynamo would not look at this function's own frame (it is torch's, or it is not Python)."""
+    from torch._dynamo import trace_rules
+
+    try:
+        filename = inspect.getsourcefile(fn)
+    except TypeError:
+        filename = None
+    return filename is None or bool(trace_rules.check(fn))
+
+
+def _copy_function(fn: types.FunctionType) -> types.FunctionType:
+    clone = types.FunctionType(
+        fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    clone.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
+    clone.__dict__.update(fn.__dict__)
+    clone.__qualname__, clone.__module__, clone.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
+    clone.__annotations__ = dict(fn.__annotations__)
+    return clone
+
+
+def _copy_method(method: Any) -> types.MethodType:
+    return types.MethodType(_copy_function(method.__func__), method.__self__)
+
+
+def _wrapped(fn: Any) -> Any:
+    """What ``torch.compile`` does with a callable that has no frame of its own, on code of our own."""
+    from torch._dynamo import external_utils
+
+    return _copy_function(external_utils.wrap_inline(fn))

@@ -1,0 +1,53 @@
+"""Where a capture is made: versions, platform, device."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+
+from . import inputs
+from .record import Environment
+
+
+def environment(target: str, isa: str) -> Environment:
+    """What this process runs on."""
+    from . import __version__
+
+    return Environment(
+        compile_lens=__version__,
+        torch=torch.__version__,
+        triton=_triton(),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        device=_device_name(target),
+        target=target,
+        isa=isa if target == "cpu" else "",
+    )
+
+
+def _triton() -> str:
+    from importlib import metadata
+
+    for name in ("triton", "pytorch-triton", "triton-windows"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def _device_name(target: str) -> str:
+    if target == "cuda" and torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    return target
+
+
+def target_of(args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> str:
+    kinds = {t.device.type for _, t in inputs.tensors(args, kwargs)}
+    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    if isinstance(module, torch.nn.Module):
+        kinds |= {p.device.type for p in module.parameters()}
+    others = sorted(kinds - {"cpu"})
+    return others[0] if others else "cpu"
