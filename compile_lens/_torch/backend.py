@@ -119,7 +119,7 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                 raise
             finally:
                 inductor.end(draft, phase)
-                draft.lap(f"{phase}.rest")
+                recorder.lap("rest of the compile")
 
     return inner_compile
 

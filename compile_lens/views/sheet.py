@@ -14,6 +14,7 @@ def style(kinds: set[str], saved: bool) -> str:
     """
     present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
     rules = [
+        ".lens-graph{max-width:100%;height:auto}",  # a wide graph fits the page that holds it inline
         "text{white-space:pre}",
         ".title{font-size:14px;font-weight:600}",
         ".caption{font-size:11px}",

@@ -6,6 +6,7 @@ when everything that it could have left behind is looked at after each call.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import os
@@ -13,7 +14,7 @@ import random
 import sys
 import types
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -131,6 +132,29 @@ def diff(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         if key.startswith(("config ", "cache entries")):
             lines.append(f"{key}: is new ({_short(after[key])})")
     return sorted(lines)
+
+
+def leaves(but: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A decorator: the test fails if it leaves the state of the process other than it found it.
+
+    Not a fixture, since pytest's own log handlers differ between set-up and call. ``but`` names what the test
+    itself changes.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def checked(*args: Any, **kwargs: Any) -> None:
+            before = snapshot()
+            test(*args, **kwargs)
+            changed = diff(before, snapshot())
+            assert [line for line in changed if not (but and line.startswith(but))] == []
+
+        return checked
+
+    return decorate
+
+
+unchanged = leaves()
 
 
 def held(tree: Any) -> list[torch.Tensor]:
