@@ -25,8 +25,11 @@ NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
 """Functions of the wrapper that are for measuring it, not part of a call."""
 
 NOT_KERNELS = frozenset(
-    "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor".split()
+    "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor view "
+    "view_as_real view_as_complex _conj _neg_view alias detach lift_fresh permute transpose t squeeze unsqueeze "
+    "select slice expand unbind split split_with_sizes diagonal sym_size sym_stride sym_numel".split()
 )
+"""Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
 
 
 def kernels(

@@ -72,7 +72,9 @@ def _nested(origins: Origins, name: str) -> Origins:
 
 def readable(gm: torch.fx.GraphModule) -> str:
     """The FX text of a graph, with shapes, strides and devices."""
-    return str(gm.print_readable(print_output=False, include_stride=True, include_device=True))
+    return str(
+        gm.print_readable(print_output=False, include_stride=True, include_device=True, fast_sympy_print=True)
+    )
 
 
 def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:

@@ -13,7 +13,7 @@ import torch
 from ..graph import Graph, Node, Ref, Tensor
 from ..record import Code
 from . import code as code_text
-from . import fx
+from . import fx, kinds, loops
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -89,8 +89,9 @@ def before_fusion(users_pass: Any) -> Any:
         makers = _makers(nodes)
         for node in nodes:
             for part in _parts(node):
-                state["loops"].append(_loop(part, makers, lowering, state))
-            state["loops text"].append(_describe(node))
+                loop = _loop(part, makers, lowering, state)
+                state["loops"].append(loop)
+                state["loops text"].append(loops.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
         draft.doing = f"{draft.phase}.groups"
         return nodes
@@ -230,8 +231,8 @@ def _loop(node: Any, makers: dict[str, str], lowering: Any, state: dict[str, Any
 
 def _group(node: Any, makers: dict[str, str], lowering: Any) -> Node:
     parts = _parts(node)
-    kinds = [_op_and_kind(part)[1] for part in parts]
-    ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in kinds]
+    found = [_op_and_kind(part)[1] for part in parts]
+    ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in found]
     members = tuple(part.get_name() for part in parts)
     reads, writes = _traffic(node)
     alive = [b for part in parts if part.node is not None for b in part.node.get_outputs()]
@@ -241,7 +242,7 @@ def _group(node: Any, makers: dict[str, str], lowering: Any) -> Node:
         op="group",
         target=" + ".join(dict.fromkeys(_target(part) for part in parts)),
         kind=ranked[0] if ranked else "other",
-        compute=any(k != "nop" for k in kinds),
+        compute=any(k != "nop" for k in found),
         args=_arguments(parts, makers, lowering, node.get_name(), inside),
         outputs=_outputs(alive),
         origins=members,
@@ -259,6 +260,9 @@ def _op_and_kind(node: Any) -> tuple[str, str]:
     if type(ir_node).__name__ in ("MultiOutput", "MutationOutput"):
         return "nop", "nop"  # picks one result of an extern call: no launch of its own
     if name.startswith("Extern"):
+        called = getattr(ir_node, "op_overload", None)
+        if called is not None and kinds.kind_of(called) == "view":
+            return "nop", "nop"  # a view that a library makes: no work, no launch
         return "extern", "extern"
     if node.is_template():
         return "template", "template"
@@ -319,9 +323,10 @@ def _traffic(node: Any) -> tuple[int | None, int | None]:
     accesses = getattr(node, "get_read_write_buffer_accesses", None)
     if accesses is None:
         return None, None
-    reads = sum(accesses(include_reads=True, include_writes=False).values())
-    both = sum(accesses(include_reads=True, include_writes=True).values())
-    return int(reads), int(both - reads)
+    written = {dep.name for dep in node.read_writes.writes}
+    moved = accesses(include_reads=True, include_writes=True)
+    writes = sum(size for name, size in moved.items() if name in written)
+    return int(sum(moved.values()) - writes), int(writes)
 
 
 def _arguments(
@@ -380,11 +385,6 @@ def _nbytes(shape: Any, dtype: torch.dtype) -> int | None:
             return None
         total *= known
     return total
-
-
-def _describe(node: Any) -> str:
-    """Inductor's own description of a node, with the body of its loop."""
-    return str(node.debug_str()).rstrip()
 
 
 def _summary(group: Node) -> str:

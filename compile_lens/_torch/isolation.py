@@ -99,6 +99,17 @@ def _let_go(finalizers: list[Any]) -> None:
         finalizer.detach()
 
 
+_one_at_a_time = threading.RLock()
+
+
+def alone() -> contextlib.AbstractContextManager[Any]:
+    """Where torch's configs belong to the whole process (2.11), captures of several threads take turns, or
+    each would put back what another is using. Later configs belong to a thread."""
+    import torch.utils._config_module as config_module
+
+    return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _one_at_a_time
+
+
 def in_own_context(call: Callable[[], None]) -> None:
     """Run ``call`` in a copy of the context: each patch of a torch config leaves a context variable behind,
     for ever. Variables of the program that the call set are set here too, as a plain call would."""
@@ -247,7 +258,19 @@ def _forget(recorder: Recorder) -> None:
     for code in recorder.codes.values():
         _drop_entries(code, recorder)
     recorder.codes.clear()
+    _forget_dead_codes()
     _clear_memos()
+
+
+def _forget_dead_codes() -> None:
+    """Dynamo lists every code object that it ever saw, by weak references that it never drops."""
+    import torch._dynamo.convert_frame as convert_frame
+
+    for tracker in (convert_frame.input_codes, convert_frame.output_codes):
+        seen = getattr(tracker, "seen", None)
+        for reference in [r for r in list(seen or ()) if r() is None]:
+            with contextlib.suppress(ValueError):  # another thread's capture was faster
+                seen.remove(reference)
 
 
 def _clear_memos() -> None:

@@ -81,7 +81,8 @@ def run(
                 outcome.failure = _failure(recorder, error)
                 outcome.result = None
 
-    isolation.in_own_context(call)
+    with isolation.alone():
+        isolation.in_own_context(call)
     outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
 
