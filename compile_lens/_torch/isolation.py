@@ -267,8 +267,8 @@ def _forget_dead_codes() -> None:
     import torch._dynamo.convert_frame as convert_frame
 
     for tracker in (convert_frame.input_codes, convert_frame.output_codes):
-        seen = getattr(tracker, "seen", None)
-        for reference in [r for r in list(seen or ()) if r() is None]:
+        seen: list[Any] = getattr(tracker, "seen", [])
+        for reference in [r for r in tuple(seen) if r() is None]:
             with contextlib.suppress(ValueError):  # another thread's capture was faster
                 seen.remove(reference)
 

@@ -12,7 +12,7 @@ torch      what differs
 2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
 2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is what ``SkipFrame`` says
 2.11       configs belong to the process, later to a thread: captures of several threads take turns
-2.11       torch keeps a few stack summaries of every compile's guards alive (about a dozen small objects)
+2.11       torch keeps a few stack summaries of every compile's guards alive (about twenty small objects)
 =========  =======================================================================================
 """
 
