@@ -182,6 +182,12 @@ def _check(
             f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
         )
     keywords = dict(kwargs or {})
+    for where, tensor in tensors(args, keywords):
+        if tensor.device.type == "meta":
+            raise UsageError(
+                f"{where} is on device 'meta', which holds no data: pass a tensor on {device()} "
+                f"(for example torch.rand(…, device={str(device())!r}))"
+            )
     try:
         signature = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
     except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
@@ -194,12 +200,6 @@ def _check(
             + (f" and {', '.join(keywords)}" if keywords else "")
             + f": {error}. Pass its inputs after it: capture({name_of(fn)}, …)"
         ) from None
-    for where, tensor in tensors(args, keywords):
-        if tensor.device.type == "meta":
-            raise UsageError(
-                f"{where} is on device 'meta', which holds no data: pass a tensor on {device()} "
-                f"(for example torch.empty_like({where}, device={str(device())!r}))"
-            )
     return keywords
 
 
@@ -240,21 +240,16 @@ def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Optio
 
 
 def _say(made: Capture) -> str:
+    from ._torch import dynamo
+
     failure = made.failure
     assert failure is not None
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     return (
-        f"{made.function} failed {where}: {failure.type}: {_gist(failure.message)}\n"
+        f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}\n"
         f"(error.capture holds what was seen until then: {', '.join(seen) or 'no stage'})"
     )
-
-
-def _gist(message: str) -> str:
-    """The first line of an error, and Dynamo's explanation of it where it gives one."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
-    return ". ".join((lines[:1] + explained)[:2])[:600]
 
 
 # The named backend -----------------------------------------------------------------------------------------

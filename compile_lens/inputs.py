@@ -17,6 +17,8 @@ def name_of(fn: Any) -> str:
     if isinstance(fn, torch.nn.Module):
         inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
         return type(inner if inner is not None else fn).__name__
+    if str(getattr(fn, "__qualname__", "")).startswith("_VariableFunctions"):
+        return f"torch.{fn.__name__}"  # how torch's own builtins are bound
     return str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
 
 

@@ -47,7 +47,7 @@ class Kernel:
         kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``.
         source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
             (1-based; 0 where it does not).
-        launch_lines: lines of the wrapper module that launch it, one for each launch.
+        launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.
         groups: names of the nodes of ``"<phase>.groups"`` that it runs.
         origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
         reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from ..graph import Node
@@ -51,6 +52,9 @@ def kernels(
         return (), f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
     definitions = _definitions(tree)
     calls = _calls(tree, set(definitions))
+    if launched and not definitions and not calls:
+        # The calls stand in C++ inside the module (Inductor's cpp_wrapper).
+        definitions, calls = _in_cpp(text, [name for name, _ in launched])
     made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n.origins for n in loops})
     found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
     found += made.externs(calls, launched, set(definitions))
@@ -75,6 +79,42 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
             source = max(sources, key=len)
             found[target.id] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
     return found
+
+
+def _in_cpp(
+    text: str, launched: Sequence[str]
+) -> tuple[dict[str, tuple[str, str, int, int]], list[tuple[str, int]]]:
+    """Kernels and calls of a wrapper that is C++ itself; a call that cannot be found stands in line 0."""
+    definitions: dict[str, tuple[str, str, int, int]] = {}
+    lines = text.splitlines()
+    calls = []
+    last = 0
+    for name in launched:
+        bare = re.escape(name.rpartition(".")[2])
+        for number, line in enumerate(lines, 1):
+            if name not in definitions and re.match(rf'\s*extern "C"\s+\w+\s+{bare}\(', line):
+                end = _closing(lines, number)
+                definitions[name] = ("cpp", "\n".join(lines[number - 1 : end]), number, end)
+        found = [
+            number
+            for number, line in enumerate(lines, 1)
+            if number > last
+            and re.search(rf"\b\w*{bare}\w*\(", line)
+            and not re.match(r'\s*(extern "C"|//)', line)
+        ]
+        last = found[0] if found else last
+        calls.append((name, found[0] if found else 0))
+    return definitions, calls
+
+
+def _closing(lines: Sequence[str], first: int) -> int:
+    """The line that closes the braces which a C++ function, starting at line ``first``, opens."""
+    depth = 0
+    for number in range(first, len(lines) + 1):
+        depth += lines[number - 1].count("{") - lines[number - 1].count("}")
+        if depth == 0 and "}" in lines[number - 1]:
+            return number
+    return first
 
 
 def _language(func: ast.expr) -> str:

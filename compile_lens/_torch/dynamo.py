@@ -119,6 +119,8 @@ def keep_root(recorder: Recorder, target: Any) -> None:
         target = target.func
     function = inspect.unwrap(target.forward if isinstance(target, torch.nn.Module) else target)
     name = getattr(function, "__qualname__", type(target).__name__)
+    if name.startswith("_VariableFunctions"):
+        name = f"torch.{function.__name__}"
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None and not isinstance(target, torch.nn.Module) and not inspect.isbuiltin(target):
         code = getattr(type(target).__call__, "__code__", None)
@@ -193,12 +195,12 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
         with torch._dynamo.config.patch(recompile_limit=_limit(frame.f_code, recorder)):
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
-        if type(error).__name__ == "SkipFrame":  # how older torch says it
-            recorder.skips.append(f"{name}: {_first_line(str(error)) or 'no operation to compile'}")
+        if type(error).__module__ == "torch._dynamo.exc":  # Dynamo gives the frame up, and runs it as it is
+            recorder.skips.append(f"{name}: {gist(str(error)) or 'no operation to compile'}")
         raise
     reason = getattr(result, "skip_reason", None)
     if reason:
-        recorder.skips.append(f"{name}: {_first_line(str(reason))}")
+        recorder.skips.append(f"{name}: {gist(str(reason))}")
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
         recorder.skips.append(f"{name}: no operation to compile (this torch does not say why)")
     return result
@@ -219,6 +221,8 @@ def isolates() -> bool:
     return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
 
 
-def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0] if lines else ""
+def gist(message: str) -> str:
+    """The first line of an error, and Dynamo's explanation of it where it gives one."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
+    return ". ".join((lines[:1] + explained)[:2])[:600]

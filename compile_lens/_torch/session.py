@@ -160,6 +160,11 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     for candidate in (fn, target, getattr(target, "forward", None)):
         if getattr(candidate, "_torchdynamo_disable", False):
             return "the function is marked with torch.compiler.disable"
+    endings = [
+        d.ending for d in recorder.drafts.values() if d.ending is not None and d.ending.kind != "return"
+    ]
+    if endings:
+        return f"Dynamo found no tensor operation to compile before a graph break: {dynamo.gist(endings[0].reason)}"
     if recorder.drafts:
         return "Dynamo looked at it and found no tensor operation to compile"
     if recorder.skips:

@@ -1,0 +1,123 @@
+"""Reading the wrapper module: every kernel, every launch, in Python and in C++ wrappers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens._torch import code
+from compile_lens.graph import Node
+
+pytestmark = pytest.mark.torch
+
+WRAPPER = '''
+cpp_fused_sin_0 = async_compile.cpp_pybinding(['const float*'], r"""
+extern "C" void kernel() {}
+""")
+triton_poi_1 = async_compile.triton("triton_poi_1", """
+def triton_poi_1(): pass
+""", device_str="cuda")
+mps_lib_0 = compile_mps_shader("""
+kernel void generated_kernel() {}
+""")
+class Runner:
+    def call(self, args):
+        cpp_fused_sin_0(a)
+        extern_kernels.mm(a, b, out=c)
+        triton_poi_1.run(a, stream=0)
+        cpp_fused_sin_0(b)
+        buf = torch.ops.aten.sort.stable(a)
+        alias = torch.ops.aten.view.dtype(a, b)
+        mps_lib_0.generated_kernel(a)
+        extern_kernels.mm(c, b, out=d)
+def benchmark_compiled_module():
+    cpp_fused_sin_0(a)
+'''
+
+
+def group(name: str, *members: str) -> Node:
+    return Node(name, "group", "", kind="pointwise", members=members, reads=4, writes=4)
+
+
+def test_kernels_and_launches_are_read_from_the_text() -> None:
+    loops = [Node(f"op{i}", "loop", "", origins=(f"n{i}",)) for i in range(6)]
+    groups = [group(f"op{i}", f"op{i}") for i in range(6)]
+    launched = [
+        ("cpp_fused_sin_0", ("op0",)),
+        ("extern_kernels.mm", ("op1",)),
+        ("triton_poi_1", ("op2",)),
+        ("cpp_fused_sin_0", ("op3",)),
+        ("aten.sort", ("op4",)),
+        ("extern_kernels.mm", ("op5",)),
+    ]
+    kernels, note = code.kernels(WRAPPER, "forward", launched, groups, loops)
+    assert not note
+    found = {k.name: k for k in kernels}
+    assert list(found) == [
+        "cpp_fused_sin_0",
+        "extern_kernels.mm",
+        "triton_poi_1",
+        "torch.ops.aten.sort.stable",
+        "mps_lib_0",
+        "extern_kernels.mm#2",
+    ]
+    assert [k.language for k in kernels] == ["cpp", "extern", "triton", "extern", "metal", "extern"]
+    sine = found["cpp_fused_sin_0"]
+    assert sine.launches == 2 and sine.origins == ("n0", "n3") and sine.reads == 8
+    assert WRAPPER.splitlines()[sine.first_line - 1].startswith("cpp_fused_sin_0 =")
+    assert found["extern_kernels.mm#2"].origins == ("n5",)
+    assert found["torch.ops.aten.sort.stable"].origins == ("n4",)
+    assert not found["mps_lib_0"].origins and found["mps_lib_0"].no_origin
+
+
+def test_a_text_that_is_not_python_is_said() -> None:
+    kernels, note = code.kernels("def call(:", "forward", [], [], [])
+    assert kernels == () and "not Python" in note
+
+
+def test_a_wrapper_in_cpp() -> None:
+    x = torch.rand(8, 8, requires_grad=True)
+
+    def fn(a: torch.Tensor) -> torch.Tensor:
+        return (a @ a).sin().sum()
+
+    found = capture(fn, x, options={"cpp_wrapper": True})
+    assert found.ledger.forward.launches == 2
+    for kernel in found.kernels:
+        assert kernel.origins
+        (line,) = kernel.launch_lines
+        text = found.code[kernel.phase].splitlines()
+        assert kernel.name.rpartition(".")[2] in text[line - 1]
+        if kernel.language == "cpp":
+            assert kernel.source.lstrip().startswith('extern "C"') and kernel.source.rstrip().endswith("}")
+            assert kernel.source.count("{") == kernel.source.count("}")
+
+
+def texts(fn: Any, *args: torch.Tensor) -> str:
+    (compilation,) = capture(fn, *args).compilations
+    return compilation.graphs["inference.loops"].text
+
+
+def test_loops_are_loads_operations_and_stores() -> None:
+    text = texts(lambda x: torch.softmax(x.sin(), -1), torch.rand(8, 512))
+    assert "op0: Reduction max over 512" in text
+    assert "for p0 in 8, p1 in 512:" in text
+    assert "load = arg0_1[512*p0 + p1]" in text
+    assert "sin = sin(load)" in text
+
+
+def test_loops_with_masks_and_scatters() -> None:
+    pad = texts(lambda x: torch.nn.functional.pad(x.sin(), (1, 1)), torch.rand(8, 8))
+    assert "masked_subblock1(" in pad and "gives sin" in pad
+    rows = torch.tensor([0, 1])
+    add = texts(lambda x, y: x.index_add(0, rows, y), torch.rand(8, 8), torch.rand(2, 8))
+    assert "+= " in add
+
+
+def test_a_view_that_a_library_makes_is_no_launch() -> None:
+    found = capture(lambda x: x.view(torch.int16), torch.rand(8, 8))
+    assert found.ledger.inference.launches == 0
+    assert found.ledger.inference.groups == 0
