@@ -52,7 +52,7 @@ def kernels(
         return (), f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
     definitions = _definitions(tree)
     calls = _calls(tree, set(definitions))
-    if launched and not definitions and not calls:
+    if launched and not definitions and not calls and "cpp_wrapper_src" in text:
         # The calls stand in C++ inside the module (Inductor's cpp_wrapper).
         definitions, calls = _in_cpp(text, [name for name, _ in launched])
     made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n.origins for n in loops})
@@ -93,6 +93,9 @@ def _in_cpp(
         bare = re.escape(name.rpartition(".")[2])
         for number, line in enumerate(lines, 1):
             if name not in definitions and re.match(rf'\s*extern "C"\s+\w+\s+{bare}\(', line):
+                rest = "\n".join(lines[number - 1 : number + 200])
+                if "{" not in rest or ";" in rest[: rest.index("{")]:
+                    continue  # a declaration
                 end = _closing(lines, number)
                 definitions[name] = ("cpp", "\n".join(lines[number - 1 : end]), number, end)
         found = [
@@ -165,15 +168,10 @@ def _callee(func: ast.expr, defined: set[str]) -> str:
     first, *rest = dotted.split(".")
     if first in defined:
         return first
-    if first == "extern_kernels" or (first == "aten" and len(rest) > 0):
+    if first == "extern_kernels":
         return dotted
-    if (
-        dotted.startswith("torch.ops.")
-        and dotted.split(".")[3:4] != []
-        and dotted.split(".")[3] not in NOT_KERNELS
-    ):
-        return dotted
-    return ""
+    operator = rest[2:] if dotted.startswith("torch.ops.") else rest if first == "aten" else []
+    return dotted if operator and operator[0] not in NOT_KERNELS else ""
 
 
 def _dotted(expr: ast.expr) -> str:
