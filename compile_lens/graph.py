@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
+from .late import late
+
 if TYPE_CHECKING:
     import graphviz
     import pydot
@@ -188,21 +190,18 @@ class Graph:
 
     def to_dot(self) -> graphviz.Source:
         """The graph as a ``graphviz.Source`` (text only: rendering it needs Graphviz's ``dot``)."""
-        from .views.dot import to_dot
-
-        return to_dot(self)
+        made: graphviz.Source = late("views.dot:to_dot")(self)
+        return made
 
     def to_pydot(self) -> pydot.Dot:
         """The graph as a ``pydot.Dot``."""
-        from .views.dot import to_pydot
-
-        return to_pydot(self)
+        made: pydot.Dot = late("views.dot:to_pydot")(self)
+        return made
 
     def to_svg(self, title: str = "") -> str:
         """The graph as a self-contained SVG document. Raises ``LayoutError`` if it cannot be placed."""
-        from .views.svg import to_svg
-
-        return to_svg(self, title=title)
+        made: str = late("views.svg:to_svg")(self, title=title)
+        return made
 
     def _repr_svg_(self) -> str:
         return self.to_svg()

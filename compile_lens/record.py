@@ -1,8 +1,8 @@
 """The record: what one capture saw, as frozen plain data.
 
 Everything to the right of ``capture`` in the flow of data (measures, views) reads this and nothing else. No
-torch is needed to open, measure or draw a record. The few methods that hand out measures and views import
-them late, so that importing this module loads nothing else of the package.
+torch is needed to open, measure or draw a record. The few methods that hand out measures and views bind them
+late, so that importing this module loads nothing else of the package.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from .errors import StageMissing
 from .graph import Frame, Graph, Source
+from .late import late
 
 if TYPE_CHECKING:
     from .measures.chain import Chain
@@ -327,38 +328,33 @@ class Capture:
     @property
     def ledger(self) -> Ledger:
         """Operators, loops, groups, launches and bytes, before and after."""
-        from .measures.ledger import ledger
-
-        return ledger(self)
+        made: Ledger = late("measures.ledger:ledger")(self)
+        return made
 
     @property
     def chain(self) -> Chain:
         """The links between stages, both ways."""
-        from .measures.chain import Chain
-
-        return Chain(self)
+        made: Chain = late("measures.chain:Chain")(self)
+        return made
 
     def to_json(self) -> str:
         """The record as JSON text; ``from_json`` gives an equal record back."""
-        from .codec import to_json
-
-        return to_json(self)
+        made: str = late("codec:to_json")(self)
+        return made
 
     @classmethod
     def from_json(cls, text: str) -> Capture:
         """A record from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
-        from .codec import from_json
-
-        return from_json(text)
+        made: Capture = late("codec:from_json")(text)
+        return made
 
     def save(self, path: str | Path) -> Path:
         """Write the capture to ``path``; the ending chooses the form: .html .json .svg .md .txt.
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from .views.files import save
-
-        return save(self, path)
+        made: Path = late("views.files:save")(self, path)
+        return made
 
     def verify(self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None) -> Any:
         """Build the code, run it, and compare results and gradients with eager PyTorch.
@@ -366,21 +362,16 @@ class Capture:
         Without arguments it uses the function and inputs of the capture while the caller still holds them.
         Returns a ``Verification`` (see ``compile_lens.capture``).
         """
-        from .verify import verify
-
-        return verify(self, fn, args, kwargs)
+        return late("verify:verify")(self, fn, args, kwargs)
 
     def __repr__(self) -> str:
-        from .views.text import line
-
-        return line(self)
+        made: str = late("views.text:line")(self)
+        return made
 
     def __str__(self) -> str:
-        from .views.text import page
-
-        return page(self)
+        made: str = late("views.text:page")(self)
+        return made
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .views.notebook import mimebundle
-
-        return mimebundle(self, include, exclude)
+        made: dict[str, str] = late("views.notebook:mimebundle")(self, include, exclude)
+        return made

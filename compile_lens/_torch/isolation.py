@@ -137,6 +137,8 @@ def isolated(recorder: Recorder) -> Iterator[None]:
         stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
         stack.callback(_restore_counters, utils.counters, {k: dict(v) for k, v in utils.counters.items()})
         stack.callback(_trim, edits := _metric_edits(), len(edits))
+        times = utils.compilation_time_metrics
+        stack.callback(_trim_times, times, {name: len(values) for name, values in times.items()})
         before = dict(convert_frame.FRAME_COMPILE_COUNTER)
         stack.callback(_restore_compile_counts, convert_frame.FRAME_COMPILE_COUNTER, before, recorder)
         stack.callback(_forget, recorder)
@@ -212,6 +214,15 @@ def _metric_edits() -> list[Any]:
 
 def _trim(items: list[Any], length: int) -> None:
     del items[length:]
+
+
+def _trim_times(times: dict[str, list[float]], lengths: dict[str, int]) -> None:
+    """Torch keeps the time of every part of every compile; those of a capture are in its record."""
+    for name in list(times):
+        if name in lengths:
+            del times[name][lengths[name] :]
+        else:
+            del times[name]
 
 
 _SET_BY_INDUCTOR = (
