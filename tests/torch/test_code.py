@@ -23,6 +23,9 @@ def triton_poi_1(): pass
 mps_lib_0 = compile_mps_shader("""
 kernel void generated_kernel() {}
 """)
+generated_kernel_0 = async_compile.metal("generated_kernel_0", """
+kernel void generated_kernel_0() {}
+""", ["utils"])
 class Runner:
     def call(self, args):
         cpp_fused_sin_0(a)
@@ -32,6 +35,7 @@ class Runner:
         buf = torch.ops.aten.sort.stable(a)
         alias = torch.ops.aten.view.dtype(a, b)
         mps_lib_0.generated_kernel(a)
+        generated_kernel_0(a, threads=[64])
         extern_kernels.mm(c, b, out=d)
 def benchmark_compiled_module():
     cpp_fused_sin_0(a)
@@ -62,9 +66,10 @@ def test_kernels_and_launches_are_read_from_the_text() -> None:
         "triton_poi_1",
         "torch.ops.aten.sort.stable",
         "mps_lib_0",
+        "generated_kernel_0",
         "extern_kernels.mm#2",
     ]
-    assert [k.language for k in kernels] == ["cpp", "extern", "triton", "extern", "metal", "extern"]
+    assert [k.language for k in kernels] == ["cpp", "extern", "triton", "extern", "metal", "metal", "extern"]
     sine = found["cpp_fused_sin_0"]
     assert sine.launches == 2 and sine.origins == ("n0", "n3") and sine.reads == 8
     assert WRAPPER.splitlines()[sine.first_line - 1].startswith("cpp_fused_sin_0 =")
