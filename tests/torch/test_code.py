@@ -126,3 +126,12 @@ def test_a_view_that_a_library_makes_is_no_launch() -> None:
     found = capture(lambda x: x.view(torch.int16), torch.rand(8, 8))
     assert found.ledger.inference.launches == 0
     assert found.ledger.inference.groups == 0
+
+
+def test_bytes_that_depend_on_data_are_not_counted() -> None:
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        found = capture(lambda x: torch.sin(x[x > 0.5]) * 2, torch.linspace(0, 1, 64))
+    row = found.ledger.inference
+    assert row.groups >= 1
+    assert row.bytes_after is None
+    assert any("unknown" in note or "bytes" in note for note in row.notes)
