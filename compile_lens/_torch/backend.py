@@ -23,7 +23,7 @@ def make(recorder: Recorder) -> Callable[..., Any]:
     """A Dynamo backend that records into ``recorder``."""
 
     def compile_lens_backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **ignored: Any) -> Any:
-        code = getattr(_translator(), "f_code", None)
+        code = getattr(translator(), "f_code", None)
         draft = _fresh_draft(recorder, code)
         try:
             with hooks.compiling(draft):
@@ -46,7 +46,8 @@ def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
     raise AssertionError("a frame with a million graphs")
 
 
-def _translator() -> Any:
+def translator() -> Any:
+    """Dynamo's translator of the frame that is being compiled, or None outside of Dynamo."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     try:

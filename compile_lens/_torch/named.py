@@ -18,7 +18,7 @@ def compile(
 
     The rest of a function after a graph break continues the recorder of its beginning.
     """
-    code = getattr(backend._translator(), "f_code", None)
+    code = getattr(backend.translator(), "f_code", None)
     name = getattr(code, "co_name", "<graph>")
     continues = name.startswith("torch_dynamo_resume_in_") and isinstance(previous, Recorder)
     recorder = previous if continues else Recorder(build=build, backward=True, patches=patches)
@@ -27,10 +27,10 @@ def compile(
     with hooks.placed():
         if not build:
             with isolation.no_compiler():
-                recorder.isa = session._instruction_set(build)
+                recorder.isa = session.instruction_set(build)
                 compiled = backend.make(recorder)(gm, example_inputs)
         else:
-            recorder.isa = session._instruction_set(build)
+            recorder.isa = session.instruction_set(build)
             compiled = backend.make(recorder)(gm, example_inputs)
     if devices:
         recorder.target = sorted(devices)[0]

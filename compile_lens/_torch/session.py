@@ -61,7 +61,7 @@ def run(
 
     def call() -> None:
         with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
-            recorder.isa = _instruction_set(build)
+            recorder.isa = instruction_set(build)
             inspect_backend = backend.make(recorder)
             compiled = isolation.optimize(
                 recorder, inspect_backend, copies.copied(target), fullgraph=fullgraph, dynamic=dynamic
@@ -87,7 +87,8 @@ def run(
     return outcome
 
 
-def _instruction_set(build: bool) -> str:
+def instruction_set(build: bool) -> str:
+    """The vector instructions that C++ code is written for; with ``build`` the compiler is asked too."""
     import torch._inductor.config as config
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
