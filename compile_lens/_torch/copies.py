@@ -6,9 +6,11 @@ the copy, and neither meets nor disturbs what the program compiled.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -27,8 +29,18 @@ def original(fn: Any) -> tuple[Any, str]:
         note = "it was already compiled: its original is captured, with the options of this call"
 
 
-def copied(fn: Any) -> Any:
+@contextlib.contextmanager
+def on_own_code(fn: Any) -> Iterator[Any]:
     """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it."""
+    if isinstance(fn, torch.nn.Module) and not _plain_module(fn) and _own_forward(fn):
+        # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
+        with _forward_replaced(fn):
+            yield fn
+    else:
+        yield _copied(fn)
+
+
+def _copied(fn: Any) -> Any:
     if isinstance(fn, torch.nn.Module):
         if _plain_module(fn):
             return _copy_method(fn.forward)
@@ -44,6 +56,31 @@ def copied(fn: Any) -> Any:
     return _wrapped(fn)
 
 
+@contextlib.contextmanager
+def _forward_replaced(module: torch.nn.Module) -> Iterator[None]:
+    own = vars(module)
+    before = own.get("forward")
+    own["forward"] = _copy_method(module.forward)
+    try:
+        yield
+    finally:
+        if before is None:
+            del own["forward"]
+        else:
+            own["forward"] = before
+
+
+def _own_forward(module: torch.nn.Module) -> bool:
+    """Whether the module runs a ``forward`` of the program's own, which can be copied."""
+    return (
+        type(module).__call__ is torch.nn.Module.__call__
+        and getattr(module, "_compiled_call_impl", None) is None
+        and isinstance(module.forward, types.MethodType)
+        and isinstance(module.forward.__func__, types.FunctionType)
+        and not _is_skipped(module.forward)
+    )
+
+
 def _plain_module(module: torch.nn.Module) -> bool:
     """Whether calling the module is calling its ``forward``, and nothing more."""
     own = vars(module)
@@ -54,14 +91,7 @@ def _plain_module(module: torch.nn.Module) -> bool:
         for k, v in shared.items()
         if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
     ]
-    return (
-        type(module).__call__ is torch.nn.Module.__call__
-        and not any(hooks)
-        and getattr(module, "_compiled_call_impl", None) is None
-        and isinstance(module.forward, types.MethodType)
-        and isinstance(module.forward.__func__, types.FunctionType)
-        and not _is_skipped(module.forward)
-    )
+    return not any(hooks) and _own_forward(module)
 
 
 def _is_skipped(fn: Any) -> bool:

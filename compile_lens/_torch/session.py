@@ -60,11 +60,16 @@ def run(
     outcome = Outcome(recorder)
 
     def call() -> None:
-        with hooks.placed(), hooks.compiling(None), isolation.isolated(recorder):
+        with (
+            hooks.placed(),
+            hooks.compiling(None),
+            isolation.isolated(recorder),
+            copies.on_own_code(target) as copied,
+        ):
             recorder.isa = instruction_set(build)
             inspect_backend = backend.make(recorder)
             compiled = isolation.optimize(
-                recorder, inspect_backend, copies.copied(target), fullgraph=fullgraph, dynamic=dynamic
+                recorder, inspect_backend, copied, fullgraph=fullgraph, dynamic=dynamic
             )
             recorder.start()
             try:

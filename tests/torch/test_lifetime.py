@@ -199,3 +199,35 @@ def test_first_capture_of_a_process_changes_nothing_of_the_users(child: Callable
     """What torch sets up for itself at its first compile (a logger's lazy handler) may stay; no more."""
     changed = set(json.loads(child(FIRST).splitlines()[-1]))
     assert changed <= {"logger torch.__trace"}
+
+
+class Hooked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.line(x))
+
+
+def test_a_module_with_hooks_keeps_them_and_gains_no_entries() -> None:
+    from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list as entries
+
+    module, seen, compiles = Hooked(), [], []
+    module.register_forward_hook(lambda m, args, out: seen.append(m))
+
+    def count(gm: Any, example_inputs: Any) -> Any:
+        compiles.append(gm)
+        return gm.forward
+
+    mine = torch.compile(module, backend=count)
+    x = torch.rand(2, 4)
+    mine(x)
+    before = len(entries(Hooked.forward.__code__))
+    for _ in range(12):
+        assert capture(module, x).kernels
+    assert "forward" not in vars(module)
+    assert len(entries(Hooked.forward.__code__)) == before
+    mine(x)
+    assert len(compiles) == 1
+    assert len(seen) == 14 and all(m is module for m in seen)
