@@ -148,7 +148,9 @@ def test_no_growth_over_thirty_captures(child: Callable[..., str]) -> None:
 def test_no_growth_over_a_thousand_captures(child: Callable[..., str]) -> None:
     objects, blocks = json.loads(child(GROWTH.format(count=1000), timeout=600))
     assert objects < (0.5 if BOUND == 3 else BOUND), f"each capture leaves {objects:.1f} objects behind"
-    assert blocks < (2 if BOUND == 3 else 2 * BOUND), f"each capture leaves {blocks:.1f} blocks of memory behind"
+    assert blocks < (2 if BOUND == 3 else 2 * BOUND), (
+        f"each capture leaves {blocks:.1f} blocks of memory behind"
+    )
 
 
 @pytest.mark.slow
