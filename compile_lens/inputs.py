@@ -12,14 +12,14 @@ import torch
 
 def name_of(fn: Any) -> str:
     """A name for a callable that a reader would recognise."""
+    from ._torch.dynamo import qualified_name
+
     if isinstance(fn, functools.partial):
         return f"partial({name_of(fn.func)})"
     if isinstance(fn, torch.nn.Module):
         inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
         return type(inner if inner is not None else fn).__name__
-    if str(getattr(fn, "__qualname__", "")).startswith("_VariableFunctions"):
-        return f"torch.{fn.__name__}"  # how torch's own builtins are bound
-    return str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
+    return qualified_name(fn) or str(getattr(fn, "__name__", None) or type(fn).__name__)
 
 
 def tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:

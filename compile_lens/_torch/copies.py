@@ -32,19 +32,19 @@ def original(fn: Any) -> tuple[Any, str]:
 @contextlib.contextmanager
 def on_own_code(fn: Any) -> Iterator[Any]:
     """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it."""
-    if isinstance(fn, torch.nn.Module) and not _plain_module(fn) and _own_forward(fn):
+    if not isinstance(fn, torch.nn.Module):
+        yield _copied(fn)
+    elif not _own_forward(fn):
+        yield _wrapped(fn) if _is_skipped(fn.forward) else fn
+    elif not _has_hooks(fn):
+        yield _copy_method(fn.forward)  # calling the module is calling this, and nothing more
+    else:
         # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
         with _forward_replaced(fn):
             yield fn
-    else:
-        yield _copied(fn)
 
 
 def _copied(fn: Any) -> Any:
-    if isinstance(fn, torch.nn.Module):
-        if _plain_module(fn):
-            return _copy_method(fn.forward)
-        return _wrapped(fn) if _is_skipped(fn.forward) else fn
     if (
         isinstance(fn, types.MethodType)
         and isinstance(fn.__func__, types.FunctionType)
@@ -81,8 +81,8 @@ def _own_forward(module: torch.nn.Module) -> bool:
     )
 
 
-def _plain_module(module: torch.nn.Module) -> bool:
-    """Whether calling the module is calling its ``forward``, and nothing more."""
+def _has_hooks(module: torch.nn.Module) -> bool:
+    """Whether anything but ``forward`` runs when the module is called."""
     own = vars(module)
     shared = vars(torch.nn.modules.module)
     hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
@@ -91,7 +91,7 @@ def _plain_module(module: torch.nn.Module) -> bool:
         for k, v in shared.items()
         if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
     ]
-    return not any(hooks) and _own_forward(module)
+    return any(hooks)
 
 
 def _is_skipped(fn: Any) -> bool:

@@ -104,7 +104,7 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     key = (code.co_filename, code.co_firstlineno, code.co_name)
     if key in recorder.sources or code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
         return
-    if fx._internal(code.co_filename):
+    if fx.internal(code.co_filename):
         return
     try:
         lines, first = inspect.getsourcelines(code)
@@ -113,14 +113,18 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     recorder.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
 
 
+def qualified_name(function: Any) -> str:
+    """The qualified name of a function, ``""`` without one; torch's own builtins as ``torch.sin``."""
+    name = str(getattr(function, "__qualname__", "") or "")
+    return f"torch.{function.__name__}" if name.startswith("_VariableFunctions") else name
+
+
 def keep_root(recorder: Recorder, target: Any) -> None:
     """Remember what was captured: its name, where it is written, and its text where there is one."""
     while isinstance(target, functools.partial):
         target = target.func
     function = inspect.unwrap(target.forward if isinstance(target, torch.nn.Module) else target)
-    name = getattr(function, "__qualname__", type(target).__name__)
-    if name.startswith("_VariableFunctions"):
-        name = f"torch.{function.__name__}"
+    name = qualified_name(function) or type(target).__name__
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None and not isinstance(target, torch.nn.Module) and not inspect.isbuiltin(target):
         code = getattr(type(target).__call__, "__code__", None)
@@ -216,6 +220,7 @@ def _limit(code: Any, recorder: Recorder) -> int:
     return limit + sum(recorder_of(getattr(e, "backend", None)) is not recorder for e in entries)
 
 
+@functools.cache
 def isolates() -> bool:
     """Whether this torch can keep the entries of one compile in a region of their own."""
     return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters

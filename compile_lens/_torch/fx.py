@@ -293,7 +293,7 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
             found[-1] = Frame(last.file, last.line, last.function, text_line.strip())
         elif found and text_line and re.fullmatch(r"    [ ~^]*\^[ ~^]*", line):
             found[-1] = _with_columns(found[-1], line[4:])
-    return tuple(f for f in found if not _internal(f.file))
+    return tuple(f for f in found if not internal(f.file))
 
 
 def _with_columns(frame: Frame, markers: str) -> Frame:
@@ -320,7 +320,8 @@ def frame_of(summary: Any) -> Frame:
     )
 
 
-def _internal(file: str) -> bool:
+def internal(file: str) -> bool:
+    """Whether a file is ours, or torch's wrapper around a captured callable: no line of the program."""
     return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(
         "/torch/_dynamo/external_utils.py"
     )

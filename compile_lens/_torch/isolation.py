@@ -50,8 +50,8 @@ def optimize(
         "dynamic": dynamic,
         "guard_export_fn": export,
         "guard_fail_fn": failed,
+        "isolate_recompiles": True,
     }
-    options["isolate_recompiles"] = True
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
 

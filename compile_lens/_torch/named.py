@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -24,14 +25,9 @@ def compile(
     recorder = previous if continues else Recorder(build=build, backward=True, patches=patches)
     recorder.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
-    with hooks.placed():
-        if not build:
-            with isolation.no_compiler():
-                recorder.isa = session.instruction_set(build)
-                compiled = backend.make(recorder)(gm, example_inputs)
-        else:
-            recorder.isa = session.instruction_set(build)
-            compiled = backend.make(recorder)(gm, example_inputs)
+    with hooks.placed(), contextlib.nullcontext() if build else isolation.no_compiler():
+        recorder.isa = session.instruction_set(build)
+        compiled = backend.make(recorder)(gm, example_inputs)
     if devices:
         recorder.target = sorted(devices)[0]
     dynamo.keep_source(recorder, code)

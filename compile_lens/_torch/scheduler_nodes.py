@@ -147,10 +147,9 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
         origins = [own] if own is not None else called or origins
     body = lowering.module.graph
     here = {n.name for n in origins if n.graph is body}
-    ranked = sorted(here, key=lambda n: (order.get(n, len(order)), n))
-    if ranked:
-        return tuple(prefix(lowering) + n for n in ranked)
-    return tuple(sorted({n.name for n in origins}, key=lambda n: (order.get(n, len(order)), n)))
+    names = here or {n.name for n in origins}  # a body whose nodes are all of the graph around it
+    ranked = sorted(names, key=lambda n: (order.get(n, len(order)), n))
+    return tuple((prefix(lowering) if here else "") + n for n in ranked)
 
 
 def _traffic(node: Any, lowering: Any) -> tuple[int | None, int | None]:
@@ -195,11 +194,7 @@ def _arguments(
 def _outputs(buffers: Any) -> tuple[Tensor, ...]:
     found = []
     for buffer in buffers:
-        layout = (
-            getattr(buffer, "layout", None)
-            if not hasattr(buffer, "data") or hasattr(buffer, "layout")
-            else None
-        )
+        layout = getattr(buffer, "layout", None)
         source = layout if layout is not None and hasattr(layout, "size") else buffer
         try:
             shape, dtype, device = buffer.get_size(), buffer.get_dtype(), buffer.get_device()
