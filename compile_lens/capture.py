@@ -19,6 +19,7 @@ from .environment import environment, target_of
 from .errors import CaptureError, UsageError
 from .inputs import Live, describe_all, name_of, short, tensors
 from .record import Capture, Options
+from .sources import with_inlined
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _outside_dynamo: Callable[[_F], _F] = torch.compiler.disable
@@ -229,7 +230,7 @@ def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Optio
         environment=environment(target_of(args, kwargs, fn), recorder.isa),
         options=asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
-        sources=tuple(recorder.sources.values()),
+        sources=with_inlined(recorder.sources.values(), compilations),
         compilations=compilations,
         timings=timings,
         nothing=outcome.nothing,
@@ -292,7 +293,7 @@ def last() -> Capture | None:
         function=function,
         environment=environment(recorder.target, recorder.isa),
         options=Options(build=recorder.build),
-        sources=tuple(recorder.sources.values()),
+        sources=with_inlined(recorder.sources.values(), compilations),
         compilations=compilations,
         timings=timings,
         notes=(*recorder.notes, "guards are not seen by the named backend: use capture() for them"),

@@ -18,6 +18,7 @@ from .late import late
 
 if TYPE_CHECKING:
     from .measures.chain import Chain
+    from .measures.coverage import Coverage
     from .measures.ledger import Ledger
 
 SCHEMA_VERSION = 1
@@ -30,9 +31,25 @@ LOWERED_STAGES = ("post_grad", "loops", "groups", "code")
 """Stages that each phase passes through inside Inductor, in order; keys such as ``"forward.loops"``."""
 
 
+LINE_FORMS = frozenset(
+    "barrier|branch|comment|declaration|directive|error flag|include|index arithmetic|loop header|mask|parallel region|"
+    "signature".split("|")
+)
+"""``no_origin`` of lines that compute, load, store and reduce nothing: what they are instead."""
+
+UNSAID = "Inductor did not say which operation it is of"
+"""``no_origin`` of every other line that has no origin."""
+
+NO_LINES = "the lines of kernels have no origins"
+"""How the note of a capture begins whose lines could not be followed."""
+
+
 @dataclass(frozen=True)
 class LineOrigin:
-    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none."""
+    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none.
+
+    ``line`` counts from 1 in the kernel's ``source``. Blank lines and lone brackets have no entry.
+    """
 
     line: int
     origins: tuple[str, ...] = ()
@@ -52,6 +69,8 @@ class Kernel:
         groups: names of the nodes of ``"<phase>.groups"`` that it runs.
         origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
         reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.
+        lines: where each line of ``source`` came from; empty where they were not followed (library calls,
+            templates; otherwise a note says why).
     """
 
     name: str
@@ -335,6 +354,11 @@ class Capture:
     def chain(self) -> Chain:
         """The links between stages, both ways."""
         made: Chain = late("measures.chain:Chain")(self)
+        return made
+
+    def coverage(self) -> Coverage:
+        """How much of the generated code reaches a Python line: a figure that the tool reports about itself."""
+        made: Coverage = late("measures.coverage:coverage")(self)
         return made
 
     def to_json(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from ..graph import Graph
 from ..record import Code
 from . import code as code_text
-from . import fx, loops, scheduler_nodes
+from . import fx, line_origins, loops, scheduler_nodes
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -37,11 +37,13 @@ def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
         "loops text": [],
         "groups text": [],
     }
+    line_origins.begin(draft)
 
 
 def end(draft: Draft, phase: str) -> None:
     """Close the recording of one phase: loops and groups become graphs."""
     state = draft.scratch.pop("phase", None)
+    line_origins.end(draft)
     if state is None:
         return
     for stage, before in (("loops", f"{phase}.post_grad"), ("groups", f"{phase}.loops")):
@@ -124,6 +126,19 @@ for _path in KERNEL_ORIGINS:
     hook(_path)(_kernel_origins)
 
 
+@hook("torch._inductor.scheduler:Scheduler.codegen_extern_call")
+def extern_call(draft: Draft, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+    """A library call is written. Of some (scatters) Inductor does not say which node the call runs."""
+    state = draft.scratch.get("phase")
+    said = len(state["kernels"]) if state is not None else 0
+    result = real(scheduler, node, *args, **kwargs)
+    if state is not None and len(state["kernels"]) == said and not _graph_in_progress().cpp_wrapper:
+        called = getattr(node.node, "op_overload", None) or getattr(node.node, "python_kernel_name", None)
+        if called:
+            state["kernels"].append((str(called), tuple(_operations(node))))
+    return result
+
+
 def _operations(node: Any) -> list[str]:
     """Names of the loops behind an entry of a kernel's schedule (which also holds markers)."""
     if hasattr(node, "get_nodes"):
@@ -143,6 +158,7 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
     kernels, note = code_text.kernels(
         wrapper_code.value, phase, state["kernels"], state["groups"], state["loops"]
     )
+    kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.build else "generated only"
     draft.put(Code(phase, wrapper_code.value, stamp, _device(lowering), kernels))

@@ -21,6 +21,9 @@ from .recorder import Draft
 TAG = "compile_lens_from"
 """Key in ``node.meta`` under which a replacement keeps the names of the nodes that it stands in for."""
 
+SEEDS = "inductor_seeds"
+"""The operator that Inductor puts in place of the single seeds that random operators asked for."""
+
 
 class Lineage:
     """Follows the nodes of one graph through passes that rewrite it in place."""
@@ -66,6 +69,11 @@ class Lineage:
             return names, ""
         if node.op == "output" and "output" in self._known:
             return ("output",), ""
+        if SEEDS in str(node.target):
+            # One call makes the seeds of every random operator: it is there for all of them.
+            served = dict.fromkeys(name for user in node.users for name in self.origins(user)[0])
+            if served:
+                return tuple(served), ""
         return (), _why_none(node)
 
     def by_name(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
@@ -162,6 +170,24 @@ def _apply(
 
 for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):
     hook(f"torch._inductor.pattern_matcher:{_entry}.apply")(_apply)
+
+
+def _written_out(draft: Draft, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any) -> Any:
+    """A write into a view is spelt out: the view and the copy stand in for the write."""
+    lineage: Lineage | None = draft.scratch.get("lineage")
+    if lineage is None:
+        return real(graph, node, *args, **kwargs)
+    names = lineage.origins(node)[0]
+    before = set(graph.nodes)
+    result = real(graph, node, *args, **kwargs)
+    for made in graph.nodes:
+        if made not in before and names:
+            made.meta[TAG] = names
+    return result
+
+
+for _way in ("mutating", "functional"):
+    hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}")(_written_out)
 
 
 class JointOrigins:

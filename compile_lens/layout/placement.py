@@ -123,12 +123,12 @@ def place_all(
     if not timeout > 0:
         raise UsageError(f"timeout is {timeout!r}; it must be more than 0 seconds")
     plans = [make_plan(g, limit) for g in graphs]
-    layouts = _place_plans(plans, timeout)
+    layouts = place_plans(plans, timeout)
     late = [i for i, a in enumerate(layouts) if isinstance(a, engine.TimeLimit) and len(plans[i].boxes) > 1]
     if late:
         smaller = [make_plan(graphs[i], max(1, min(limit, len(plans[i].boxes) // 4)), 8) for i in late]
         note = f"the drawing with more detail did not finish within {timeout:g} s"
-        for i, again in zip(late, _place_plans(smaller, timeout), strict=True):
+        for i, again in zip(late, place_plans(smaller, timeout), strict=True):
             if isinstance(again, Layout):
                 again = Layout(
                     again.width,
@@ -143,8 +143,11 @@ def place_all(
     return layouts
 
 
-def _place_plans(plans: Sequence[Plan], timeout: float) -> list[Layout | LayoutError]:
-    """A layout for each plan. Graphviz is not started for plans without boxes."""
+def place_plans(plans: Sequence[Plan], timeout: float) -> list[Layout | LayoutError]:
+    """A layout for each plan, or why there is none. Graphviz is not started for plans without boxes.
+
+    One child process places them all; plans that differ only in names are placed once.
+    """
     drawn = [i for i, plan in enumerate(plans) if plan.boxes]
     layouts: list[Layout | LayoutError] = [Layout(0.0, 0.0, notes=plan.notes) for plan in plans]
     if not drawn:

@@ -9,7 +9,7 @@ therefore cut, and each end says where the other one is, which is also how a rea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compile_lens.graph import Graph, Node
@@ -41,6 +41,12 @@ MOST_LABELLED = 300
 
 _STEPS = (40, 30, 22, 16, 12, 9, 7, 5, 4)
 _STUB_NAMES = 3
+
+Pair = tuple[int, int]
+"""Source and target of an edge, as numbers of boxes."""
+
+Side = tuple[int, bool]
+"""The outgoing (``True``) or the incoming side of a box."""
 
 
 @dataclass(frozen=True)
@@ -115,19 +121,16 @@ def make_plan(graph: Graph, limit: int, longest: int = LONGEST_EDGE) -> Plan:
     if unknown:
         these = "an argument names a node" if unknown == 1 else f"{unknown} arguments name nodes"
         notes.append(f"{these} outside of this graph: not drawn")
-    spans = _spans(len(boxes), list(flows))
-    longest = _threshold(spans, longest, CROSSINGS + CROSSINGS_PER_BOX * len(boxes))
-    kept = [pair for pair in flows if spans[pair] <= longest]
-    cut = [pair for pair in flows if spans[pair] > longest]
+    kept, cut, longest = split(len(boxes), list(flows), longest)
     if cut:
         these = "1 edge is" if len(cut) == 1 else f"{len(cut)} edges are"
         notes.append(f"{these} cut for spanning over {longest} ranks: each end names the other")
     by_name = {n.name: n for n in graph.nodes}
     edges = tuple(
-        PlannedEdge(a, b, _label([by_name[name] for name in flows[a, b]]) if labelled else "")
+        PlannedEdge(a, b, flow_label([by_name[name] for name in flows[a, b]]) if labelled else "")
         for a, b in kept
     )
-    return Plan(boxes, edges, _stubs(boxes, cut), tuple(notes))
+    return Plan(boxes, edges, make_stubs(far_ends(boxes, cut)), tuple(notes))
 
 
 def _boxes(graph: Graph, groups: Sequence[Group], labelled: bool) -> tuple[PlannedBox, ...]:
@@ -135,18 +138,20 @@ def _boxes(graph: Graph, groups: Sequence[Group], labelled: bool) -> tuple[Plann
     boxes = []
     for label, members in groups:
         if len(members) == 1:
-            boxes.append(_node_box(members[0], labelled))
+            boxes.append(node_box(members[0], labelled))
             continue
         name, count = label, 1
         while name in taken:
             count += 1
             name = f"{label} ({count})"
         taken.add(name)
-        boxes.append(_group_box(name, members))
+        boxes.append(group_box(name, members))
     return tuple(boxes)
 
 
-def _node_box(node: Node, labelled: bool) -> PlannedBox:
+def node_box(node: Node, labelled: bool, module: str | None = None) -> PlannedBox:
+    """The box of one node. ``module`` is the path to show in it; by default, its own."""
+    module = node.module if module is None else module
     lines = [Line(shorten(node.name, 30) or "(no name)", "name")]
     target = shorten(node.target, 36)
     if target and target != node.name and node.op != "output":
@@ -158,17 +163,25 @@ def _node_box(node: Node, labelled: bool) -> PlannedBox:
         more = f" +{len(node.members) - 3}" if len(node.members) > 3 else ""
         loops = "1 loop" if len(node.members) == 1 else f"{len(node.members)} loops"
         lines.append(Line(f"{loops}: {shown}{more}", "small"))
-    if node.module:
+    if module:
         kind = f" ({shorten(node.module_type, 20)})" if node.module_type else ""
-        lines.append(Line(shorten(node.module, 40) + kind, "small"))
+        lines.append(Line(shorten(module, 40) + kind, "small"))
     return _sized(node.name, node.kind, lines, (node.name,))
 
 
-def _group_box(name: str, members: tuple[Node, ...]) -> PlannedBox:
-    lines = [Line(shorten(name, 36), "name")]
-    types = {n.module_type for n in members if n.module and n.module == name} - {""}
-    if len(types) == 1:
-        lines.append(Line(shorten(types.pop(), 36), "target"))
+def group_box(
+    name: str, members: tuple[Node, ...], text: str = "", module_type: str | None = None
+) -> PlannedBox:
+    """The box of several nodes.
+
+    ``text`` is what it says in place of its name, ``module_type`` its class where the caller knows it.
+    """
+    lines = [Line(shorten(text or name, 36), "name")]
+    if module_type is None:
+        types = {n.module_type for n in members if n.module and n.module == name} - {""}
+        module_type = types.pop() if len(types) == 1 else ""
+    if module_type:
+        lines.append(Line(shorten(module_type, 36), "target"))
     lines.append(Line(f"holds {len(members)} nodes", "target"))
     kinds = Counter(n.kind for n in members)
     common = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
@@ -184,9 +197,9 @@ def _sized(name: str, kind: str, lines: list[Line], members: tuple[str, ...]) ->
     return PlannedBox(name, kind, tuple(lines), members, max(round(across, 1), 56.0), round(down, 1))
 
 
-def _flows(nodes: Sequence[Node], owner: dict[str, int]) -> tuple[dict[tuple[int, int], list[str]], int]:
+def _flows(nodes: Sequence[Node], owner: dict[str, int]) -> tuple[dict[Pair, list[str]], int]:
     """Values that go from box to box, in order, and the number of references to nowhere."""
-    flows: dict[tuple[int, int], list[str]] = {}
+    flows: dict[Pair, list[str]] = {}
     unknown = 0
     for node in nodes:
         for name in node.inputs:
@@ -202,7 +215,17 @@ def _flows(nodes: Sequence[Node], owner: dict[str, int]) -> tuple[dict[tuple[int
     return flows, unknown
 
 
-def _spans(count: int, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
+def split(
+    count: int, pairs: Sequence[Pair], longest: int = LONGEST_EDGE
+) -> tuple[list[Pair], list[Pair], int]:
+    """Which edges between ``count`` boxes to draw whole, which to cut, and the most ranks that one may span."""
+    spans = _spans(count, pairs)
+    longest = _threshold(spans, longest, CROSSINGS + CROSSINGS_PER_BOX * count)
+    kept = [pair for pair in pairs if spans[pair] <= longest]
+    return kept, [pair for pair in pairs if spans[pair] > longest], longest
+
+
+def _spans(count: int, pairs: Sequence[Pair]) -> dict[Pair, int]:
     """How many ranks each edge spans: ranks by longest path, sources next to their first use.
 
     Boxes are in execution order. An edge against it (no well-formed graph has one) has no say in the ranks.
@@ -222,7 +245,7 @@ def _spans(count: int, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int]
     return {(a, b): abs(ranks[b] - ranks[a]) for a, b in pairs}
 
 
-def _threshold(spans: dict[tuple[int, int], int], longest: int, crossings: int) -> int:
+def _threshold(spans: dict[Pair, int], longest: int, crossings: int) -> int:
     """The longest edge to keep so that all that are kept cross at most ``crossings`` ranks."""
     for step in _STEPS:
         if step > longest:
@@ -232,7 +255,8 @@ def _threshold(spans: dict[tuple[int, int], int], longest: int, crossings: int) 
     return min(longest, _STEPS[-1])
 
 
-def _label(sources: list[Node]) -> str:
+def flow_label(sources: Sequence[Node]) -> str:
+    """What an edge says of the values that it stands for."""
     texts = [outputs_text(n) for n in sources]
     if len(texts) == 1:
         outputs = len(sources[0].outputs)
@@ -241,15 +265,19 @@ def _label(sources: list[Node]) -> str:
     return f"{len(texts)} values" if known < len(texts) else f"{known} tensors"
 
 
-def _stubs(boxes: Sequence[PlannedBox], cut: Sequence[tuple[int, int]]) -> tuple[PlannedStub, ...]:
-    """One stub for each box and side: an output with hundreds of cut edges has one, of a few lines."""
-    ends: dict[tuple[int, bool], list[int]] = {}
+def far_ends(boxes: Sequence[PlannedBox], cut: Sequence[Pair]) -> dict[Side, list[str]]:
+    """For each side of a box with cut edges, the names of the boxes at their other ends."""
+    ends: dict[Side, list[str]] = {}
     for a, b in cut:
-        ends.setdefault((a, True), []).append(b)
-        ends.setdefault((b, False), []).append(a)
+        ends.setdefault((a, True), []).append(boxes[b].name)
+        ends.setdefault((b, False), []).append(boxes[a].name)
+    return ends
+
+
+def make_stubs(ends: Mapping[Side, Sequence[str]]) -> tuple[PlannedStub, ...]:
+    """One stub for each box and side: an output with hundreds of cut edges has one, of a few lines."""
     stubs = []
-    for (box, outgoing), others in sorted(ends.items()):
-        names = tuple(boxes[i].name for i in others)
+    for (box, outgoing), names in sorted(ends.items()):
         arrow = "→ to" if outgoing else "← from"
         lines = [f"{arrow} {shorten(names[0], 24)}"]
         indent = " " * (columns(arrow) + 1)
@@ -258,5 +286,5 @@ def _stubs(boxes: Sequence[PlannedBox], cut: Sequence[tuple[int, int]]) -> tuple
             lines.append(f"{indent}and {len(names) - _STUB_NAMES} more")
         across = max(width(line, LABEL_SIZE) for line in lines) + 14
         down = len(lines) * LABEL_SIZE * LINE_HEIGHT + 6
-        stubs.append(PlannedStub(box, outgoing, names, tuple(lines), round(across, 1), round(down, 1)))
+        stubs.append(PlannedStub(box, outgoing, tuple(names), tuple(lines), round(across, 1), round(down, 1)))
     return tuple(stubs)

@@ -1,4 +1,4 @@
-"""The chain between stages, both ways: Python line ↔ Dynamo ↔ ATen ↔ loop ↔ group ↔ kernel.
+"""The chain between stages, both ways: Python line ↔ Dynamo ↔ ATen ↔ loop ↔ group ↔ kernel and its lines.
 
 Links are read from the record (``origins``, ``members``, ``frames``), never guessed. Many to many is
 ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator stands in two kernels.
@@ -7,18 +7,19 @@ ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
 from compile_lens.graph import Frame, Graph, Node
-from compile_lens.record import Capture, Code, Compilation, Kernel, Missing
+from compile_lens.record import Capture, Code, Compilation, Kernel, LineOrigin, Missing
 
 Address = tuple[str, str, str]
 """Where something stands: ``(compile id, stage key, node name)``.
 
-A Python line is ``("", "python", "file:line")``, a kernel ``(compile id, "forward.code", kernel name)``, a
-node of a subgraph ``(compile id, stage key, "true_graph_0/sin")``.
+A Python line is ``("", "python", "file:line")``, a kernel ``(compile id, "forward.code", kernel name)``, one
+of its lines ``(compile id, "forward.code", "kernel name:7")``, counted from 1 in its own source, and a node of
+a subgraph ``(compile id, stage key, "true_graph_0/sin")``.
 """
 
 PYTHON = "python"
@@ -43,8 +44,17 @@ class Chain:
         self._links = _links(capture)
 
     def addresses(self) -> tuple[Address, ...]:
-        """Everything that has an address: the nodes and kernels by stage, then the Python lines."""
-        return (*self._links.nodes, *self._links.kernels, *self._links.lines)
+        """Everything that has an address: nodes by stage, kernels, lines of kernels, then Python lines."""
+        links = self._links
+        return (*links.nodes, *links.kernels, *links.code_lines, *links.lines)
+
+    def links(self) -> Iterator[tuple[Address, Collection[Address]]]:
+        """Each address of ``addresses()``, in that order, and what it directly came from.
+
+        The whole table in one go: quicker than ``up`` for each of many addresses.
+        """
+        for address in self.addresses():
+            yield address, self._links.up.get(address, _NONE).keys()
 
     def up(self, address: Address) -> tuple[Address, ...]:
         """What it directly came from."""
@@ -100,8 +110,9 @@ class Chain:
             return ""
         if address[1] == PYTHON:
             return "a Python line is where the chain starts"
-        item = self._links.nodes.get(address) or self._links.kernels[address]
-        said = item.no_origin or self._links.lost.get(address, "")
+        links = self._links
+        item = links.nodes.get(address) or links.kernels.get(address) or links.code_lines[address]
+        said = item.no_origin or links.lost.get(address, "")
         return said or "the record names no origin and no source line for it"
 
     def _innermost(self, address: Address) -> Address:
@@ -120,7 +131,9 @@ class Chain:
 
     def _known(self, address: Address) -> Address:
         links = self._links
-        if address in links.nodes or address in links.kernels or address[1] == PYTHON:
+        if address in links.nodes or address in links.kernels or address in links.code_lines:
+            return address
+        if address[1] == PYTHON:
             return address
         compile_id, stage, name = address
         if (compile_id, stage) in links.missing:
@@ -142,6 +155,8 @@ class _Links:
 
     nodes: dict[Address, Node] = field(default_factory=dict)
     kernels: dict[Address, Kernel] = field(default_factory=dict)
+    code_lines: dict[Address, LineOrigin] = field(default_factory=dict)
+    """Lines of kernels."""
     lines: dict[Address, None] = field(default_factory=dict)
     up: dict[Address, dict[Address, None]] = field(default_factory=dict)
     down: dict[Address, dict[Address, None]] = field(default_factory=dict)
@@ -158,6 +173,8 @@ class _Links:
         self.up.setdefault(below, {})[above] = None
         self.down.setdefault(above, {})[below] = None
 
+
+_NONE: dict[Address, None] = {}
 
 _built: dict[int, tuple[weakref.ref[Capture], _Links]] = {}
 
@@ -187,7 +204,7 @@ def _compilation(links: _Links, compilation: Compilation) -> None:
         if isinstance(stage, Missing):
             links.missing[compilation.id, stage.stage] = stage.reason
         elif isinstance(stage, Graph):
-            for path, node in _walk(stage):
+            for path, node in walk(stage):
                 links.nodes[compilation.id, stage.key, path + node.name] = node
     names = {key: _Names(graph) for key, graph in graphs.items()}
     reaches: set[Address] = set()
@@ -197,6 +214,8 @@ def _compilation(links: _Links, compilation: Compilation) -> None:
         if isinstance(stage, Code):
             for kernel in stage.kernels:
                 _kernel(links, compilation.id, stage, kernel, names)
+            for kernel in stage.kernels:  # after all of them: an address that is a kernel's is no line's
+                _kernel_lines(links, compilation.id, stage, kernel, names)
 
 
 def _before_first(graphs: dict[str, Graph]) -> list[str]:
@@ -213,7 +232,7 @@ def _before_first(graphs: dict[str, Graph]) -> list[str]:
 
 def _graph(links: _Links, cid: str, graph: Graph, names: dict[str, _Names], reaches: set[Address]) -> None:
     loops = f"{graph.phase}.loops" if graph.stage == "groups" else ""
-    for path, node in _walk(graph):
+    for path, node in walk(graph):
         here = (cid, graph.key, path + node.name)
         above = _resolve(links, here, graph.before, path, node.origins, names)
         if loops and loops in names:
@@ -242,6 +261,18 @@ def _kernel(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str
     links.uses.append(list(dict.fromkeys(above)))
     for address in above:
         links.link(here, address)
+
+
+def _kernel_lines(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
+    if not kernel.source:
+        return
+    for line in kernel.lines:
+        here = (cid, code.key, f"{kernel.name}:{line.line}")
+        if here in links.kernels:
+            continue
+        links.code_lines.setdefault(here, line)
+        for address in _resolve(links, here, f"{code.phase}.post_grad", "", line.origins, names):
+            links.link(here, address)
 
 
 def _resolve(
@@ -273,7 +304,7 @@ class _Names:
     def __init__(self, graph: Graph) -> None:
         self.full: set[str] = set()
         self.inner: dict[str, list[str]] = {}
-        for path, node in _walk(graph):
+        for path, node in walk(graph):
             self.full.add(path + node.name)
             if path:
                 self.inner.setdefault(node.name, []).append(path + node.name)
@@ -292,11 +323,12 @@ class _Names:
         return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
 
 
-def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
+def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
+    """The nodes of a graph and of its subgraphs, each with the path of its subgraph (``"true_graph_0/"``)."""
     for node in graph.nodes:
         yield path, node
     for name, body in graph.subgraphs:
-        yield from _walk(body, f"{path}{name}/")
+        yield from walk(body, f"{path}{name}/")
 
 
 def _reach(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:

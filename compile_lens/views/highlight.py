@@ -10,6 +10,7 @@ import html
 from typing import Any
 
 from .characters import clean
+from .markup import INK
 
 LEXERS = {"python": "python", "triton": "python", "cpp": "cpp", "metal": "cpp"}
 
@@ -32,56 +33,77 @@ _INKS = {
 }
 
 
+INKS = tuple(c for c in dict.fromkeys(s.removeprefix("color:") for s in _INKS.values()) if c != INK)
+"""Colours by ink number, counted from 1. Ink 0 is that of plain text."""
+
+_BOLD = INKS.index("#b3202c") + 1
+"""The ink of keywords, which HTML sets in bold: they are many, and a tag is a fifth of a span with a style."""
+
+_COMMON = INKS.index("#0550ae") + 1
+"""The ink of numbers and types, which HTML leaves plain: half of all the spans of generated code."""
+
+
+def runs(source: str, language: str, limit: int) -> list[tuple[int, int]]:
+    """The colours of a text as runs ``(characters, ink number)`` from its start.
+
+    Lines past ``limit`` characters, and all lines in a language without a lexer, have none. The text is taken
+    as it is: control characters are to be written out before. Space has the ink of what stands before it.
+    """
+    lexer = LEXERS.get(language)
+    head = _head(source, limit)
+    if lexer is None or not head:
+        return []
+    found: list[tuple[int, int]] = []
+    length, ink = 0, 0
+    for kind, value in _lexer(lexer).get_tokens(head):
+        new = ink if value.isspace() else _ink(kind)
+        if new != ink:
+            if length:
+                found.append((length, ink))
+            length, ink = 0, new
+        length += len(value)
+    found.append((length, ink))
+    return found
+
+
 def coloured(source: str, language: str, limit: int) -> tuple[list[str], int]:
     """HTML of each line, and how many lines are coloured.
 
     Lines past ``limit`` characters, and all lines in a language without a lexer, are escaped plain text.
     """
     source = clean(source)
-    lexer = LEXERS.get(language)
-    if lexer is None or limit <= 0:
-        return html.escape(source).split("\n"), 0
-    head, tail = source, ""
-    if len(source) > limit:
-        cut = source.rfind("\n", 0, limit) + 1
-        head, tail = source[:cut], source[cut:]
-    if not head:
-        return html.escape(source).split("\n"), 0
-    lines = _lines(head, lexer)
-    done = len(lines)
-    if tail or head != source:
-        done -= 1  # the head ends in a newline, after which the tail goes on
-        lines = lines[:-1] + html.escape(tail).split("\n")
-    return lines, done
-
-
-def _lines(source: str, lexer: str) -> list[str]:
     lines: list[str] = []
     line: list[str] = []
-    ink, run = "", ""
-
-    def flush() -> None:
-        if run:
-            line.append(f'<span style="{ink}">{html.escape(run)}</span>' if ink else html.escape(run))
-
-    for kind, value in _lexer(lexer).get_tokens(source):
-        style = _ink(kind)
-        pieces = value.split("\n")
-        for index, piece in enumerate(pieces):
+    start = 0
+    for length, ink in runs(source, language, limit):
+        for index, piece in enumerate(source[start : start + length].split("\n")):
             if index:
-                flush()
-                run = ""
                 lines.append("".join(line))
                 line = []
-            # Space takes the ink of what stands before it: fewer spans, same picture.
-            if style == ink or (piece.isspace() and run):
-                run += piece
-            else:
-                flush()
-                ink, run = style, piece
-    flush()
-    lines.append("".join(line))
-    return lines
+            line.append(_span(piece, ink))
+        start += length
+    rest = html.escape(source[start:]).split("\n")
+    if not start:
+        return rest, 0
+    if start == len(source):
+        return [*lines, "".join(line)], len(lines) + 1
+    return [*lines, *rest], len(lines)  # the coloured head ends in a newline, after which the rest goes on
+
+
+def _head(source: str, limit: int) -> str:
+    """The whole lines that stand in the first ``limit`` characters."""
+    if len(source) <= limit:
+        return source
+    return source[: source.rfind("\n", 0, limit) + 1] if limit > 0 else ""
+
+
+def _span(piece: str, ink: int) -> str:
+    if not ink or ink == _COMMON or not piece or piece.isspace():
+        return html.escape(piece)
+    # Space at the start of a line needs no ink: the line's indentation stays outside.
+    inner = piece.lstrip()
+    start, end = ("<b>", "</b>") if ink == _BOLD else (f'<span style="color:{INKS[ink - 1]}">', "</span>")
+    return f"{piece[: len(piece) - len(inner)]}{start}{html.escape(inner)}{end}"
 
 
 @functools.cache
@@ -93,10 +115,11 @@ def _lexer(name: str) -> Any:
 
 
 @functools.cache
-def _ink(kind: Any) -> str:
+def _ink(kind: Any) -> int:
     while kind is not None:
         style = _INKS.get(str(kind))
         if style is not None:
-            return style
+            colour = style.removeprefix("color:")
+            return INKS.index(colour) + 1 if colour in INKS else 0
         kind = kind.parent
-    return ""
+    return 0

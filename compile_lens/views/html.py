@@ -1,7 +1,7 @@
 """A capture as HTML: one self-contained fragment for a notebook cell, and a page of its own around it.
 
-The fragment is right without any script, style sheet, id or outside file. A viewer may hang behaviour on its
-classes: ``compile-lens`` on the root, ``cl-compilation``, ``cl-stage``, ``cl-kernel`` and ``cl-line`` inside.
+The fragment has two layers. The static one is right without any script, style sheet, id or outside file, as
+in an untrusted notebook or on a code host. Where scripts run, the second one (``viewer``) takes its place.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from .markup import (
 from .stages import Stages
 from .strip import strip
 from .tables import guards_list, ledger_table, savings
+from .viewer.embed import live
 
 _MANY = 40
 """Compilations, inputs, sources and notes shown one by one before the rest is only counted."""
@@ -45,11 +46,23 @@ _MANY = 40
 _FEW = 3
 """Compilations whose strips stand at the top; with more of them each strip stands in its own section."""
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 
-def fragment(capture: Capture) -> str:
-    """The capture as one ``<div class="compile-lens">``. The same capture gives the same text."""
+def fragment(capture: Capture, *, standalone: bool = False) -> str:
+    """The capture as one ``<div class="compile-lens">``. The same capture gives the same text.
+
+    ``standalone`` says that it has a page of its own, whose address may remember what is open and pinned.
+    """
+    own = " data-standalone" if standalone else ""
+    return f'<div class="compile-lens"{own}>\n{static(capture)}{live(capture)}</div>\n'
+
+
+def static(capture: Capture) -> str:
+    """The layer that needs no script: one ``<div class="cl-static">``."""
     budget = Budget()
     ledger = capture.ledger
     parts = [_header(capture), _outcome(capture), savings(capture, ledger)]
@@ -86,7 +99,7 @@ def fragment(capture: Capture) -> str:
         "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
         "overflow-x:auto"
     )
-    return f'<div class="compile-lens" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
+    return f'<div class="cl-static" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
 
 
 def document(capture: Capture) -> str:
@@ -94,6 +107,7 @@ def document(capture: Capture) -> str:
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", env.target or env.device, capture.created[:10]]
     title = " · ".join(text(short(f, 120)) for f in facts if f)
+    page = fragment(capture, standalone=True)
     css = importlib.resources.files(__package__).joinpath("static/lens.css").read_text(encoding="utf-8")
     return (
         "<!doctype html>\n"
@@ -102,7 +116,7 @@ def document(capture: Capture) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
         f"<title>{title} · compile_lens</title>\n"
-        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{fragment(capture)}</main>\n</body>\n</html>\n"
+        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
     )
 
 

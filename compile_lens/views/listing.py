@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from compile_lens.record import Kernel
 
@@ -11,7 +11,7 @@ from .highlight import coloured
 from .markup import EDGE, FAINT, INK, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, note, tag, text
 
 _PRE = (
-    f"{MONO};font-size:12px;line-height:1.55;margin:0;border:0;white-space:pre;word-break:normal;"
+    "font:inherit;margin:0;border:0;white-space:pre;background:none;"
     "overflow:visible"  # the whole listing scrolls, not a column of it; a host may think otherwise
 )
 _SIDE = 34
@@ -25,8 +25,10 @@ def listing(
     first: int = 1,
     origins: Mapping[int, str] | None = None,
     height: int = 420,
+    numbers: Sequence[int] = (),
 ) -> str:
     """HTML of a text. ``first`` is the number of its first line, ``origins`` a word for lines counted from 1.
+    ``numbers`` gives each line its own number instead.
 
     Numbers stand in a column of their own, so that the text can be copied without them. What does not fit
     the page's budget is left out, and a note says how much.
@@ -38,25 +40,31 @@ def listing(
     if lines and not lines[-1]:
         lines.pop()
         done = min(done, len(lines))
-    numbers = "\n".join(str(first + i) for i in range(len(lines)))
-    columns = [_column(numbers, "text-align:right;min-width:24px", "numbers")]
+    numbered = numbers or range(first, first + len(lines))
+    columns = [
+        _column(
+            "\n".join(str(n) for n in numbered[: len(lines)]), "text-align:right;min-width:24px", "numbers"
+        )
+    ]
     if origins:
         width = min(max((len(o) for o in origins.values()), default=0), _SIDE)
         # An empty line at the head of a <pre> would be dropped, and the columns would no longer match.
         side = "\n".join(_cut(origins.get(i, " "), width) for i in range(1, len(lines) + 1))
         columns.append(_column(side, f"color:{PHASE_COLOURS['forward']}", "origins"))
-    body = "\n".join(f'<span class="cl-line">{line}</span>' for line in lines)
+    body = "\n".join(lines)
+    if lines and not lines[0]:
+        body = "\n" + body  # the first newline in a <pre> is dropped
     columns.append(
         tag(
             "pre",
             body,
-            f"{_PRE};color:{INK};background:{SUNK};padding:8px 14px 8px 10px;flex:1 0 auto",
+            f"{_PRE};color:{INK};padding:8px 14px 8px 10px",
             "code",
         )
     )
     frame = (
-        f"display:flex;align-items:flex-start;max-height:{height}px;overflow:auto;background:{SUNK};"
-        f"border:1px solid {EDGE};border-radius:6px"
+        f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
+        f"border-radius:6px;{MONO};font-size:12px;line-height:1.55"
     )
     page = div("".join(columns), frame, "listing")
     if left_out:
@@ -72,7 +80,7 @@ def kernel_origins(kernel: Kernel) -> dict[int, str]:
 
 
 def _column(content: str, style: str, cls: str) -> str:
-    look = f"{_PRE};color:{FAINT};background:{SUNK};padding:8px 8px 8px 8px;flex:0 0 auto;{style}"
+    look = f"{_PRE};color:{FAINT};padding:8px;{style}"
     return tag("pre", content, look, cls)
 
 

@@ -7,10 +7,11 @@ from compile_lens.layout.plan import LABEL_SIZE, NAME_SIZE, SMALL_SIZE, TARGET_S
 from .palette import COLOURS, DARK, LIGHT, Colour, Theme
 
 
-def style(kinds: set[str], saved: bool) -> str:
-    """Rules for the given kinds of node, light, and dark where the reader prefers that.
+def style(kinds: set[str], saved: bool, dark: bool = True) -> str:
+    """Rules for the given kinds of node, light, and (with ``dark``) dark where the reader prefers that.
 
-    Every rule is scoped to ``.lens-graph``, or it would leak into a page that holds the SVG inline.
+    Every rule is scoped to ``.lens-graph``, or it would leak into a page that holds the SVG inline; without the
+    dark half the drawing is for an image, which nothing leaks from.
     """
     present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
     rules = [
@@ -30,9 +31,13 @@ def style(kinds: set[str], saved: bool) -> str:
     if saved:
         rules += [".saved>rect{stroke-width:2}", ".lens-graph .badge{stroke:none}"]
         rules += [".node .on-badge{font-size:8.5px;font-weight:600}"]
-    light = _coloured(present, saved, LIGHT, dark=False)
-    dark = _coloured(present, saved, DARK, dark=True)
-    return _scoped(rules + light) + "@media (prefers-color-scheme:dark){" + _scoped(dark) + "}"
+    rules += _coloured(present, saved, LIGHT, dark=False)
+    if not dark:
+        return "".join(rules)
+    return (
+        _scoped(rules)
+        + f"@media (prefers-color-scheme:dark){{{_scoped(_coloured(present, saved, DARK, dark=True))}}}"
+    )
 
 
 def _scoped(rules: list[str]) -> str:

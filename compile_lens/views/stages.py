@@ -11,6 +11,7 @@ from compile_lens.record import Capture, Code, Compilation, Kernel, Missing, Sta
 from . import outline
 from .listing import kernel_origins, listing
 from .markup import (
+    DRAWN_BOXES,
     DRAWN_NODES,
     EDGE,
     FAINT,
@@ -29,11 +30,13 @@ from .markup import (
     mono,
     note,
     picture,
+    short,
     span,
     tag,
     text,
 )
 from .svg import to_svgs
+from .viewer.folds import Fold, module_folds
 
 _OPEN = ("forward", "inference", "forward.code", "inference.code")
 """Stages that are open when the page is first seen, in the first compilation."""
@@ -61,12 +64,12 @@ class Stages:
             (compilation, stage)
             for compilation in compilations
             for stage in compilation.stages
-            if isinstance(stage, Graph) and stage.nodes and not _unchanged(compilation, stage)
+            if isinstance(stage, Graph) and stage.nodes and not _elsewhere(compilation, stage)
         ]
         wanted.sort(key=lambda pair: _telling(pair[1]))
         wanted = [pair for pair in wanted if budget.place(len(pair[1].nodes))]
         # Drawing costs a child process: one for all.
-        drawn = to_svgs([stage for _, stage in wanted]) if wanted else []
+        drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, plain=True) if wanted else []
         self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
 
     def of(self, compilation: Compilation, open: bool) -> str:
@@ -82,10 +85,13 @@ class Stages:
         phase = outline.phase_of(step.key)
         colour = PHASE_COLOURS[phase]
         title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
-        summary = span(text(title), f"font-weight:600;color:{colour}")
         facts = ", ".join(step.facts) if not step.missing else "not seen"
-        summary += faint(text(facts), "margin-left:10px;font-size:13px")
-        summary += faint(text(outline.meaning(step.key)), "margin-left:10px;font-size:13px")
+        about = " · ".join(text(words) for words in (facts, outline.meaning(step.key)) if words)
+        summary = tag("b", text(title), f"color:{colour}") + " " + faint(about, "font-size:13px")
+        if isinstance(stage, Graph) and (elsewhere := _nothing_new(compilation, stage)):
+            return div(
+                f"{summary} {faint(elsewhere, 'font-size:13px;font-style:italic')}", "padding:4px 13px"
+            )
         if isinstance(stage, Missing):
             body = div(text(step.missing), "color:#7a4b00;overflow-wrap:break-word")
         elif isinstance(stage, Code):
@@ -98,13 +104,12 @@ class Stages:
         )
 
     def _graph(self, compilation: Compilation, graph: Graph) -> str:
-        source = listing(graph.text, "python", self._budget, height=560)
+        source = listing(graph.text, "", self._budget, height=560)
         if not graph.nodes:
             return note("this graph holds no node") + source
-        if _unchanged(compilation, graph):
-            return (
-                note(f"the same operations as in {text(_name(graph.before))}: no pass changed them") + source
-            )
+        elsewhere = _elsewhere(compilation, graph)
+        if elsewhere:
+            return note(elsewhere) + source + self._subgraphs(graph)
         saved = ""
         if graph.saved:
             saved = div(
@@ -128,7 +133,7 @@ class Stages:
             said = f"not drawn here: this graph has {outline.plural(len(graph.nodes), 'node')}"
             said += f", and the drawings of one page are limited to {DRAWN_NODES:,} in all"
             return note(f"{said}; graph.to_svg() draws it"), True
-        svg = _light(drawn)
+        svg = drawn
         size = len(svg.encode("utf-8", "backslashreplace"))
         if not self._budget.draw(size):
             limit = f"{PICTURE_ONE / 1e6:.1f} MB for one, {PICTURE_TOTAL / 1e6:.1f} MB for all"
@@ -159,7 +164,9 @@ class Stages:
             f" {lines}, {text(outline.STAMPS.get(code.stamp, code.stamp))}, for {text(code.device)}",
             "font-size:13px",
         )
-        parts.append(fold(head, listing(code.text, "python", self._budget, height=640), "module", level=1))
+        source, numbers = _without_kernels(code)
+        body = listing(source, "python", self._budget, height=640, numbers=numbers)
+        parts.append(fold(head, body, "module", level=1))
         return "".join(parts)
 
     def _kernel(self, code: Code, kernel: Kernel) -> str:
@@ -211,6 +218,22 @@ class Stages:
         )
 
 
+def _without_kernels(code: Code) -> tuple[str, list[int]]:
+    """The module with one line in place of each kernel, which stands above it, and of its boilerplate."""
+    lines = code.text.split("\n")
+    folds = module_folds(code.text)
+    for kernel in code.kernels[:KERNELS]:
+        if 0 < kernel.first_line < kernel.last_line <= len(lines):
+            folds.append(Fold(kernel.first_line, kernel.last_line, f"{kernel.name}, above"))
+    shown = {number: line for number, line in enumerate(lines, 1)}
+    for fold_ in folds:
+        for number in range(fold_.first, fold_.last + 1):
+            shown.pop(number, None)
+        shown[fold_.first] = f"# lines {fold_.first} to {fold_.last}: {fold_.label}"
+    numbers = sorted(shown)
+    return "\n".join(shown[number] for number in numbers), numbers
+
+
 def _opens(step: outline.Step) -> bool:
     stage = step.stage
     if isinstance(stage, Graph) and len(stage.nodes) > _OPEN_NODES:
@@ -241,6 +264,31 @@ def _unchanged(compilation: Compilation, graph: Graph) -> bool:
     return outline.unchanged(graph, before[graph.before] if graph.before in before else None)
 
 
+def _nothing_new(compilation: Compilation, graph: Graph) -> str:
+    """Why a graph needs neither text nor drawing, since other stages show it, as HTML; "" if it does."""
+    if _unchanged(compilation, graph):
+        return f"the same operations as in {text(_name(graph.before))}: no pass changed them"
+    if graph.stage == "joint" and {"forward", "backward"} <= set(compilation.graphs) and not graph.subgraphs:
+        return "its two halves follow, forward and backward; graph.text is the whole"
+    return ""
+
+
+def _elsewhere(compilation: Compilation, graph: Graph) -> str:
+    """Where the drawing of a graph is that needs none of its own here, in words; "" if it needs one."""
+    graphs = compilation.graphs
+    if _unchanged(compilation, graph):
+        return f"drawn under {_name(graph.before)}"
+    if len(graph.calls) == 1:
+        return f"one operation, {text(short(graph.calls[0].name, 200))}: the text says it all"
+    if graph.stage == "joint" and "forward" in graphs and "backward" in graphs:
+        return "drawn in its two halves: forward and backward"
+    groups = f"{graph.phase}.groups"
+    if graph.stage == "loops" and groups in graphs and graphs[groups].nodes:
+        if all(len(node.members) <= 1 for node in graphs[groups].nodes):
+            return "nothing was fused: each loop is a group of its own, drawn under groups"
+    return ""
+
+
 def _name(key: str) -> str:
     return outline.TITLES.get(key, key.replace(".", " "))
 
@@ -248,9 +296,3 @@ def _name(key: str) -> str:
 def _width(svg: str) -> float:
     found = re.search(r'<svg [^>]*?width="([0-9.]+)"', svg)
     return float(found.group(1)) if found else 0.0
-
-
-def _light(svg: str) -> str:
-    """The drawing without its dark half: as an image it would follow the reader's system, not this page."""
-    head, end, rest = svg.partition("</style>")
-    return head.replace("@media (prefers-color-scheme:dark)", "@media not all", 1) + end + rest

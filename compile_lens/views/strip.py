@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.record import Capture, Compilation
 
 from . import outline
-from .markup import EDGE, FAINT, GROUND, INK, PHASE_COLOURS, SANS, SUNK, div, span, text
+from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, SANS, SUNK, div, tag, text
 
 _MISSING_INK = "#7a4b00"
 
@@ -23,9 +23,9 @@ def strip(capture: Capture, compilation: Compilation) -> str:
             f"flex:0 0 72px;font-size:12px;font-weight:600;color:{colour};padding-top:9px;text-align:right",
             "lane-name",
         )
-        arrow = div("→", f"color:{FAINT};padding-top:8px;font-size:14px;flex:0 0 auto", "arrow")
+        arrow = div("→", f"color:{FAINT};padding-top:8px")
         cards = arrow.join(_card(step, colour) for step in lane.steps)
-        flow = div(cards, "display:flex;flex-wrap:wrap;align-items:stretch;gap:6px;flex:1 1 0", "lane-stages")
+        flow = div(cards, "display:flex;flex-wrap:wrap;gap:6px;flex:1 1 0;font-size:12px;line-height:1.35")
         rows.append(
             div(
                 label + flow,
@@ -38,23 +38,23 @@ def strip(capture: Capture, compilation: Compilation) -> str:
 
 def _card(step: outline.Step, colour: str) -> str:
     name = "ATen" if step.key in PHASE_COLOURS and step.key else step.title
-    head = div(text(name), f"font-weight:600;font-size:13px;color:{INK};line-height:1.35")
+    head = tag("b", text(name), "font-size:13px")
     time = outline.duration(step.seconds)
-    look = "padding:5px 10px 6px 10px;border-radius:6px;min-width:70px;line-height:1.35"
+    look = "padding:5px 10px;border-radius:6px;min-width:70px"
     if step.missing:
         why = div(
             text(_short(step.missing)),
-            f"font-size:12px;color:{_MISSING_INK};max-width:190px;overflow-wrap:break-word",
+            f"color:{_MISSING_INK};max-width:190px;overflow-wrap:break-word",
         )
-        said = div("not seen", f"font-size:12px;font-weight:600;color:{_MISSING_INK}")
+        said = div("not seen", f"font-weight:600;color:{_MISSING_INK}")
         return div(
             head + said + why, f"{look};background:#fff6df;border:1px dashed #b8860b", "stage-card cl-missing"
         )
     facts = "".join(
-        div(span(text(count), "font-weight:600") + " " + text(what), f"font-size:12px;color:{INK}")
+        div(tag("b", text(count)) + " " + text(what))
         for count, _, what in (fact.partition(" ") for fact in step.facts)
     )
-    facts += div(text(time), f"font-size:12px;color:{FAINT}") if time else ""
+    facts += div(text(time), f"color:{FAINT}") if time else ""
     ground = GROUND if step.stage is not None and step.key.rpartition(".")[2] != "code" else SUNK
     edge = f"border:1px solid {EDGE};border-top:3px solid {colour}"
     return div(head + facts, f"{look};background:{ground};{edge}", "stage-card")

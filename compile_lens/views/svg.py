@@ -45,22 +45,25 @@ def to_svg(graph: Graph, *, title: str = "", layout: Layout | None = None) -> st
     return _document(graph, place(graph) if layout is None else layout, title)
 
 
-def to_svgs(graphs: Sequence[Graph], *, titles: Sequence[str] | None = None) -> list[str]:
+def to_svgs(
+    graphs: Sequence[Graph], *, titles: Sequence[str] | None = None, limit: int = 1500, plain: bool = False
+) -> list[str]:
     """Each graph as an SVG document, placed in one child process.
 
-    One that cannot be placed gives a document that says why. Raises ``UsageError`` if ``titles`` are not as
-    many as ``graphs``.
+    One that cannot be placed gives a document that says why. ``limit`` is the most boxes in one drawing.
+    ``plain`` leaves out what an ``<img>`` cannot use and a light page does not need: tooltips, names for a
+    script, the dark half of the style sheet. Raises ``UsageError`` if ``titles`` are not as many as ``graphs``.
     """
     if titles is None:
         titles = [""] * len(graphs)
     if len(titles) != len(graphs):
         raise UsageError(f"{len(titles)} titles for {len(graphs)} graphs; give one title for each graph")
     documents = []
-    for graph, layout, title in zip(graphs, place_all(graphs), titles, strict=True):
+    for graph, layout, title in zip(graphs, place_all(graphs, limit=limit), titles, strict=True):
         if isinstance(layout, LayoutError):
-            documents.append(_document(graph, Layout(0.0, 0.0), title, failure=str(layout)))
+            documents.append(_document(graph, Layout(0.0, 0.0), title, failure=str(layout), plain=plain))
         else:
-            documents.append(_document(graph, layout, title))
+            documents.append(_document(graph, layout, title, plain=plain))
     return documents
 
 
@@ -71,7 +74,7 @@ def escape(text: str) -> str:
     return text.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
-def _document(graph: Graph, layout: Layout, title: str, failure: str = "") -> str:
+def _document(graph: Graph, layout: Layout, title: str, failure: str = "", plain: bool = False) -> str:
     saved = frozenset(graph.saved)
     kinds = {known_kind(box.kind) for box in layout.boxes}
     marked = any(name in saved for box in layout.boxes for name in box.members)
@@ -79,7 +82,7 @@ def _document(graph: Graph, layout: Layout, title: str, failure: str = "") -> st
     heading = one_line(title) or graph.key
     head = _caption(graph, layout, heading, failure, across)
     top = MARGIN + sum(height for _, _, height in head) + (14 if layout.boxes else 0)
-    legend, legend_height = _legend(kinds, marked, across, top + layout.height + 18)
+    legend, legend_height = _legend(set() if plain else kinds, marked, across, top + layout.height + 18)
     total_x, total_y = across + 2 * MARGIN, top + layout.height + legend_height + MARGIN
     left = MARGIN + (across - layout.width) / 2
     size = f'width="{_n(total_x)}" height="{_n(total_y)}" viewBox="0 0 {_n(total_x)} {_n(total_y)}"'
@@ -87,7 +90,7 @@ def _document(graph: Graph, layout: Layout, title: str, failure: str = "") -> st
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-graph" {size} role="img" aria-label="{label}" '
         f'font-family="{_FONT}">',
-        f"<style>{style(kinds, marked)}</style>",
+        f"<style>{style(kinds, marked, dark=not plain)}</style>",
         '<rect class="paper" width="100%" height="100%" rx="8"/>',
     ]
     y = MARGIN
@@ -98,9 +101,9 @@ def _document(graph: Graph, layout: Layout, title: str, failure: str = "") -> st
         )
     nodes = {node.name: node for node in graph.nodes}
     parts.append(f'<g class="drawing" transform="translate({_n(left)} {_n(top)})">')
-    parts += [_edge(edge) for edge in layout.edges]
-    parts += [_stub(stub) for stub in layout.stubs]
-    parts += [_node(box, nodes, saved) for box in layout.boxes]
+    parts += [_edge(edge, plain) for edge in layout.edges]
+    parts += [_stub(stub, plain) for stub in layout.stubs]
+    parts += [_node(box, nodes, saved, plain) for box in layout.boxes]
     parts.append("</g>")
     parts += legend
     parts.append("</svg>")
@@ -159,13 +162,16 @@ def _nodes(number: int) -> str:
     return "1 node" if number == 1 else f"{number} nodes"
 
 
-def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str]) -> str:
+def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str], plain: bool) -> str:
     kept = [name for name in box.members if name in saved]
     several = len(box.members) > 1
     names = f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "")
-    members = f' data-members="{escape(" ".join(box.members))}"' if several else ""
-    about = _about_many(box, kept) if several else _about(nodes[box.name], bool(kept))
-    parts = [f'<g class="{names}" data-node="{escape(box.name)}"{members}><title>{escape(about)}</title>']
+    if plain:
+        parts = [f'<g class="{names}">']
+    else:
+        members = f' data-members="{escape(" ".join(box.members))}"' if several else ""
+        about = _about_many(box, kept) if several else _about(nodes[box.name], bool(kept))
+        parts = [f'<g class="{names}" data-node="{escape(box.name)}"{members}><title>{escape(about)}</title>']
     if several:  # a second edge behind, as of a stack of cards
         parts.append(f"<rect {_rectangle(box.x + 4, box.y + 4, box.width, box.height, 6)}/>")
     parts.append(f"<rect {_rectangle(box.x, box.y, box.width, box.height, 6)}/>")
@@ -219,19 +225,20 @@ def _about_many(box: Box, kept: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _edge(edge: Edge) -> str:
-    ends = f'data-from="{escape(edge.source)}" data-to="{escape(edge.target)}"'
+def _edge(edge: Edge, plain: bool) -> str:
+    ends = "" if plain else f' data-from="{escape(edge.source)}" data-to="{escape(edge.target)}"'
     text = ""
     if edge.label_at is not None:
         x, y = edge.label_at
         text = f'<text x="{_n(x)}" y="{_n(y + LABEL_SIZE * 0.34)}">{escape(edge.label)}</text>'
-    return f'<g class="edge" {ends}><path d="{_path(edge.points)}"/>{text}</g>'
+    return f'<g class="edge"{ends}><path d="{_path(edge.points)}"/>{text}</g>'
 
 
-def _stub(stub: Stub) -> str:
+def _stub(stub: Stub, plain: bool) -> str:
     side = "data-from" if stub.outgoing else "data-to"
     others = escape("to: " if stub.outgoing else "from: ") + escape(", ".join(stub.others))
-    parts = [f'<g class="stub" {side}="{escape(stub.box)}"><title>{others}</title>']
+    about = "" if plain else f' {side}="{escape(stub.box)}"><title>{others}</title'
+    parts = [f'<g class="stub"{about}>']
     parts.append(f'<path d="{_path(stub.points)}"/>')
     parts.append(f"<rect {_rectangle(stub.x, stub.y, stub.width, stub.height, 4)}/>")
     y = stub.y + 3

@@ -8,13 +8,14 @@ from compile_lens.measures.ledger import COLUMNS, Ledger, Row
 from compile_lens.record import Capture, Guard
 
 from . import outline
+from .characters import flat
 from .markup import EDGE, FAINT, GROUND, INK, MONO, PHASE_COLOURS, SUNK, div, fold, note, span, tag, text
 
 _FEW = 3
 _NOTES = 40
 _GUARDS = 200
 
-_HELP = {
+MEANINGS = {
     "eager_ops": "operators that eager PyTorch dispatches",
     "aten_ops": "compute nodes handed to Inductor",
     "loops": "Inductor's nodes before fusion",
@@ -33,13 +34,12 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     if not ledger.rows:
         return ""
     # Grounds are set on every cell: JupyterLab stripes rows and paints them on hover.
-    head = _cell("", "th", f"background:{SUNK}")
+    head = _cell("", "th", SUNK)
     for column in COLUMNS:
         title = text(outline.COLUMN_TITLES[column])
         if explain:
-            look = f"font-weight:400;font-size:11px;color:{FAINT};line-height:1.3;min-width:84px"
-            title += div(text(_HELP[column]), look)
-        head += _cell(title, "th", f"background:{SUNK};vertical-align:top;font-weight:600")
+            title += div(text(MEANINGS[column]), f"font-weight:400;font-size:11px;color:{FAINT}")
+        head += _cell(title, "th", SUNK, ";vertical-align:top")
     rows = [tag("tr", head, f"background:{SUNK}")]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
@@ -57,23 +57,22 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
 
 
 def _row(row: Row, last: bool) -> str:
-    weight, ground = ("600", SUNK) if last else ("400", GROUND)
+    ground = SUNK if last else GROUND
     colour = PHASE_COLOURS.get(row.name, INK)
-    cells = _cell(text(row.name), "th", f"text-align:left;font-weight:600;color:{colour};background:{ground}")
+    cells = _cell(text(row.name), "th", ground, f";text-align:left;color:{colour}")
     for column, value in zip(COLUMNS, row.figures, strict=True):
-        accent = column in ("eager_ops", "launches")
-        shown = span(
-            outline.figure(value), f"{MONO};font-size:14px;font-weight:{'600' if accent else weight}"
-        )
+        shown = outline.figure(value)
         if value is not None and column.startswith("bytes"):
-            shown += span(" B", f"color:{FAINT};font-size:12px")
-        cells += _cell(shown, "td", f"background:{ground}")
+            shown += " B"
+        cells += _cell(
+            tag("b", shown) if last or column in ("eager_ops", "launches") else shown, "td", ground
+        )
     return tag("tr", cells, f"background:{GROUND}")
 
 
-def _cell(content: str, name: str, style: str) -> str:
-    base = f"padding:6px 12px;text-align:right;border:0;border-bottom:1px solid {EDGE};color:{INK}"
-    return tag(name, content, f"{base};white-space:normal;{style}")
+def _cell(content: str, name: str, ground: str, style: str = "") -> str:
+    look = f"padding:6px 12px;text-align:right;background:{ground};border-bottom:1px solid {EDGE}{style}"
+    return tag(name, content, look)
 
 
 def savings(capture: Capture, ledger: Ledger) -> str:
@@ -103,17 +102,14 @@ def savings(capture: Capture, ledger: Ledger) -> str:
 
 def guards_list(guards: Sequence[Guard]) -> str:
     """HTML of guards: kind, source and text, one to a line."""
-    lines = []
-    for guard in guards[:_GUARDS]:
-        kind = span(text(guard.kind), f"color:{FAINT};font-size:12px;flex:0 0 230px;overflow-wrap:break-word")
-        said = span(
-            text(guard.text),
-            f"{MONO};font-size:12px;color:{INK};overflow-wrap:break-word;flex:1 1 0;min-width:0",
-        )
-        lines.append(
-            div(kind + said, f"display:flex;gap:10px;padding:3px 0;border-bottom:1px solid {SUNK}", "guard")
-        )
-    page = "".join(lines)
+    across = max((len(flat(g.kind)) for g in guards[:_GUARDS]), default=0)
+    lines = [f"{text(g.kind.ljust(across))}  {text(g.text)}" for g in guards[:_GUARDS]]
+    look = (
+        f"{MONO};font-size:12px;line-height:1.7;margin:0;border:0;padding:0;color:{INK};background:{GROUND}"
+    )
+    page = tag(
+        "pre", "\n".join(lines), f"{look};white-space:pre-wrap;overflow-wrap:break-word", "guards-list"
+    )
     if len(guards) > _GUARDS:
         page += note(f"and {outline.plural(len(guards) - _GUARDS, 'guard')} more: capture.guards")
     return page

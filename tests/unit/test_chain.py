@@ -12,8 +12,8 @@ import pytest
 from compile_lens.errors import UsageError
 from compile_lens.graph import Frame, Graph, Node
 from compile_lens.measures import chain as chain_module
-from compile_lens.measures.chain import Address, Chain, python
-from compile_lens.record import Capture, Code, Compilation, Environment, Kernel, Missing
+from compile_lens.measures.chain import PYTHON, Address, Chain, python
+from compile_lens.record import Capture, Code, Compilation, Environment, Kernel, LineOrigin, Missing
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 OUTER = Frame("/u/f.py", 2, "f", "y = helper(x)")
@@ -284,3 +284,54 @@ def test_twenty_thousand_nodes_link_in_seconds() -> None:
     assert len(chain.descendants(python(SIN.file, SIN.line))) == 20_000
     assert len(chain.ancestors(("0/0", "forward.loops", "forward.loops3999"))) == 5
     assert time.perf_counter() - begin < 5
+
+
+def test_lines_of_kernels_go_up_to_the_nodes_they_compute() -> None:
+    marked = (
+        LineOrigin(1, (), "scaffolding of the kernel"),
+        LineOrigin(2, ("p_sin", "p_cos")),
+        LineOrigin(3, ("p_sin", "gone")),
+        LineOrigin(4, ("gone",)),
+    )
+    kernels = (
+        dataclasses.replace(kernel("k", (), ("p_sin",)), source="a\nb\nc\nd\n", lines=marked),
+        dataclasses.replace(kernel("k:1", (), ("p_cos",)), source="a", lines=(LineOrigin(1, ("p_add",)),)),
+        kernel("no_source", (), (), lines=(LineOrigin(1, ("p_sin",)),)),
+    )
+    whole = capture(*STAGES[:4], Code("forward", "", "ran", "cpu", kernels))
+    chain = Chain(whole)
+    code = [a for a in chain.addresses() if a[1] == "forward.code"]
+    assert code == [*at("forward.code", "k", "k:1", "no_source", "k:2", "k:3", "k:4", "k:1:1")]
+    assert chain.addresses()[-1][1] == PYTHON, "Python lines stay last"
+    assert chain.up(*at("forward.code", "k:2")) == at("forward.post_grad", "p_sin", "p_cos")
+    assert chain.up(*at("forward.code", "k:3")) == at("forward.post_grad", "p_sin")
+    assert set(at("forward.code", "k", "k:2", "k:3")) == set(chain.down(*at("forward.post_grad", "p_sin")))
+    assert chain.up(*at("forward.code", "k:1")) == at("forward.post_grad", "p_cos"), "a kernel, not a line"
+    assert chain.lines(("0/0", "forward.code", "k:2")) == (COS, SIN)
+    assert chain.why_not(("0/0", "forward.code", "k:2")) == ""
+    assert "'gone' is not in stage 'forward.post_grad'" in chain.why_not(("0/0", "forward.code", "k:4"))
+    assert chain.lines(whole.kernels[0]) == (SIN,), "what a kernel came from is said by the kernel"
+    assert chain.kernels("/u/f.py", 7) == (whole.kernels[0],)
+    with pytest.raises(UsageError, match="has no 'k:9'"):
+        chain.up(("0/0", "forward.code", "k:9"))
+
+
+def test_a_line_of_a_kernel_says_why_it_has_no_origin() -> None:
+    source = dataclasses.replace(
+        kernel("k", (), ()),
+        source="{\n}",
+        lines=(LineOrigin(1, (), "scaffolding of the kernel"), LineOrigin(2)),
+    )
+    chain = Chain(capture(*STAGES[:4], Code("forward", "", "ran", "cpu", (source,))))
+    assert chain.why_not(("0/0", "forward.code", "k:1")) == "scaffolding of the kernel"
+    assert "no origin" in chain.why_not(("0/0", "forward.code", "k:2"))
+    gone = Chain(capture(Code("forward", "", "ran", "cpu", (dataclasses.replace(
+        source, lines=(LineOrigin(1, ("p_sin",)),)),))))  # fmt: skip
+    assert "stage 'forward.post_grad'" in gone.why_not(("0/0", "forward.code", "k:1"))
+
+
+def test_the_table_of_links_is_what_the_methods_say(whole: Capture) -> None:
+    chain = Chain(whole)
+    table = [(address, tuple(above)) for address, above in chain.links()]
+    assert [address for address, _ in table] == list(chain.addresses())
+    assert all(above == chain.up(address) for address, above in table)

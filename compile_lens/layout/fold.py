@@ -1,0 +1,319 @@
+"""The levels of a folded drawing: which nodes share a box, what stands in that box when it is opened, and so on.
+
+Nodes are put in one line: execution order, with each input just before its first use. Every box is a stretch
+of that line, so that boxes form no cycle, and the forward and backward part of one module stay two boxes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from compile_lens.graph import Node
+
+from .collapse import apart
+from .text import shorten
+
+_DEEPEST = 40
+"""Steps of a module path that are looked at: enough for any model, and a bound for any text."""
+
+_MOST_BETWEEN = 3
+"""Nodes without a module that may stand between two parts of one and count to it."""
+
+_Steps = tuple[str, ...]
+_NOWHERE: _Steps = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """The nodes ``line[start:stop]`` as one box of a level: a plain node if it is one.
+
+    Attributes:
+        name: unique in the graph: a node's name, a module path, or the span of its ends.
+        text: what the box says: its name without the path of the level that it stands in.
+        module: the module path, ``""`` for spans and plain nodes.
+        inside: number of the level inside, -1 for a plain node.
+    """
+
+    start: int
+    stop: int
+    name: str
+    text: str
+    module: str
+    inside: int
+
+
+@dataclass(frozen=True)
+class Level:
+    """What one opened box shows. ``module`` is the path that all of its nodes share."""
+
+    module: str
+    parts: tuple[Part, ...]
+
+    @property
+    def start(self) -> int:
+        """Where its nodes start in the line."""
+        return self.parts[0].start
+
+    @property
+    def stop(self) -> int:
+        """Where its nodes stop in the line."""
+        return self.parts[-1].stop
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Levels of one graph, the whole graph first; ``modules`` has the path of each node of the line."""
+
+    line: tuple[Node, ...]
+    modules: tuple[str, ...]
+    levels: tuple[Level, ...]
+
+    @property
+    def folds(self) -> bool:
+        """Whether any box holds several nodes."""
+        return len(self.levels) > 1
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A box to be: nodes that share ``depth`` steps of their path, or the neighbours ``runs`` in one span."""
+
+    start: int
+    stop: int
+    depth: int
+    runs: tuple[_Run, ...] = ()
+
+    @property
+    def single(self) -> bool:
+        return self.stop - self.start == 1
+
+
+def fold(nodes: Sequence[Node], modules: Mapping[str, str] | None, opened: int) -> Fold:
+    """Fold ``nodes`` by module path, with at most ``opened`` boxes (at least 2) to a level.
+
+    ``modules`` gives the paths by node name; without it, each node's own counts.
+    """
+    line, placed = _line(nodes, modules)
+    folding = _Folding(line, placed, opened)
+    levels = folding.levels() if line else [Level("", ())]
+    own = tuple(_module(n, modules) for n in line)
+    return Fold(tuple(line), own, tuple(levels))
+
+
+def _module(node: Node, modules: Mapping[str, str] | None) -> str:
+    return node.module if modules is None else modules.get(node.name, "")
+
+
+def _line(nodes: Sequence[Node], modules: Mapping[str, str] | None) -> tuple[list[Node], list[_Steps]]:
+    """The nodes in line and, for each, the steps that it is placed by: an input goes with its first user."""
+    workers, sources = apart(nodes)
+    first: dict[str, int] = {}
+    for index, worker in enumerate(workers):
+        for name in worker.inputs:
+            first.setdefault(name, index)
+    before: dict[int, list[Node]] = {}
+    unused = []
+    for source in sources:
+        if source.name in first:
+            before.setdefault(first[source.name], []).append(source)
+        else:
+            unused.append(source)
+    line, placed = list(unused), [_NOWHERE] * len(unused)
+    for index, (worker, steps) in enumerate(zip(workers, _placed(workers, modules), strict=True)):
+        joined = [*before.get(index, ()), worker]
+        line += joined
+        placed += [steps] * len(joined)
+    return line, placed
+
+
+def _placed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[_Steps]:
+    """The steps that each node is placed by: those of its module.
+
+    A sum of gradients has no module, which would cut the backward of a residual block in two. So a few nodes
+    without one, between two parts of one module and called from where these were, count to that module.
+    """
+    paths = [_module(worker, modules) for worker in workers]
+    known = {path: _steps(path) for path in dict.fromkeys(paths)}
+    placed = [known[path] for path in paths]
+    last = -1
+    for index, steps in enumerate(placed):
+        if not steps:
+            continue
+        if last >= 0 and 1 < index - last <= _MOST_BETWEEN + 1:
+            ends = workers[last].frames[:-1], workers[index].frames[:-1]
+            shared = _common(placed[last], steps)
+            if len(shared) < min(len(placed[last]), len(steps)) and all(
+                node.frames and node.frames[:-1] in ends for node in workers[last + 1 : index]
+            ):
+                placed[last + 1 : index] = [shared] * (index - last - 1)
+        last = index
+    return placed
+
+
+def _common(one: _Steps, other: _Steps) -> _Steps:
+    count = next(
+        (i for i, pair in enumerate(zip(one, other)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+    return one[:count]
+
+
+def _steps(path: str) -> _Steps:
+    """The steps from box to box along a path.
+
+    A number goes with the name before it (``layers.0``): a list of modules does nothing itself.
+    """
+    steps: list[str] = []
+    numbered = True
+    for part in path.split("."):
+        if part.isdecimal() and not numbered:
+            steps[-1] += f".{part}"
+            numbered = True
+        elif part:
+            steps.append(part)
+            numbered = False
+    return tuple(steps[:_DEEPEST])
+
+
+class _Folding:
+    """The work of ``fold`` on one graph."""
+
+    def __init__(self, line: Sequence[Node], placed: Sequence[_Steps], opened: int) -> None:
+        self.line = line
+        self.steps = placed
+        self.opened = opened
+        self.works = [0]
+        for node in line:
+            self.works.append(self.works[-1] + (node.op not in ("placeholder", "get_attr")))
+        self.taken = {n.name for n in line}
+        self.visits: Counter[str] = Counter()
+
+    def levels(self) -> list[Level]:
+        """All levels, outer ones first. A list of work, not recursion: paths and spans can be deep."""
+        start = self._runs(0, len(self.line), self._shared(0, len(self.line), 0))
+        work: deque[tuple[Sequence[_Run], int]] = deque([(self._unwrapped(start), 0)])
+        levels: list[Level] = []
+        while work:
+            runs, depth = work.popleft()
+            parts = []
+            for run in self._bounded(runs, depth):
+                inside = -1
+                if not run.single:
+                    inside = len(levels) + 1 + len(work)
+                    work.append((run.runs or self._runs(run.start, run.stop, run.depth), run.depth))
+                parts.append(self._part(run, depth, inside))
+            levels.append(Level(".".join(self.steps[parts[0].start][:depth]), tuple(parts)))
+        return levels
+
+    def _runs(self, start: int, stop: int, depth: int) -> list[_Run]:
+        """Nodes ``start`` to ``stop``, which share ``depth`` steps, by their next step."""
+        runs = []
+        while start < stop:
+            end = start + 1
+            if len(self.steps[start]) > depth:
+                step = self.steps[start][depth]
+                while end < stop and len(self.steps[end]) > depth and self.steps[end][depth] == step:
+                    end += 1
+            if self.works[end] - self.works[start] > 1:
+                runs.append(_Run(start, end, self._shared(start, end, depth + 1)))
+            else:
+                runs += [_Run(i, i + 1, depth) for i in range(start, end)]
+            start = end
+        return runs
+
+    def _shared(self, start: int, stop: int, depth: int) -> int:
+        """How many steps nodes ``start`` to ``stop`` share, of which ``depth`` are known."""
+        first = self.steps[start]
+        shared = len(first)
+        for index in range(start + 1, stop):
+            steps = self.steps[index]
+            if steps is first:
+                continue
+            end = min(shared, len(steps))
+            shared = depth
+            while shared < end and steps[shared] == first[shared]:
+                shared += 1
+            if shared <= depth:
+                return depth
+        return shared
+
+    def _unwrapped(self, runs: list[_Run]) -> list[_Run]:
+        """The outermost level with its largest boxes opened, as long as they hold boxes and there is room.
+
+        Most models are one module in which nearly everything happens: a drawing of that box shows nothing.
+        """
+        counts = Counter(self.steps)
+        while True:
+            for at, run in enumerate(runs):
+                if run.single or run.runs:
+                    continue
+                # All visits of one module count: a training graph has its forward and its backward.
+                path = self.steps[run.start][: run.depth]
+                held = sum(count for steps, count in counts.items() if steps[: run.depth] == path)
+                if 3 * held <= 2 * len(self.line):
+                    continue
+                inner = self._bounded(self._runs(run.start, run.stop, run.depth), run.depth)
+                boxes = sum(not r.single for r in inner)
+                if boxes > 1 and len(runs) - 1 + len(inner) <= self.opened:
+                    runs = [*runs[:at], *inner, *runs[at + 1 :]]
+                    break
+            else:
+                return runs
+
+    def _bounded(self, runs: Sequence[_Run], depth: int) -> Sequence[_Run]:
+        """At most ``opened`` of them: stretches of plain nodes become spans, else even stretches of all."""
+        if len(runs) <= self.opened:
+            return runs
+        stretches: list[list[_Run]] = []
+        for run in runs:
+            if run.single and stretches and stretches[-1][-1].single:
+                stretches[-1].append(run)
+            else:
+                stretches.append([run])
+        if not 1 < len(stretches) <= self.opened:
+            # As many boxes as each of them will hold in turn: 400 nodes are 20 spans of 20.
+            deep = 1
+            while self.opened**deep < len(runs):
+                deep += 1
+            count = 2
+            while count**deep < len(runs):
+                count += 1
+            cuts = [i * len(runs) // count for i in range(count + 1)]
+            stretches = [list(runs[a:b]) for a, b in pairwise(cuts)]
+        return [s[0] if len(s) == 1 else _Run(s[0].start, s[-1].stop, depth, tuple(s)) for s in stretches]
+
+    def _path(self, run: _Run, depth: int) -> str:
+        return ".".join(self.steps[run.start][depth : run.depth])
+
+    def _ends(self, span: _Run, depth: int) -> tuple[str, str]:
+        """What the first and the last of a span's boxes are called, ``depth`` steps down."""
+        first, last = span, span
+        while first.runs:
+            first = first.runs[0]
+        while last.runs:
+            last = last.runs[-1]
+        names = [self.line[r.start].name if r.single else self._path(r, depth) for r in (first, last)]
+        return names[0], names[1]
+
+    def _part(self, run: _Run, depth: int, inside: int) -> Part:
+        if run.single:
+            name = self.line[run.start].name
+            return Part(run.start, run.stop, name, name, "", -1)
+        if run.runs:
+            first, last = self._ends(run, 0)
+            name, module = f"{first} … {last}", ""
+            first, last = self._ends(run, depth)
+            text = f"{shorten(first, 16)} … {shorten(last, 17)}"
+        else:
+            name = module = self._path(run, 0)
+            text = self._path(run, depth)
+        self.visits[name] += 1
+        if self.visits[name] > 1:
+            again = f" ({self.visits[name]})"
+            name, text = name + again, shorten(text, 36 - len(again)) + again
+        while name in self.taken:
+            name += " (box)"
+        self.taken.add(name)
+        return Part(run.start, run.stop, name, text, module, inside)

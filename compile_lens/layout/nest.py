@@ -1,0 +1,378 @@
+"""Drawings that open box by box: each graph whole, and folded by module with the inside of every box on its own.
+
+The inside of a box is a drawing by itself (a body), so it is small, is placed soon, and can be placed once
+for all boxes that are alike: the twelve layers of a transformer are one layout with twelve sets of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+from compile_lens.errors import LayoutError, UsageError
+from compile_lens.graph import Graph, Node
+
+from .fold import Fold, Level, Part, fold
+from .plan import (
+    LONGEST_EDGE,
+    MOST_LABELLED,
+    Line,
+    Pair,
+    Plan,
+    PlannedBox,
+    PlannedEdge,
+    Side,
+    far_ends,
+    flow_label,
+    group_box,
+    make_plan,
+    make_stubs,
+    node_box,
+    split,
+)
+from .shape import Curve, Geometry, Rectangle, Tail, place_shapes
+
+__all__ = [
+    "Body",
+    "Curve",
+    "Drawing",
+    "Geometry",
+    "Nest",
+    "NestedBox",
+    "NestedStub",
+    "Rectangle",
+    "Tail",
+    "nest_all",
+]
+
+FEWEST_FOLDED = 9
+"""A graph of fewer nodes is not folded."""
+
+MOST_TYPED = 5000
+"""In a larger graph, types stand in the boxes of the folded form: it has hundreds of layouts."""
+
+LONGEST_INSIDE = 16
+"""Edges that span more ranks than this are cut in the folded form, where a box is tall and has many of them."""
+
+_SIMPLER = 6
+"""The same for the second try, where Graphviz had too little time for the first."""
+
+
+@dataclass(frozen=True)
+class NestedBox:
+    """What stands in a box.
+
+    Attributes:
+        name: unique in its graph: the node's name, or the module path or span of the nodes it holds.
+        kind: the node's kind; ``collapsed`` for a box that holds several nodes.
+        lines: the text to draw, already short enough to fit.
+        members: names of the nodes it stands for; just its own name for a plain node.
+        inside: number of the body inside; -1 for a plain node, and for a box that could not be placed inside.
+    """
+
+    name: str
+    kind: str
+    lines: tuple[Line, ...]
+    members: tuple[str, ...]
+    inside: int
+
+
+@dataclass(frozen=True)
+class NestedStub:
+    """The texts of a stub: ``others`` are the names at its far ends, ``lines`` what is drawn.
+
+    A far end in the same body is a box; one outside of it is a node, wherever that stands.
+    """
+
+    others: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Body:
+    """The texts of one drawing; boxes, labels and stubs are in the order of its layout's."""
+
+    layout: int
+    boxes: tuple[NestedBox, ...]
+    labels: tuple[str, ...]
+    stubs: tuple[NestedStub, ...]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One graph in two forms, as numbers of bodies; -1 where a form does not exist.
+
+    Attributes:
+        whole: every node, nothing collapsed.
+        folded: by module, else by spans of neighbours; its boxes can be opened.
+        note: in words, why there is no whole form, and what could not be drawn.
+    """
+
+    whole: int
+    folded: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Drawings of several graphs, the bodies that they are made of, and the layouts of those."""
+
+    drawings: tuple[Drawing, ...]
+    bodies: tuple[Body, ...]
+    layouts: tuple[Geometry, ...]
+
+
+def nest_all(
+    graphs: Sequence[Graph],
+    *,
+    modules: Sequence[Mapping[str, str] | None] | None = None,
+    whole_limit: int = 300,
+    opened: int = 60,
+    timeout: float = 20.0,
+) -> Nest:
+    """Place graphs whole and folded, with as few runs of Graphviz as their shapes allow.
+
+    Args:
+        graphs: any stages, and the bodies of higher-order operators as graphs of their own.
+        modules: for each graph the ``nn.Module`` paths by node name, or ``None`` for those of its nodes.
+        whole_limit: the most nodes of a graph that is also drawn whole.
+        opened: the most boxes in a body of the folded form.
+        timeout: seconds for Graphviz and each layout. When they are up, it is tried once more with shorter
+            edges; what still cannot be placed is left out, and the note says so.
+
+    Raises:
+        UsageError: an argument is not usable.
+    """
+    if modules is not None and len(modules) != len(graphs):
+        raise UsageError(f"there are {len(modules)} maps of modules for {len(graphs)} graphs")
+    if whole_limit < 0:
+        raise UsageError(f"whole_limit is {whole_limit!r}; it must be at least 0 nodes")
+    if opened < 2:
+        raise UsageError(f"opened is {opened!r}; it must be at least 2 boxes")
+    if not timeout > 0:
+        raise UsageError(f"timeout is {timeout!r}; it must be more than 0 seconds")
+    types = _types(graphs)
+    entries: list[tuple[_Whole | None, _Inside | None]] = []
+    for index, graph in enumerate(graphs):
+        whole = _Whole(graph) if 0 < len(graph.nodes) <= whole_limit else None
+        folds = fold(graph.nodes, None if modules is None else modules[index], opened)
+        wanted = folds.folds and len(graph.nodes) >= FEWEST_FOLDED
+        folded = _Inside(_Flow(folds, types), 0) if graph.nodes and (wanted or whole is None) else None
+        entries.append((whole, folded))
+    placed = _Placed(timeout)
+    # Outermost bodies come first: if they cannot be placed, nobody could get to the others.
+    placed.add([sketch for pair in entries for sketch in pair if sketch])
+    placed.add([i for _, folded in entries if folded and placed.has(folded) for i in folded.flow.insides[1:]])
+    bodies = _Bodies(placed)
+    drawings = tuple(bodies.drawing(g, *pair, whole_limit) for g, pair in zip(graphs, entries, strict=True))
+    return Nest(drawings, tuple(bodies.bodies), tuple(bodies.layouts))
+
+
+def _types(graphs: Sequence[Graph]) -> dict[str, str]:
+    """The class of each module on which all nodes of all graphs agree: late stages only know the path."""
+    found: dict[str, set[str]] = {}
+    for node in chain.from_iterable(g.nodes for g in graphs):
+        if node.module and node.module_type:
+            found.setdefault(node.module, set()).add(node.module_type)
+    return {path: kinds.pop() for path, kinds in found.items() if len(kinds) == 1}
+
+
+class _Whole:
+    """The flat drawing of a graph, to be."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.inner: list[_Inside] = []
+
+    def plan(self, simpler: bool) -> Plan:
+        return make_plan(self.graph, len(self.graph.nodes), _SIMPLER if simpler else LONGEST_EDGE)
+
+
+class _Flow:
+    """Who takes whose values in a folded graph, by place in its line."""
+
+    def __init__(self, folds: Fold, types: Mapping[str, str]) -> None:
+        self.folds = folds
+        self.types = types
+        at = {node.name: i for i, node in enumerate(folds.line)}
+        self.inputs = [[at[name] for name in node.inputs if name in at] for node in folds.line]
+        self.users: list[list[int]] = [[] for _ in folds.line]
+        for user, inputs in enumerate(self.inputs):
+            for source in inputs:
+                self.users[source].append(user)
+
+    @cached_property
+    def insides(self) -> list[_Inside]:
+        return [_Inside(self, i) for i in range(len(self.folds.levels))]
+
+
+class _Inside:
+    """One level of a folded drawing, to be."""
+
+    def __init__(self, flow: _Flow, number: int) -> None:
+        self.flow = flow
+        self.number = number
+
+    @property
+    def level(self) -> Level:
+        return self.flow.folds.levels[self.number]
+
+    @property
+    def inner(self) -> list[_Inside | None]:
+        return [self.flow.insides[p.inside] if p.inside >= 0 else None for p in self.level.parts]
+
+    def plan(self, simpler: bool) -> Plan:
+        level, line = self.level, self.flow.folds.line
+        labelled = len(level.parts) <= MOST_LABELLED and len(line) <= MOST_TYPED
+        boxes = tuple(self._box(part, labelled) for part in level.parts)
+        flows, outside = self._flows()
+        kept, cut, _ = split(len(boxes), list(flows), _SIMPLER if simpler else LONGEST_INSIDE)
+        edges = tuple(
+            PlannedEdge(a, b, flow_label([line[i] for i in flows[a, b]]) if labelled else "") for a, b in kept
+        )
+        ends = far_ends(boxes, cut)
+        for side, others in outside.items():
+            ends.setdefault(side, []).extend(line[i].name for i in others)
+        return Plan(boxes, edges, make_stubs(ends))
+
+    def _box(self, part: Part, labelled: bool) -> PlannedBox:
+        folds = self.flow.folds
+        if part.inside < 0:
+            module = _below(folds.modules[part.start], self.level.module)
+            return node_box(folds.line[part.start], labelled, module)
+        members = folds.line[part.start : part.stop]
+        return group_box(part.name, members, part.text, self.flow.types.get(part.module, ""))
+
+    def _flows(self) -> tuple[dict[Pair, list[int]], dict[Side, list[int]]]:
+        """Values that go from box to box, and for each side of a box the far nodes outside of this level."""
+        level = self.level
+        start, stop = level.start, level.stop
+        owner = [i for i, part in enumerate(level.parts) for _ in range(part.start, part.stop)]
+        flows: dict[Pair, dict[int, None]] = {}
+        outside: dict[Side, set[int]] = {}
+        for node in range(start, stop):
+            box = owner[node - start]
+            for source in self.flow.inputs[node]:
+                if not start <= source < stop:
+                    outside.setdefault((box, False), set()).add(source)
+                elif owner[source - start] != box or source == node:
+                    flows.setdefault((owner[source - start], box), {})[source] = None
+            for user in self.flow.users[node]:
+                if not start <= user < stop:
+                    outside.setdefault((box, True), set()).add(user)
+        return {pair: list(f) for pair, f in flows.items()}, {side: sorted(o) for side, o in outside.items()}
+
+
+def _below(module: str, path: str) -> str:
+    """``module`` as it reads inside the body of ``path``; ``""`` for that module itself."""
+    if module == path:
+        return ""
+    return module[len(path) + 1 :] if path and module.startswith(f"{path}.") else module
+
+
+_Sketch = _Whole | _Inside
+
+
+class _Placed:
+    """Sketches with their plans and geometry."""
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self.plans: dict[_Sketch, Plan] = {}
+        self.answers: dict[_Sketch, Geometry | LayoutError] = {}
+        self.simpler: set[_Sketch] = set()
+
+    def has(self, sketch: _Sketch) -> bool:
+        return isinstance(self.answers.get(sketch), Geometry)
+
+    def add(self, sketches: Sequence[_Sketch]) -> None:
+        self._try(sketches, simpler=False)
+        late = [s for s in sketches if not self.has(s)]
+        if late:
+            self._try(late, simpler=True)
+            self.simpler.update(s for s in late if self.has(s))
+
+    def _try(self, sketches: Sequence[_Sketch], simpler: bool) -> None:
+        plans = [s.plan(simpler) for s in sketches]
+        for sketch, plan, answer in zip(sketches, plans, place_shapes(plans, self.timeout), strict=True):
+            self.plans[sketch] = plan
+            self.answers[sketch] = answer
+
+
+class _Bodies:
+    """Bodies and layouts under their numbers, those that can be reached only."""
+
+    def __init__(self, placed: _Placed) -> None:
+        self.placed = placed
+        self.bodies: list[Body] = []
+        self.layouts: list[Geometry] = []
+        self._numbers: dict[Geometry, int] = {}
+
+    def drawing(
+        self, graph: Graph, whole: _Whole | None, folded: _Inside | None, whole_limit: int
+    ) -> Drawing:
+        notes = []
+        if not graph.nodes:
+            notes.append("there is no node to draw")
+        elif whole is None:
+            count = len(graph.nodes)
+            notes.append(f"{count} nodes are more than the {whole_limit} that are drawn at once")
+        unknown = _unknown(graph.nodes)
+        if unknown:
+            these = "an argument names a node" if unknown == 1 else f"{unknown} arguments name nodes"
+            notes.append(f"{these} outside of this graph: not drawn")
+        numbers = []
+        for form, what in ((whole, "the whole graph"), (folded, "the folded graph")):
+            if form is None:
+                numbers.append(-1)
+            elif self.placed.has(form):
+                numbers.append(self._tree(form, notes))
+            else:
+                numbers.append(-1)
+                notes.append(f"{what} could not be placed: {self.placed.answers[form]}")
+        return Drawing(numbers[0], numbers[1], "; ".join(notes))
+
+    def _tree(self, root: _Sketch, notes: list[str]) -> int:
+        """The number of ``root``, whose body is added with those of all that is inside."""
+        start = len(self.bodies)
+        queue = [root]
+        lost: list[str] = []
+        for sketch in queue:  # it grows as it goes
+            plan, geometry = self.placed.plans[sketch], self.placed.answers[sketch]
+            assert isinstance(geometry, Geometry)
+            boxes = []
+            for box, inner in zip(plan.boxes, sketch.inner or [None] * len(plan.boxes), strict=True):
+                inside = -1
+                if inner is not None and self.placed.has(inner):
+                    inside = start + len(queue)
+                    queue.append(inner)
+                elif inner is not None:
+                    lost.append(f"the inside of {box.name} could not be placed: {self.placed.answers[inner]}")
+                boxes.append(NestedBox(box.name, box.kind, box.lines, box.members, inside))
+            self.bodies.append(
+                Body(
+                    self._layout(geometry),
+                    tuple(boxes),
+                    tuple(e.label for e in plan.edges),
+                    tuple(NestedStub(s.others, s.lines) for s in plan.stubs),
+                )
+            )
+        if any(sketch in self.placed.simpler for sketch in queue):
+            notes.append("edges are cut short where the drawing with more detail could not be placed")
+        notes += lost[:1]
+        if len(lost) > 1:
+            notes.append(f"and {len(lost) - 1} more like it")
+        return start
+
+    def _layout(self, geometry: Geometry) -> int:
+        number = self._numbers.setdefault(geometry, len(self.layouts))
+        if number == len(self.layouts):
+            self.layouts.append(geometry)
+        return number
+
+
+def _unknown(nodes: Sequence[Node]) -> int:
+    names = {n.name for n in nodes}
+    return sum(name not in names for n in nodes for name in n.inputs)

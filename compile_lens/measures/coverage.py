@@ -1,0 +1,180 @@
+"""Coverage: how much of the generated code reaches a Python line. A figure that the tool reports about itself.
+
+A *computing* line is one that computes, loads, stores or reduces: every line of a generated kernel but those
+whose form says that they are there for the others' sake (``LINE_FORMS``: headers, declarations, masks, index
+arithmetic). A line *reaches* if one of the nodes that it names leads up the chain to a line of the user's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from compile_lens.errors import UsageError
+from compile_lens.measures.chain import PYTHON, Address, Chain
+from compile_lens.record import LINE_FORMS, NO_LINES, PHASES, Capture, Code, Kernel, LineOrigin
+
+UNFOLLOWED = "its lines were not followed"
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Counts for one phase, or for all.
+
+    Attributes:
+        name: the phase, or ``total``.
+        lines: computing lines of the generated kernels.
+        reached: those that reach a Python line.
+        kernels: kernels, library calls included.
+        kernels_reached: those that reach a Python line.
+        unfollowed: generated kernels whose lines were not followed: they are in no count of lines.
+    """
+
+    name: str
+    lines: int = 0
+    reached: int = 0
+    kernels: int = 0
+    kernels_reached: int = 0
+    unfollowed: int = 0
+
+    @property
+    def line_share(self) -> float | None:
+        """The part of the computing lines that reach, from 0 to 1; ``None`` where there are no lines to count."""
+        return self.reached / self.lines if self.lines else None
+
+    @property
+    def kernel_share(self) -> float | None:
+        """The part of the kernels that reach, from 0 to 1; ``None`` where there is no kernel."""
+        return self.kernels_reached / self.kernels if self.kernels else None
+
+    def __str__(self) -> str:
+        text = f"{self.name}: lines {_of(self.reached, self.lines)}, kernels {_of(self.kernels_reached, self.kernels)}"
+        return text + (f", {self.unfollowed} not followed by the line" if self.unfollowed else "")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What ``capture.coverage()`` returns.
+
+    Attributes:
+        phases: counts for each phase that has code, in the order of the record.
+        total: their sum.
+        reasons: why lines reach nothing, each with the number of lines, the most frequent first. It counts
+            the lines that compute nothing as well; ``unexplained`` are the computing ones among them.
+        lost: kernels that reach nothing, or whose lines were not followed, as ``"phase kernel: why"``.
+        notes: what a reader should know (a torch that does not say where lines come from).
+    """
+
+    phases: tuple[Cover, ...]
+    total: Cover
+    reasons: tuple[tuple[str, int], ...] = ()
+    lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unexplained(self) -> tuple[tuple[str, int], ...]:
+        """Why computing lines reach nothing, with the number of lines."""
+        return tuple((reason, count) for reason, count in self.reasons if reason not in LINE_FORMS)
+
+    def __str__(self) -> str:
+        rows = (*self.phases, self.total) if len(self.phases) > 1 else self.phases
+        text = [str(row) for row in rows] or ["no code was generated"]
+        structure = sum(count for reason, count in self.reasons if reason in LINE_FORMS)
+        if structure:
+            words = ", ".join(f"{reason} {count}" for reason, count in self.reasons if reason in LINE_FORMS)
+            text.append(f"lines that compute nothing: {structure} ({words})")
+        text += [f"computing lines without a Python line: {count} ({why})" for why, count in self.unexplained]
+        return "\n".join([*text, *self.lost, *self.notes])
+
+
+def coverage(capture: Capture) -> Coverage:
+    """The coverage of a capture, from the record alone."""
+    reaching = _Reaching(capture.chain)
+    rows: dict[str, list[Cover]] = {}
+    reasons: Counter[str] = Counter()
+    lost: list[str] = []
+    for compilation in capture.compilations:
+        for phase, code in compilation.code.items():
+            row, why = _code(reaching, compilation.id, code, reasons)
+            rows.setdefault(phase, []).append(row)
+            lost += why
+    phases = tuple(_sum(phase, rows[phase]) for phase in PHASES if phase in rows)
+    return Coverage(
+        phases=phases,
+        total=_sum("total", phases),
+        reasons=tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+        lost=tuple(lost),
+        notes=tuple(note for note in capture.notes if note.startswith(NO_LINES)),
+    )
+
+
+def _code(reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]) -> tuple[Cover, list[str]]:
+    lines = reached = kernels_reached = unfollowed = 0
+    lost = []
+    for kernel in code.kernels:
+        if reaching.chain.lines(kernel):
+            kernels_reached += 1
+        else:
+            lost.append(
+                f"{code.phase} {kernel.name}: {kernel.no_origin or 'no origin reaches a Python line'}"
+            )
+        if kernel.source and not kernel.lines:
+            unfollowed += 1
+            lost.append(f"{code.phase} {kernel.name}: {UNFOLLOWED}{_because(kernel)}")
+        for line in kernel.lines:
+            why = reaching.why_not(cid, code.phase, line)
+            if why:
+                reasons[why] += 1
+            if line.origins or line.no_origin not in LINE_FORMS:
+                lines += 1
+                reached += not why
+    return Cover(code.phase, lines, reached, len(code.kernels), kernels_reached, unfollowed), lost
+
+
+def _because(kernel: Kernel) -> str:
+    return " (a template)" if kernel.kind == "template" else ""
+
+
+class _Reaching:
+    """Which nodes reach a Python line; each is looked up once."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self._known: dict[Address, str] = {}
+
+    def why_not(self, cid: str, phase: str, line: LineOrigin) -> str:
+        """Why a line reaches no Python line; ``""`` if it does."""
+        if not line.origins:
+            return line.no_origin
+        found = [self._node((cid, f"{phase}.post_grad", name)) for name in line.origins]
+        return "" if "" in found else found[0]
+
+    def _node(self, address: Address) -> str:
+        if address not in self._known:
+            self._known[address] = self._look(address)
+        return self._known[address]
+
+    def _look(self, address: Address) -> str:
+        try:
+            if self.chain.lines(address):
+                return ""
+            path = (address, *self.chain.ancestors(address))
+            ends = [self.chain.why_not(a) for a in path if a[1] != PYTHON and not self.chain.up(a)]
+        except UsageError as error:  # the stage is missing, or holds no such node
+            return str(error)
+        return ends[0] if ends else "its origins reach no Python line"
+
+
+def _sum(name: str, rows: tuple[Cover, ...] | list[Cover]) -> Cover:
+    return Cover(
+        name,
+        sum(r.lines for r in rows),
+        sum(r.reached for r in rows),
+        sum(r.kernels for r in rows),
+        sum(r.kernels_reached for r in rows),
+        sum(r.unfollowed for r in rows),
+    )
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole}" + (f" ({100 * part / whole:.1f} %)" if whole else "")

@@ -1,0 +1,82 @@
+"""The text of functions that were inlined: the compiler names their lines, the file holds the rest."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Iterator, Sequence
+
+from compile_lens.graph import Graph, Source
+from compile_lens.record import Compilation
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[Source, ...]:
+    """The sources that are known, and those of every other function that a node's stack names, in that order.
+
+    A line outside of any function gives the statement that it stands in. What has no text (``exec``, a file
+    that is gone or cannot be read) gives nothing.
+    """
+    found = list(known)
+    shown = {(s.file, n) for s in found for n in _lines(s)}
+    files: dict[str, list[ast.stmt]] = {}
+    for file, line in _places(compilations):
+        if (file, line) in shown:
+            continue
+        if file not in files:
+            files[file] = _parsed(file)
+        source = _enclosing(file, line, files[file])
+        if source is not None:
+            found.append(source)
+            shown.update((file, n) for n in _lines(source))
+    return tuple(found)
+
+
+def _lines(source: Source) -> range:
+    return range(source.first_line, source.first_line + len(source.text.splitlines()))
+
+
+def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
+    """Files and lines of every stack, callers before what they call."""
+    seen: dict[tuple[str, int], None] = {}
+    for compilation in compilations:
+        graphs = [s for s in compilation.stages if isinstance(s, Graph)]
+        for graph in graphs:
+            graphs += [body for _, body in graph.subgraphs]
+            for node in graph.nodes:
+                seen.update(((f.file, f.line), None) for f in node.frames)
+    yield from seen
+
+
+def _parsed(file: str) -> list[ast.stmt]:
+    text = "".join(linecache.getlines(file))
+    try:
+        return ast.parse(text).body
+    except (SyntaxError, ValueError):  # a notebook cell with magics in it, or no Python at all
+        return []
+
+
+def _enclosing(file: str, line: int, body: list[ast.stmt]) -> Source | None:
+    """The innermost function around a line, else the statement of the module."""
+    best: ast.stmt | None = None
+    inside: list[ast.AST] = list(body)
+    for node in inside:
+        if not isinstance(node, ast.stmt) or not _first(node) <= line <= (node.end_lineno or 0):
+            continue
+        if best is None or isinstance(node, _Function):
+            best = node
+        inside += ast.iter_child_nodes(node)
+    if best is None:
+        return None
+    first = _first(best)
+    name = best.name if isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef)) else "<module>"
+    text = "".join(linecache.getlines(file)[first - 1 : best.end_lineno])
+    return Source(file, first, name, text)
+
+
+def _first(node: ast.stmt) -> int:
+    lines = [node.lineno]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        lines += [decorator.lineno for decorator in node.decorator_list]
+    return min(lines)

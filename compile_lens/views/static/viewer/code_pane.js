@@ -1,0 +1,305 @@
+// A generated module and its kernels: the whole text, and each kernel by itself.
+
+import { button, h, plural, put, shortened } from "./dom.js";
+import { Finder, copyButton } from "./finder.js";
+import { kernelHead, kernelLinks } from "./kernel_facts.js";
+import { Listing } from "./listing.js";
+import { litLineClass } from "./listing_block.js";
+
+/** @typedef {import("./types.d.ts").KernelData} PaneKernel */
+/** @typedef {{ kernel: PaneKernel | null, panel: HTMLElement, listing: Listing | null, name: HTMLElement | null }} CodePage */
+
+/** With more kernels than this a list stands in place of the tabs. */
+const MOST_TABS = 8;
+
+/** Lit kernels that are named beside the list. */
+const LIT_NAMED = 4;
+
+/** Number of the module's page; kernel `i` has page `i + 1`. */
+const MODULE = 0;
+
+export class CodePane {
+  /**
+   * @param {import("./types.d.ts").App} app
+   * @param {number} stage
+   * @param {import("./types.d.ts").CodeData} data
+   */
+  constructor(app, stage, data) {
+    this.app = app;
+    this.data = data;
+    this.stage = stage;
+    /** Pages that were opened. @type {Map<number, CodePage>} */
+    this.pages = new Map();
+    this.shown = -1;
+    this.marks = app.selection.marks;
+    /** The kernel of each kernel's item and of those of its lines. @type {Map<number, number>} */
+    this.kernelOf = new Map(data.kernels.flatMap((kernel, i) => [kernel.item, ...kernel.items.map(([, item]) => item)].map((item) => /** @type {[number, number]} */ ([item, i]))));
+    /** Mark of each kernel. */
+    this.kernelBits = new Uint8Array(data.kernels.length);
+    this.finder = new Finder(app, () => {
+      const listing = this.pages.get(this.shown)?.listing;
+      return listing ? [listing] : [];
+    });
+    /** @type {HTMLElement | null} */
+    this.tools = h("div", { class: "listing-tools" }, this.finder.element, copyButton(app, () => this.text()));
+    /** @type {HTMLButtonElement[]} */
+    this.tabs = [];
+    /** @type {HTMLSelectElement | null} */
+    this.list = null;
+    this.litNames = h("div", { class: "code-lit" });
+    this.body = h("div", { class: "code-body" });
+    this.element = h("div", { class: "code-pane" }, data.kernels.length > MOST_TABS ? this.kernelList() : this.kernelTabs(), this.body);
+    this.listen();
+    this.open(MODULE);
+  }
+
+  kernelTabs() {
+    this.tabs = [null, ...this.data.kernels].map((kernel, page) => {
+      const tab = h(
+        "button",
+        { type: "button", role: "tab", class: "code-tab", title: kernel ? kernel.name : "the whole module", "data-item": kernel?.item, "data-page": page },
+        kernel ? shortened(kernel.name, 30) : "module",
+      );
+      tab.addEventListener("click", () => this.open(page));
+      return tab;
+    });
+    const strip = h("div", { class: "code-tabs", role: "tablist", "aria-label": "module and kernels" }, this.tabs);
+    strip.addEventListener("keydown", (event) => {
+      /** @type {Record<string, number>} */
+      const next = { ArrowLeft: this.shown - 1, ArrowRight: this.shown + 1, Home: 0, End: this.tabs.length - 1 };
+      if (!(event.key in next)) return;
+      this.open((next[event.key] + this.tabs.length) % this.tabs.length);
+      this.tabs[this.shown].focus();
+      event.preventDefault();
+    });
+    return strip;
+  }
+
+  kernelList() {
+    this.list = h(
+      "select",
+      { class: "code-list", "aria-label": "module or kernel" },
+      h("option", { value: "0" }, "module"),
+      h(
+        "optgroup",
+        { label: plural(this.data.kernels.length, "kernel") },
+        this.data.kernels.map((kernel, i) => h("option", { value: String(i + 1) }, shortened(kernel.name, 70))),
+      ),
+    );
+    const { list } = this;
+    list.addEventListener("change", () => this.open(Number(list.value)));
+    return h("div", { class: "code-tabs" }, list, this.litNames);
+  }
+
+  /** Tabs and names stand for their kernels; lines are the listing's. */
+  listen() {
+    /** @param {Event} event */
+    const kernelUnder = (event) => {
+      const target = event.target instanceof Element ? event.target : null;
+      const stands = target?.closest(".listing") ? null : target?.closest("[data-item]");
+      return stands instanceof HTMLElement ? Number(stands.dataset.item) : -1;
+    };
+    /** @param {number} item */
+    const preview = (item) => this.app.selection.preview(item < 0 ? [] : [item], item < 0 ? "" : this.app.model.name(item));
+    let over = -1;
+    this.element.addEventListener("pointerover", (event) => {
+      const item = kernelUnder(event);
+      if (item === over) return;
+      over = item;
+      if (item >= 0 || !(event.target instanceof Element && event.target.closest(".listing"))) preview(item);
+    });
+    this.element.addEventListener("pointerleave", () => {
+      if (over >= 0) preview(-1);
+      over = -1;
+    });
+    this.element.addEventListener("focusin", (event) => {
+      const item = kernelUnder(event);
+      if (item >= 0 && event.target instanceof Element && event.target.matches(":focus-visible")) preview(item);
+    });
+    this.element.addEventListener("focusout", (event) => {
+      if (kernelUnder(event) >= 0 && over < 0) preview(-1);
+    });
+  }
+
+  text() {
+    const kernel = this.data.kernels[this.shown - 1];
+    return kernel ? (kernel.source?.text ?? kernel.name) : this.data.module.text;
+  }
+
+  /**
+   * Shows the module or a kernel.
+   * @param {number} number of the page
+   */
+  open(number) {
+    if (number === this.shown) return;
+    this.shown = number;
+    let page = this.pages.get(number);
+    if (page === undefined) {
+      page = number === MODULE ? this.modulePage() : this.kernelPage(this.data.kernels[number - 1]);
+      this.pages.set(number, page);
+      page.listing?.mark(this.marks);
+    }
+    put(this.body, page.panel);
+    page.listing?.resized();
+    this.tabs.forEach((tab, i) => {
+      tab.setAttribute("aria-selected", String(i === number));
+      tab.tabIndex = i === number ? 0 : -1;
+    });
+    this.showTab();
+    if (this.list) this.list.value = String(number);
+    this.finder.search(false);
+    this.paintNames();
+  }
+
+  /** Scrolls the tabs to the one that is shown. */
+  showTab() {
+    const tab = this.tabs[this.shown];
+    const strip = tab?.parentElement;
+    if (!strip) return;
+    const right = tab.offsetLeft + tab.offsetWidth;
+    if (tab.offsetLeft < strip.scrollLeft || right > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = tab.offsetLeft - 40;
+  }
+
+  /** @returns {CodePage} */
+  modulePage() {
+    const { module, folds, kernels, stamp, device } = this.data;
+    /** @type {Map<number, number[]>} */
+    const items = new Map();
+    /** @type {Map<number, string>} */
+    const words = new Map();
+    /** @type {Map<number, string>} */
+    const titles = new Map();
+    /** @type {import("./line_links.js").LineRange[]} */
+    const ranges = [];
+    for (const kernel of kernels) {
+      for (const line of kernel.launchLines) items.set(line, [...(items.get(line) ?? []), kernel.item]);
+      if (kernel.first === 0) continue;
+      ranges.push({ first: kernel.first, last: kernel.last, item: kernel.item, whole: kernel.items.length === 0 });
+      const own = kernelLinks(this.app, kernel, kernel.first - 1);
+      for (const [line, linked] of own.items) items.set(line, [...(items.get(line) ?? []), ...linked]);
+      for (const [line, word] of own.words) words.set(line, word);
+      for (const [line, title] of own.titles) titles.set(line, title);
+    }
+    const listing = new Listing(this.app, { text: module, label: `generated module, ${this.data.phase}`, items, ranges, folds, words, titles });
+    const facts = [stamp, device ? `for ${device}` : "", plural(listing.lines.count, "line"), kernels.length ? "" : "launches no kernel"];
+    const head = h("div", { class: "code-head" }, facts.filter((fact) => fact !== "").join(" · "));
+    return { kernel: null, panel: this.panel("module", head, listing.element), listing, name: null };
+  }
+
+  /**
+   * @param {PaneKernel} kernel
+   * @returns {CodePage}
+   */
+  kernelPage(kernel) {
+    const head = kernelHead(this.app, kernel, (line) => this.goTo(line));
+    const name = /** @type {HTMLElement} */ (head.querySelector(".kernel-name"));
+    const stamp = h("div", { class: "code-head" }, this.data.stamp);
+    if (!kernel.source) {
+      const said = kernel.language === "extern" ? "a library call: its source is not part of the generated code" : "the record holds no source for it";
+      return { kernel, panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, said)), listing: null, name };
+    }
+    const last = kernel.source.text.split("\n").length;
+    const listing = new Listing(this.app, {
+      text: kernel.source,
+      label: `source of kernel ${shortened(kernel.name, 80)}`,
+      first: kernel.first || 1,
+      ranges: [{ first: 1, last, item: kernel.item, whole: kernel.items.length === 0 }],
+      folds: kernel.folds,
+      ...kernelLinks(this.app, kernel, 0),
+    });
+    return { kernel, panel: this.panel(kernel.name, stamp, head, listing.element), listing, name };
+  }
+
+  /**
+   * @param {string} name
+   * @param {...Node} children
+   */
+  panel(name, ...children) {
+    return h("div", { class: "code-panel", role: this.tabs.length ? "tabpanel" : "group", "aria-label": shortened(name, 80) }, children);
+  }
+
+  /**
+   * Shows a line of the module and moves the focus to it.
+   * @param {number} line counted from 1
+   */
+  goTo(line) {
+    this.open(MODULE);
+    this.pages.get(MODULE)?.listing?.goTo(line);
+  }
+
+  /** @param {import("./types.d.ts").Marks} marks */
+  mark(marks) {
+    this.marks = marks;
+    for (const page of this.pages.values()) page.listing?.mark(marks);
+    this.data.kernels.forEach((kernel, i) => {
+      const bits = marks.get(kernel.item) ?? 0;
+      if (bits === this.kernelBits[i]) return;
+      this.kernelBits[i] = bits;
+      const tab = this.tabs[i + 1];
+      if (tab) tab.className = `code-tab${litLineClass(bits)}`;
+    });
+    this.paintNames();
+  }
+
+  /** The name on the page of a kernel, and those of lit kernels beside the list. */
+  paintNames() {
+    const page = this.pages.get(this.shown);
+    if (page?.name && page.kernel) {
+      page.name.className = `kernel-name${litLineClass(this.kernelBits[this.shown - 1])}`;
+      page.name.setAttribute("aria-pressed", String(this.app.selection.isPinned([page.kernel.item])));
+    }
+    if (!this.list) return;
+    // Who is on one of these names should not lose it from under the pointer.
+    if (!this.litNames.matches(":hover, :focus-within")) {
+      const lit = [...this.kernelBits.keys()].filter((i) => this.kernelBits[i]);
+      const more = lit.length - LIT_NAMED;
+      put(this.litNames, lit.slice(0, LIT_NAMED).map((i) => this.litName(i)), more > 0 ? h("span", { class: "code-more" }, `and ${more} more lit`) : null);
+    }
+    for (const made of this.litNames.querySelectorAll("button")) {
+      made.className = `code-tab${litLineClass(this.kernelBits[Number(made.dataset.page) - 1])}`;
+    }
+  }
+
+  /** @param {number} number of a kernel */
+  litName(number) {
+    const { name, item } = this.data.kernels[number];
+    const made = button(shortened(name, 24), () => this.open(number + 1), { class: "code-tab" });
+    made.title = name;
+    made.dataset.item = String(item);
+    made.dataset.page = String(number + 1);
+    return made;
+  }
+
+  /** @param {number[]} items */
+  reveal(items) {
+    // A page that shows one of them stays: who reads one of two kernels should not be thrown to the other.
+    const here = this.pages.get(this.shown)?.listing;
+    const exact = this.exact(items);
+    if (here?.reveal(exact)) return true;
+    const item = exact.find((one) => this.kernelOf.has(one));
+    if (item === undefined) return false;
+    const page = (this.kernelOf.get(item) ?? 0) + 1;
+    this.open(page);
+    this.pages.get(page)?.listing?.reveal(exact);
+    return true;
+  }
+
+  /**
+   * The items, lines of kernels first: they say more than their kernel.
+   * @param {number[]} items
+   */
+  exact(items) {
+    const kernels = new Set(this.data.kernels.map((kernel) => kernel.item));
+    return [...items.filter((item) => !kernels.has(item)), ...items.filter((item) => kernels.has(item))];
+  }
+
+  resized() {
+    this.showTab();
+    this.pages.get(this.shown)?.listing?.resized();
+  }
+
+  close() {
+    this.finder.close();
+    for (const page of this.pages.values()) page.listing?.close();
+  }
+}

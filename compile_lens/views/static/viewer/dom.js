@@ -1,0 +1,115 @@
+// Elements from plain values. Text is always set as text, never as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @typedef {string | Node | null | undefined | false} Child */
+
+/**
+ * An HTML element. `class`, `aria-*`, `data-*`, `role`, … are attributes; `onclick` and the like are listeners;
+ * `true` sets an empty attribute, `false` and `null` leave it out.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, unknown>} [properties]
+ * @param {...(Child | Child[])} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  assign(element, properties);
+  fill(element, ...children);
+  return element;
+}
+
+/**
+ * An SVG element.
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, unknown>} [properties]
+ * @param {...(Child | Child[])} children
+ * @returns {SVGElementTagNameMap[K]}
+ */
+export function s(tag, properties = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  assign(element, properties);
+  fill(element, ...children);
+  return element;
+}
+
+/**
+ * Replaces what an element holds.
+ * @param {Element} element
+ * @param {...(Child | Child[])} children
+ */
+export function put(element, ...children) {
+  element.replaceChildren();
+  fill(element, ...children);
+}
+
+/**
+ * A button with a visible text or, with `label`, a sign that is named for screen readers and in its tooltip.
+ * @param {string} text
+ * @param {() => void} act
+ * @param {{ label?: string, class?: string, pressed?: boolean }} [options]
+ * @returns {HTMLButtonElement}
+ */
+export function button(text, act, options = {}) {
+  return h(
+    "button",
+    {
+      type: "button",
+      class: options.class ?? "button",
+      "aria-label": options.label ?? null,
+      title: options.label ?? null,
+      "aria-pressed": options.pressed === undefined ? null : String(options.pressed),
+      onclick: act,
+    },
+    text,
+  );
+}
+
+/**
+ * `1 node`, `2 nodes`.
+ * @param {number} count
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function plural(count, one, many = `${one}s`) {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+/**
+ * A text of at most `limit` characters, its middle left out.
+ * @param {string} text
+ * @param {number} limit
+ */
+export function shortened(text, limit) {
+  if (text.length <= limit) return text;
+  const tail = Math.floor((limit - 1) / 3);
+  return `${text.slice(0, limit - 1 - tail)}…${text.slice(text.length - tail)}`;
+}
+
+/**
+ * @param {Element} element
+ * @param {Record<string, unknown>} properties
+ */
+function assign(element, properties) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on") && typeof value === "function") {
+      element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+}
+
+/**
+ * @param {Element} element
+ * @param {...(Child | Child[])} children
+ */
+function fill(element, ...children) {
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child);
+  }
+}

@@ -1,0 +1,83 @@
+// What is known of a kernel: its head above its source, and the links of its lines.
+
+import { button, h, plural, shortened } from "./dom.js";
+
+/** @typedef {import("./types.d.ts").KernelData} ShownKernel */
+
+/** Names and launches that are shown before the rest is only counted. */
+const FEW = 12;
+
+/**
+ * The head of a kernel: what it is, where it is launched, what it came from.
+ * @param {import("./types.d.ts").App} app
+ * @param {ShownKernel} kernel
+ * @param {(line: number) => void} go shows a line of the module
+ */
+export function kernelHead(app, kernel, go) {
+  const name = button(shortened(kernel.name, 120), () => app.selection.toggle([kernel.item], kernel.name), { class: "kernel-name" });
+  name.dataset.item = String(kernel.item);
+  name.title = `pin ${kernel.name}`;
+  const chips = kernelChips(kernel).map((chip) => h("span", { class: "kernel-chip" }, chip));
+  const shown = kernel.launchLines.slice(0, FEW);
+  const launched = shown.map((line) => button(String(line), () => go(line), { class: "kernel-launch", label: `line ${line} of the module` }));
+  const more = kernel.launchLines.length - shown.length;
+  const word = kernel.launchLines.length === 1 ? "launched in line " : "launched in lines ";
+  return h(
+    "div",
+    { class: "kernel-head" },
+    h("div", { class: "kernel-title" }, name, h("span", { class: "kernel-chips" }, chips)),
+    h("div", { class: "kernel-origin" }, kernelOrigin(kernel)),
+    h("div", { class: "kernel-launches" }, launched.length ? [word, ...launched, more > 0 ? `and ${more} more` : null] : "no line of the module is known to launch it"),
+    kernel.source && kernel.items.length === 0 ? h("p", { class: "kernel-note" }, "origins of single lines are not recorded: the whole kernel is linked") : null,
+  );
+}
+
+/**
+ * Short facts of a kernel.
+ * @param {ShownKernel} kernel
+ */
+export function kernelChips(kernel) {
+  return [
+    kernel.languageTitle,
+    kernel.kind !== kernel.language ? kernel.kind : "",
+    plural(kernel.launches, "launch", "launches"),
+    kernel.traffic ? `${kernel.traffic} read and written, modelled` : "bytes unknown",
+  ].filter((fact) => fact !== "");
+}
+
+/**
+ * Operators and Python lines that a kernel came from, or why they are unknown.
+ * @param {ShownKernel} kernel
+ */
+function kernelOrigin({ operators, lines, unknown }) {
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  for (const names of [operators, lines]) {
+    if (names.length === 0) continue;
+    const few = names.slice(0, FEW).map((name) => shortened(name, 60));
+    const rest = names.length > FEW ? `, and ${names.length - FEW} more` : "";
+    parts.push("← ", h("span", { class: "kernel-names", title: shortened(names.join(", "), 2000) }, few.join(", ")), `${rest} `);
+  }
+  if (unknown) parts.push(h("span", { class: "kernel-unknown" }, unknown));
+  return parts;
+}
+
+/**
+ * What a listing needs to link a kernel's lines. With `shift`, its source stands that many lines further down.
+ * @param {import("./types.d.ts").App} app
+ * @param {ShownKernel} kernel
+ * @param {number} shift
+ */
+export function kernelLinks(app, kernel, shift) {
+  /** @type {Map<number, number[]>} */
+  const items = new Map();
+  /** @type {Map<number, string>} */
+  const words = new Map();
+  for (const [line, item] of kernel.items) {
+    items.set(line + shift, [...(items.get(line + shift) ?? []), item]);
+    const above = app.chain.above(item).map((origin) => shortened(app.model.name(origin), 32));
+    if (above.length) words.set(line + shift, `← ${above.slice(0, 3).join(", ")}${above.length > 3 ? ` and ${above.length - 3} more` : ""}`);
+  }
+  const titles = new Map(kernel.noOrigin.map(([line, why]) => [line + shift, `no origin: ${why}`]));
+  return { items, words, titles };
+}

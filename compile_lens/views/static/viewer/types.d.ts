@@ -1,0 +1,307 @@
+/**
+ * What the page carries (made by compile_lens/views/viewer/, read by the scripts here), and the parts of the
+ * viewer that know each other. Types only: nothing of this file reaches the page.
+ */
+
+/** A text and its colours. `inks` runs over the text: each number is `length * 16 + ink`; the rest is plain. */
+export interface Text {
+  text: string;
+  inks: number[];
+}
+
+/** A part of the page's data, by name, each compressed by itself and read when it is wanted. */
+export type PartName = string;
+
+export interface Core {
+  version: 1;
+  function: string;
+  /** Function, torch, target, date: the title of the page. */
+  title: string;
+  created: string;
+  /** Where the capture was made, short facts. */
+  environment: string[];
+  stamp: string;
+  asked: string;
+  inputs: string[];
+  outcome: { state: "compiled" | "nothing" | "failed"; verdict: string; failure: Failure | null };
+  /** `[what, before, after]`, `~` marks a modelled figure. */
+  savings: [string, string, string][];
+  ledger: Ledger;
+  sources: Source[];
+  compilations: Compilation[];
+  /** What a reader should know about the whole capture. */
+  notes: string[];
+}
+
+export interface Failure {
+  stage: string;
+  type: string;
+  message: string;
+  traceback: string;
+}
+
+export interface Ledger {
+  /** Titles of the columns and what each counts. */
+  columns: { title: string; meaning: string }[];
+  /** One row for each phase and a total; a figure reads `~` for modelled, `—` for unknown. */
+  rows: { name: string; figures: string[] }[];
+  /** What is measured and what is modelled, and why figures are unknown. */
+  notes: string[];
+}
+
+export interface Source {
+  file: string;
+  first: number;
+  name: string;
+  code: Text;
+  /** `[line number, item]` for each line that the record knows. */
+  items: [number, number][];
+}
+
+export interface Compilation {
+  id: string;
+  function: string;
+  /** `name.py:7`. */
+  place: string;
+  recompile: string[];
+  ending: { what: string; why: string; hint: string; frames: string[] } | null;
+  dynamic: string[];
+  /** `[kind, text]`. */
+  guards: [string, string][];
+  guardsLeftOut: number;
+  lanes: Lane[];
+  ledger: Ledger;
+}
+
+/** Stages that follow each other; `phase` is "" for those that all phases share. */
+export interface Lane {
+  phase: string;
+  steps: Step[];
+}
+
+export interface Step {
+  /** `"dynamo"`, `"forward"`, `"forward.loops"`, `"forward.code"`. */
+  key: string;
+  title: string;
+  meaning: string;
+  /** `"20 nodes"`, `"3 kernels"`. */
+  facts: string[];
+  /** `"12 ms"`, or "". */
+  time: string;
+  /** Why it could not be seen; "" if it was. */
+  missing: string;
+  kind: "graph" | "code" | "missing";
+  /** Its number in `Index.stages`; -1 if missing. */
+  stage: number;
+  /** Title of the stage that holds the same operations under the same names; "" if none does. */
+  unchanged: string;
+}
+
+/**
+ * Every item of the capture under one number, stage by stage: Python lines (stage 0), nodes (those of
+ * subgraphs too, as `"true_graph_0/sin"`), kernels, lines of kernels. And the links between them.
+ */
+export interface Index {
+  stages: IndexStage[];
+  /** Name of each item: `"file:line"`, a node's, a kernel's, `"kernel:line"`. */
+  names: string[];
+  /** The items that item `i` directly came from: `above[offsets[i] … offsets[i+1]-1]`. */
+  offsets: number[];
+  above: number[];
+  /** `[item, why nothing is above it]`, as the record says it. */
+  noOrigin: [number, string][];
+  /** For each Python line (items of stage 0) its text without indentation. */
+  lineTexts: string[];
+  /** Kinds by letter index: `kinds[kindOf[i]]`; for a Python line "python", a kernel "kernel", its line "line". */
+  kinds: string[];
+  kindOf: number[];
+}
+
+export interface IndexStage {
+  /** Number of the compilation; -1 for Python. */
+  compilation: number;
+  key: string;
+  /** Its title, with its phase where it has one: `"forward post-grad"`. */
+  title: string;
+  start: number;
+  count: number;
+  /** Code only: how many of its items are kernels; their lines follow. */
+  kernels: number;
+  /** The part that holds its `GraphData` or `CodeData`; "" for Python. */
+  part: PartName;
+}
+
+/** One graph stage. Numbers of nodes are local: item = stage.start + local. */
+export interface GraphData {
+  /** Strings that are used below by number. */
+  strings: string[];
+  /** For each node. */
+  op: number[];
+  target: number[];
+  module: number[];
+  moduleType: number[];
+  /** Tensors that each node makes: numbers in `tensors`. */
+  outputs: number[][];
+  tensors: TensorFacts[];
+  /** Innermost user frame last, as numbers in `strings` (`"file:line in function: text"`). */
+  frames: number[][];
+  /** `[local, modelled bytes read or -1, written or -1]`, where known. */
+  traffic: [number, number, number][];
+  /** `[local, text]`: the loop's body, arguments that are no nodes, … */
+  detail: [number, string][];
+  /** `[local, locals of its members]`, for groups: the loops in it, as items of the loops stage (global). */
+  members: [number, number[]][];
+  /** Nodes kept for backward. */
+  saved: number[];
+  code: Text;
+  /** `[line of code.text counted from 1, local]`. */
+  lineOf: [number, number][];
+  /** The graph itself first, then the bodies of its higher-order operators. */
+  scenes: Scene[];
+  bodies: Body[];
+  layouts: Layout[];
+}
+
+export interface TensorFacts {
+  dtype: string;
+  shape: string;
+  stride: string;
+  device: string;
+  bytes: number | null;
+  grad: boolean;
+}
+
+/** A drawing of one graph in two forms; a number in `bodies`, or -1 with the reason in `note`. */
+export interface Scene {
+  name: string;
+  /** Every node, nothing collapsed. */
+  whole: number;
+  /** Collapsed by module (else by runs of neighbours); boxes open one by one. */
+  folded: number;
+  note: string;
+}
+
+/** What stands in a layout. Bodies of equal shape share one layout. */
+export interface Body {
+  layout: number;
+  boxes: BodyBox[];
+  /** Label of each edge of the layout ("" without). */
+  labels: string[];
+  /** For each stub of the layout: names at its far ends, and the lines drawn. */
+  stubs: { others: string[]; lines: string[] }[];
+}
+
+export interface BodyBox {
+  /** The node's name, or the module path or span of the nodes it holds. */
+  name: string;
+  kind: string;
+  /** `[text, role]`, role `name`, `target` or `small`. */
+  lines: [string, string][];
+  /** Locals of the nodes it stands for. */
+  members: number[];
+  /** The body inside, a number in `bodies`; -1 for a plain node or one that cannot be opened. */
+  body: number;
+}
+
+/** Coordinates in pixels, rounded to one decimal. */
+export interface Layout {
+  width: number;
+  height: number;
+  /** `[x, y, width, height]`. */
+  boxes: [number, number, number, number][];
+  /** Cubic Bézier chains `[from box, to box, x0, y0, x1, y1, …]`, 1 + 3k points; and the label's middle. */
+  edges: { ends: [number, number]; points: number[]; label: [number, number] | null }[];
+  /** Cut edges on one side of a box; `points` go in the direction of the data. */
+  stubs: { box: number; outgoing: boolean; at: [number, number, number, number]; points: number[] }[];
+}
+
+/** One generated module. Line numbers count from 1. */
+export interface CodeData {
+  phase: string;
+  /** `"generated only: nothing was built or run"`. */
+  stamp: string;
+  device: string;
+  module: Text;
+  /** Boilerplate that opens folded: first and last line, and what it is. */
+  folds: Fold[];
+  kernels: KernelData[];
+}
+
+export interface Fold {
+  first: number;
+  last: number;
+  label: string;
+}
+
+export interface KernelData {
+  /** Its item. */
+  item: number;
+  name: string;
+  /** `cpp`, `triton`, `metal`, `extern`, and as people say it. */
+  language: string;
+  languageTitle: string;
+  kind: string;
+  launches: number;
+  /** Lines of the module that launch it. */
+  launchLines: number[];
+  /** Where its source stands in the module, line for line; 0 where it does not. */
+  first: number;
+  last: number;
+  /** Its own source. The number of its first line is `first`, or 1 where that is 0. `null` for a library call. */
+  source: Text | null;
+  folds: Fold[];
+  /** `"~8,000 B"`, or "". */
+  traffic: string;
+  /** Operators and Python lines it came from, in words; `unknown` says why there are none. */
+  operators: string[];
+  lines: string[];
+  unknown: string;
+  /** `[line of source counted from 1, item]`. */
+  items: [number, number][];
+  /** `[line of source counted from 1, why it has no origin]`. */
+  noOrigin: [number, string][];
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The parts of the viewer that know each other. The classes are in the files of their names.
+
+/**
+ * What is lit, by item. Bit `c` (0 to 5): in the chain of a pin of colour `c`; `HOVER` (bit 6): in the chain
+ * of what the pointer or focus is on; `SELF` (bit 7): pinned or hovered itself.
+ */
+export type Marks = Map<number, number>;
+
+export interface Pin {
+  /** One item, or all that a collapsed box holds. */
+  items: number[];
+  /** Name to show, such as `sin` or `layers.0.attn`. */
+  name: string;
+  /** 0 to 5. */
+  colour: number;
+}
+
+/** What a pane shows below its header. Panes ask nothing of each other: they talk through the selection. */
+export interface Pane {
+  element: HTMLElement;
+  /** Controls of its own for the header (search, zoom, tabs); null without. */
+  tools: HTMLElement | null;
+  /** Light what is in `marks` and nothing else. Called for every change: must be quick. */
+  mark(marks: Marks): void;
+  /** Bring the first of these items into view, without moving the focus. False if it shows none of them. */
+  reveal(items: number[]): boolean;
+  /** The pane has a size now, or another one. */
+  resized(): void;
+  /** Lets go of timers and observers. */
+  close(): void;
+}
+
+/** What every part of the page may use. */
+export interface App {
+  model: import("./model.js").Model;
+  chain: import("./chain.js").Chain;
+  selection: import("./selection.js").Selection;
+  /** Says a short sentence to screen readers. */
+  say(sentence: string): void;
+  /** Opens the pane of a stage (or brings it forward) and reveals items in it. */
+  show(stage: number, items: number[]): void;
+}

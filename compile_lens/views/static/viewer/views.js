@@ -1,0 +1,134 @@
+// What a drawing is made of while it is on the page, and where each piece stands.
+
+import { s } from "./dom.js";
+
+/** @typedef {import("./types.d.ts").GraphData} GraphData */
+/** @typedef {import("./types.d.ts").BodyBox} BodyBox */
+/** @typedef {import("./curves.js").Rectangle} Rectangle */
+
+/** A body on the page: the outermost one, or the inside of an open box. */
+export class LevelView {
+  /**
+   * @param {GraphData} data
+   * @param {number} body
+   * @param {BoxView | null} parent the open box around it
+   */
+  constructor(data, body, parent) {
+    const { boxes, labels, stubs, layout: number } = data.bodies[body];
+    const layout = data.layouts[number];
+    this.parent = parent;
+    this.x = 0;
+    this.y = 0;
+    /** Whether it was taken from the page. */
+    this.gone = false;
+    this.boxes = boxes.map((box) => new BoxView(this, box));
+    this.edges = layout.edges.map(({ ends }, i) => new EdgeView(this, this.boxes[ends[0]], this.boxes[ends[1]], labels[i]));
+    this.stubs = layout.stubs.map(({ box, outgoing }, i) => new StubView(this, this.boxes[box], outgoing, stubs[i]));
+    this.lines = s("g", { class: "lines" });
+    this.cards = s("g", { class: "cards" });
+    this.element = s("g", { class: "level" }, this.lines, this.cards);
+  }
+}
+
+/** A node or a group of nodes. Its place is counted from the corner of the whole drawing. */
+export class BoxView {
+  /**
+   * @param {LevelView} level
+   * @param {BodyBox} box
+   */
+  constructor(level, box) {
+    this.level = level;
+    this.box = box;
+    /** @type {Rectangle} */
+    this.at = [0, 0, 0, 0];
+    /** What is inside, while it is open. @type {LevelView | null} */
+    this.inside = null;
+    /** @type {EdgeView[]} */
+    this.into = [];
+    /** @type {EdgeView[]} */
+    this.out = [];
+    /** @type {StubView[]} */
+    this.stubs = [];
+    /** @type {number[] | null} */
+    this.itemsKnown = null;
+    this.bits = 0;
+    this.pinned = false;
+    this.hits = 0;
+    this.near = false;
+    this.current = false;
+    this.flashing = false;
+    /** What its elements show, and where. */
+    this.drawn = "";
+    this.place = "";
+    this.extraDrawn = "";
+    /** @type {SVGGElement | null} */
+    this.element = null;
+    /** What takes the focus. @type {SVGGElement | null} */
+    this.card = null;
+    /** @type {SVGGElement | null} */
+    this.opener = null;
+    /** @type {SVGGElement | null} */
+    this.extra = null;
+  }
+
+  /**
+   * The items that it stands for.
+   * @param {number} start the item that node 0 is
+   */
+  items(start) {
+    this.itemsKnown ??= this.box.members.map((local) => start + local);
+    return this.itemsKnown;
+  }
+}
+
+export class EdgeView {
+  /**
+   * @param {LevelView} level
+   * @param {BoxView} source
+   * @param {BoxView} target
+   * @param {string} label
+   */
+  constructor(level, source, target, label) {
+    this.level = level;
+    this.source = source;
+    this.target = target;
+    this.label = label;
+    /** @type {number[]} */
+    this.points = [];
+    /** @type {[number, number] | null} */
+    this.labelAt = null;
+    this.bits = 0;
+    /** @type {SVGGElement | null} */
+    this.element = null;
+    source.out.push(this);
+    target.into.push(this);
+  }
+}
+
+/** The cut edges on one side of a box. */
+export class StubView {
+  /**
+   * @param {LevelView} level
+   * @param {BoxView} box
+   * @param {boolean} outgoing
+   * @param {{ others: string[], lines: string[] }} text
+   */
+  constructor(level, box, outgoing, text) {
+    this.level = level;
+    this.owner = box;
+    this.outgoing = outgoing;
+    this.others = text.others;
+    this.texts = text.lines;
+    /** Which of its far ends was visited last. */
+    this.visited = -1;
+    /** @type {Rectangle} */
+    this.at = [0, 0, 0, 0];
+    /** @type {number[]} */
+    this.points = [];
+    /** @type {SVGGElement | null} */
+    this.element = null;
+    /** What takes the focus. @type {SVGGElement | null} */
+    this.card = null;
+    box.stubs.push(this);
+  }
+}

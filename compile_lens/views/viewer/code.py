@@ -1,0 +1,95 @@
+"""The parts of code stages: a generated module and its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.record import Capture, Code, Kernel
+
+from .. import outline
+from .folds import Fold, kernel_folds, module_folds
+from .items import Items, SeenStage
+from .texts import Place, Text, Texts
+from .words import line
+
+MANY = 200
+"""Operators of one kernel that are named before the rest is only counted."""
+
+
+class Codes:
+    """The ``CodeData`` of every code stage."""
+
+    def __init__(self, capture: Capture, items: Items, texts: Texts) -> None:
+        self._items = items
+        self._texts = texts
+        self._origins = outline.Origins(capture)
+
+    def of(self, seen: SeenStage) -> dict[str, object]:
+        """The data of one stage."""
+        code = seen.stage
+        assert isinstance(code, Code)
+        module = self._texts.modules[seen.number]
+        folds = module_folds(str(module.text["text"]))
+        kernels = []
+        for kernel, source, place in zip(code.kernels, module.sources, module.places, strict=True):
+            inner = kernel_folds(str(source["text"]), kernel.language) if source else []
+            if place is not None:
+                folds += [fold.moved(place.first - 1) for fold in inner]
+            kernels.append(self._kernel(seen, kernel, source, place, inner))
+        return {
+            "phase": line(code.phase),
+            "stamp": line(outline.STAMPS.get(code.stamp, code.stamp)),
+            "device": line(code.device),
+            "module": module.text,
+            "folds": _folds(folds),
+            "kernels": kernels,
+        }
+
+    def _kernel(
+        self, seen: SeenStage, kernel: Kernel, source: Text | None, place: Place | None, folds: Sequence[Fold]
+    ) -> dict[str, object]:
+        origin = self._origins.of(kernel)
+        count = str(source["text"]).count("\n") + 1 if source else 0
+        lines: dict[int, int] = {}
+        for mark in kernel.lines if source else ():
+            if 0 < mark.line <= count:
+                lines[mark.line] = seen.item(f"{kernel.name}:{mark.line}")
+        return {
+            "item": seen.item(kernel.name),
+            "name": line(kernel.name),
+            "language": line(kernel.language),
+            "languageTitle": line(outline.LANGUAGES.get(kernel.language, kernel.language)),
+            "kind": line(kernel.kind),
+            "launches": kernel.launches,
+            "launchLines": [number for number in kernel.launch_lines if number > 0],
+            "first": place.first if place else 0,
+            "last": place.last if place else 0,
+            "source": source,
+            "folds": _folds(folds),
+            "traffic": outline.traffic(kernel),
+            "operators": _names(origin.operators),
+            "lines": [line(outline.place(frame)) for frame in origin.lines],
+            "unknown": line(origin.unknown),
+            "items": [[number, item] for number, item in sorted(lines.items())],
+            "noOrigin": [
+                [number, line(self._items.no_origin[item])]
+                for number, item in sorted(lines.items())
+                if item in self._items.no_origin
+            ],
+        }
+
+
+def _folds(folds: Sequence[Fold]) -> list[dict[str, object]]:
+    """Folds in order; one that reaches into the one before it is left out."""
+    made: list[dict[str, object]] = []
+    end = 0
+    for fold in sorted(folds, key=lambda f: (f.first, f.last)):
+        if fold.first > end:
+            made.append({"first": fold.first, "last": fold.last, "label": fold.label})
+            end = fold.last
+    return made
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    shown = [line(name) for name in names[:MANY]]
+    return [*shown, f"and {len(names) - MANY} more"] if len(names) > MANY else shown

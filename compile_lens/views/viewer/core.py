@@ -1,0 +1,178 @@
+"""The part "core": what the page says at first sight, before any stage is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.graph import Frame, Graph, Source
+from compile_lens.measures.ledger import COLUMNS, Ledger
+from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
+
+from .. import outline
+from ..tables import MEANINGS as MEANINGS
+from .index import full_title
+from .items import Items
+from .texts import Texts
+from .words import block, line
+
+VERSION = 1
+
+MANY = 40
+"""Inputs, reasons and notes shown one by one before the rest is only counted."""
+
+SOURCES = 200
+GUARDS = 200
+
+
+def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
+    """The ``Core`` of the page."""
+    env = capture.environment
+    facts = [capture.function, f"torch {env.torch}", env.target or env.device, capture.created[:10]]
+    ledger = capture.ledger
+    by_id = dict(ledger.graphs)
+    return {
+        "version": VERSION,
+        "function": line(capture.function),
+        "title": " · ".join(line(f) for f in facts if f),
+        "created": line(capture.created),
+        "environment": [line(fact) for fact in outline.environment(capture)],
+        "stamp": line(outline.stamp(capture)),
+        "asked": line(outline.asked(capture)),
+        "inputs": _some(capture.inputs, "input", "capture.inputs"),
+        "outcome": _outcome(capture),
+        "savings": [list(map(line, saving)) for saving in outline.saving(ledger)],
+        "ledger": _ledger(ledger),
+        "sources": [
+            _source(source, texts.sources[number], items)
+            for number, source in enumerate(capture.sources[:SOURCES])
+        ],
+        "compilations": [
+            _compilation(capture, items, index, compilation, by_id[compilation.id])
+            for index, compilation in enumerate(items.compilations)
+        ],
+        "notes": _notes(capture, items),
+    }
+
+
+def _outcome(capture: Capture) -> dict[str, object]:
+    failure = capture.failure
+    said = failure and {
+        "stage": line(failure.stage),
+        "type": line(failure.type),
+        "message": block(failure.message),
+        "traceback": block(failure.traceback, 20_000),
+    }
+    return {"state": outline.state(capture), "verdict": line(outline.verdict(capture)), "failure": said}
+
+
+def _ledger(ledger: Ledger) -> dict[str, object]:
+    rows = ledger.rows
+    notes = dict.fromkeys(note for row in rows[:-1] for note in row.notes)
+    basis = outline.basis_note(rows)
+    return {
+        "columns": [{"title": outline.COLUMN_TITLES[c], "meaning": MEANINGS[c]} for c in COLUMNS],
+        "rows": [{"name": row.name, "figures": [outline.figure(f) for f in row.figures]} for row in rows],
+        "notes": ([basis] if basis else []) + _some(tuple(notes), "note", "capture.ledger.total.notes"),
+    }
+
+
+def _source(source: Source, code: dict[str, object], items: Items) -> dict[str, object]:
+    count = source.text.count("\n") + 1
+    numbers = range(source.first_line, source.first_line + count)
+    known = ((number, items.line(source.file, number)) for number in numbers)
+    return {
+        "file": line(source.file),
+        "first": source.first_line,
+        "name": line(source.name),
+        "code": code,
+        "items": [[number, item] for number, item in known if item is not None],
+    }
+
+
+def _compilation(
+    capture: Capture, items: Items, index: int, compilation: Compilation, ledger: Ledger
+) -> dict[str, object]:
+    place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
+    return {
+        "id": line(compilation.id),
+        "function": line(compilation.function),
+        "place": line(place),
+        "recompile": _some(compilation.recompile_reasons, "reason", "capture.recompiles"),
+        "ending": _ending(compilation.ending),
+        "dynamic": [
+            line(f"{d.source} = {d.symbol}" + (f" (seen: {d.hint})" if d.hint is not None else ""))
+            for d in compilation.dynamic
+        ],
+        "guards": [[line(guard.kind), line(guard.text)] for guard in compilation.guards[:GUARDS]],
+        "guardsLeftOut": max(len(compilation.guards) - GUARDS, 0),
+        "lanes": [
+            {"phase": lane.phase, "steps": [_step(items, index, step) for step in lane.steps]}
+            for lane in outline.lanes(capture, compilation)
+        ],
+        "ledger": _ledger(ledger),
+    }
+
+
+def _ending(ending: Ending | None) -> dict[str, object] | None:
+    if ending is None or ending.kind != "graph break":
+        return None
+    reason = outline.reason(ending)
+    return {
+        "what": block(reason.what),
+        "why": block(reason.why),
+        "hint": block(reason.hint),
+        "frames": [frame_line(frame) for frame in ending.frames],
+    }
+
+
+def frame_line(frame: Frame) -> str:
+    """A frame in one line: ``"/home/ada/f.py:5 in f: return x.sin()"``."""
+    text = frame.text.strip()
+    return line(f"{frame.file}:{frame.line} in {frame.function}" + (f": {text}" if text else ""))
+
+
+def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
+    seen = None if step.missing else items.seen(index, step.key)
+    stage = seen.stage if seen is not None else None
+    unchanged = ""
+    if seen is not None and isinstance(stage, Graph):
+        before = items.before(seen)
+        if before is not None and outline.unchanged(stage, before):
+            unchanged = full_title(before.key)
+    kind = "code" if isinstance(stage, Code) else "graph" if stage is not None else "missing"
+    return {
+        "key": line(step.key),
+        # In the lane of a phase, its own graph is the one in ATen operators.
+        "title": "ATen" if step.key in PHASES else line(step.title),
+        "meaning": outline.meaning(step.key),
+        "facts": [line(fact) for fact in step.facts],
+        "time": outline.duration(step.seconds),
+        "missing": block(step.missing),
+        "kind": kind,
+        "stage": seen.number if seen is not None else -1,
+        "unchanged": unchanged,
+    }
+
+
+def _notes(capture: Capture, items: Items) -> list[str]:
+    notes = []
+    left = len(capture.compilations) - len(items.compilations)
+    if left:
+        notes.append(f"and {outline.plural(left, 'compilation')} more: capture.compilations")
+    if len(capture.sources) > SOURCES:
+        more = outline.plural(len(capture.sources) - SOURCES, "function")
+        notes.append(f"and the source of {more} more: capture.sources")
+    unplaced = outline.unplaced(capture)
+    if unplaced:
+        said = ", ".join(f"{line(name)} {outline.duration(time)}" for name, time in unplaced[:MANY])
+        notes.append(f"Time elsewhere: {said}")
+    unknown = (f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields)
+    return notes + _some((*capture.notes, *unknown), "note", "capture.notes")
+
+
+def _some(values: Sequence[str], what: str, where: str) -> list[str]:
+    """The first of many strings, and how many more there are."""
+    found = [block(value) for value in values[:MANY]]
+    if len(values) > MANY:
+        found.append(f"and {outline.plural(len(values) - MANY, what)} more: {where}")
+    return found

@@ -1,0 +1,94 @@
+"""Boilerplate of generated code that opens folded: imports, long decorators, the benchmark at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+SHORTEST = 3
+"""Lines of the shortest fold."""
+
+_IMPORT = re.compile(r"(import|from)\s")
+_ALIAS = re.compile(r"[A-Za-z_]\w* = [A-Za-z_][\w.]*(\(\))?$")
+_SET_UP = re.compile(r"triton_helpers\.set_driver_to_\w+\(\)$")
+_INCLUDE = re.compile(
+    r"\s*#(include|pragma)\b|\s*using namespace\b|\s*#(if|ifdef|ifndef|endif|else|define)\b"
+)
+_BENCHMARK = re.compile(r"def (get_args|benchmark_compiled_module)\(|if __name__\b")
+_COMMENT = re.compile(r"# ")
+_DECORATOR = re.compile(r"@triton_heuristics\.|@triton\.")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """First and last line, counted from 1, and what they hold."""
+
+    first: int
+    last: int
+    label: str
+
+    def moved(self, lines: int) -> Fold:
+        """The same fold some lines further down."""
+        return Fold(self.first + lines, self.last + lines, self.label)
+
+
+def module_folds(text: str) -> list[Fold]:
+    """Folds of a wrapper module, without those of the kernels in it."""
+    lines = text.split("\n")
+    folds = _block(lines, 0, lambda line: _is_import(line) or line.startswith("#"), "imports and aliases")
+    for number, line in enumerate(lines):
+        if _BENCHMARK.match(line):
+            last = len(lines)
+            while not lines[last - 1].strip():
+                last -= 1
+            folds += _long([Fold(number + 1, last, "benchmark of this module")])
+            break
+    return folds
+
+
+def kernel_folds(source: str, language: str) -> list[Fold]:
+    """Folds of a kernel's own source, its lines counted from 1."""
+    lines = source.split("\n")
+    first = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
+    if language == "triton":
+        folds = _block(lines, first, _is_import, "imports")
+        return folds + _long(_decorators(lines))
+    if language in ("cpp", "metal"):
+        return _block(lines, first, lambda line: _INCLUDE.match(line) is not None, "headers")
+    return []
+
+
+def _is_import(line: str) -> bool:
+    return any(pattern.match(line) is not None for pattern in (_IMPORT, _ALIAS, _SET_UP))
+
+
+def _block(lines: Sequence[str], start: int, wanted: Callable[[str], bool], label: str) -> list[Fold]:
+    """The lines from ``start`` on that are wanted, with the empty ones between them."""
+    last = at = start
+    while at < len(lines):
+        if wanted(lines[at]):
+            if _IMPORT.match(lines[at]) and lines[at].rstrip().endswith("("):
+                while at < len(lines) - 1 and not lines[at].startswith(")"):
+                    at += 1
+            last = at + 1
+        elif lines[at].strip():
+            break
+        at += 1
+    # A comment that leads to the next thing belongs to that.
+    while last > start and (not lines[last - 1].strip() or _COMMENT.match(lines[last - 1])):
+        last -= 1
+    return _long([Fold(start + 1, last, label)])
+
+
+def _decorators(lines: Sequence[str]) -> list[Fold]:
+    """The decorators above a Triton kernel, with their sizes, configurations and metadata."""
+    first = next((i for i, line in enumerate(lines) if _DECORATOR.match(line)), None)
+    if first is None:
+        return []
+    kernel = next((i for i in range(first, len(lines)) if lines[i].startswith("def ")), None)
+    return [] if kernel is None else [Fold(first + 1, kernel, "sizes and metadata for Triton's launcher")]
+
+
+def _long(folds: Sequence[Fold]) -> list[Fold]:
+    return [fold for fold in folds if fold.last - fold.first + 1 >= SHORTEST]

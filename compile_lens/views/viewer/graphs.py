@@ -1,0 +1,149 @@
+"""The parts of graph stages: what is known of each node, the stage as text, and its drawings."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+from compile_lens.graph import Graph, Literal, Node, Ref, Tensor, Value
+from compile_lens.layout.nest import Nest, nest_all
+from compile_lens.measures.chain import walk
+
+from .core import frame_line
+from .drawings import drawn
+from .index import full_title
+from .items import Items, SeenStage
+from .lines import defining_lines
+from .modules import Path, modules
+from .texts import Texts
+from .words import Strings, block, line
+
+
+class Graphs:
+    """The ``GraphData`` of every graph stage. All drawings of a page are placed together."""
+
+    def __init__(self, items: Items, texts: Texts) -> None:
+        self._items = items
+        self._texts = texts
+        self._modules = modules(items)
+        self._scenes: dict[int, list[tuple[str, str, int]]] = {}
+        graphs: list[Graph] = []
+        paths: list[Mapping[str, str]] = []
+        for seen in items.stages:
+            if isinstance(seen.stage, Graph):
+                scenes = self._scenes.setdefault(seen.number, [])
+                for path, graph in _graphs(seen.stage):
+                    scenes.append((line(path[:-1]) or full_title(seen.stage.key), path, len(graphs)))
+                    graphs.append(graph)
+                    paths.append({n.name: self._module(seen, path + n.name)[0] for n in graph.nodes})
+        self._nest: Nest = nest_all(graphs, modules=paths)
+
+    def of(self, seen: SeenStage) -> dict[str, object]:
+        """The data of one stage."""
+        graph = seen.stage
+        assert isinstance(graph, Graph)
+        nodes: dict[str, Node] = {}
+        for path, node in walk(graph):
+            nodes.setdefault(path + node.name, node)
+        strings, tensors = Strings([""]), _Tensors()
+        quoted = functools.cache(frame_line)  # few frames, many nodes
+        code = self._texts.graphs[seen.number]
+        where = [self._module(seen, name) for name in nodes]
+        known = list(enumerate(nodes.values()))
+        return {
+            "op": [strings.number(node.op) for node in nodes.values()],
+            "target": [strings.number(node.target) for node in nodes.values()],
+            "module": [strings.number(path) for path, _ in where],
+            "moduleType": [strings.number(kind) for _, kind in where],
+            "outputs": [[tensors.number(tensor) for tensor in node.outputs] for node in nodes.values()],
+            "tensors": tensors.all,
+            "frames": [[strings.number(quoted(frame)) for frame in node.frames] for node in nodes.values()],
+            "traffic": [
+                [local, _bytes(node.reads), _bytes(node.writes)]
+                for local, node in known
+                if node.reads is not None or node.writes is not None
+            ],
+            "detail": [[local, text] for local, node in known if (text := _detail(node))],
+            "members": [[local, loops] for local, loops in self._members(seen, known)],
+            "saved": [seen.locals[name] for name in dict.fromkeys(graph.saved) if name in seen.locals],
+            "code": code,
+            "lineOf": [
+                [number, seen.locals[name]] for number, name in defining_lines(graph, str(code["text"]))
+            ],
+            **drawn(self._nest, self._scenes[seen.number], seen.locals),
+            "strings": strings.all(),
+        }
+
+    def _module(self, seen: SeenStage, name: str) -> Path:
+        return self._modules[seen.item(name)]
+
+    def _members(self, seen: SeenStage, known: Sequence[tuple[int, Node]]) -> Iterator[tuple[int, list[int]]]:
+        """Groups, each with the items of its loops."""
+        loops = self._items.seen(seen.compilation, f"{seen.stage.phase}.loops")
+        if loops is None:
+            return
+        for local, node in known:
+            if node.members:
+                above = self._items.above[seen.start + local]
+                yield local, [up for up in above if loops.start <= up < loops.start + len(loops.names)]
+
+
+class _Tensors:
+    """What is known of tensors, under numbers."""
+
+    def __init__(self) -> None:
+        self.all: list[dict[str, object]] = []
+        self._numbers: dict[Tensor, int] = {}
+
+    def number(self, tensor: Tensor) -> int:
+        known = self._numbers.setdefault(tensor, len(self.all))
+        if known == len(self.all):
+            self.all.append(
+                {
+                    "dtype": line(tensor.dtype),
+                    "shape": _sizes(tensor.shape),
+                    "stride": "" if tensor.stride is None else _sizes(tensor.stride),
+                    "device": line(tensor.device),
+                    "bytes": tensor.nbytes,
+                    "grad": tensor.requires_grad,
+                }
+            )
+        return known
+
+
+def _graphs(graph: Graph, path: str = "") -> Iterator[tuple[str, Graph]]:
+    """A graph and the bodies of its higher-order operators, each with the path of its names."""
+    yield path, graph
+    for name, body in graph.subgraphs:
+        yield from _graphs(body, f"{path}{name}/")
+
+
+def _sizes(sizes: Sequence[int | str]) -> str:
+    return line(f"[{', '.join(map(str, sizes))}]")
+
+
+def _bytes(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _detail(node: Node) -> str:
+    """What a reader may want to know beyond the drawing: the body of a loop, arguments that are no nodes."""
+    parts = [block(node.detail)] if node.detail else []
+    values = (*node.args, *(value for _, value in node.kwargs))
+    if any(map(_is_plain, values)) and node.op != "output":
+        said = [_text(value) for value in node.args]
+        said += [f"{name}={_text(value)}" for name, value in node.kwargs]
+        parts.append(line(f"arguments: {', '.join(said)}"))
+    return "\n".join(parts)
+
+
+def _is_plain(value: Value) -> bool:
+    return any(map(_is_plain, value)) if isinstance(value, tuple) else not isinstance(value, Ref)
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, Ref):
+        return value.name
+    return value.text if isinstance(value, Literal) else repr(value)

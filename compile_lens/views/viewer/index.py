@@ -1,0 +1,91 @@
+"""The part "index": names, kinds and links of all items."""
+
+from __future__ import annotations
+
+from compile_lens.graph import Graph
+from compile_lens.measures.chain import PYTHON, walk
+from compile_lens.record import Capture
+
+from .. import outline
+from .items import Items, SeenStage
+from .words import line
+
+
+def index(capture: Capture, items: Items) -> dict[str, object]:
+    """The ``Index`` of the page."""
+    kinds: dict[str, int] = {PYTHON: 0}
+    kind_of = [0] * len(items.lines)
+    names = [line(name) for _, _, name in items.lines]
+    stages: list[dict[str, object]] = [
+        {
+            "compilation": -1,
+            "key": PYTHON,
+            "title": "Python",
+            "start": 0,
+            "count": len(items.lines),
+            "kernels": 0,
+            "part": "",
+        }
+    ]
+    for seen in items.stages:
+        stages.append(
+            {
+                "compilation": seen.compilation,
+                "key": line(seen.stage.key),
+                "title": full_title(seen.stage.key),
+                "start": seen.start,
+                "count": len(seen.names),
+                "kernels": seen.kernels,
+                "part": part_name(seen),
+            }
+        )
+        names += [line(name) for name in seen.names]
+        kind_of += [kinds.setdefault(kind, len(kinds)) for kind in _kinds(seen)]
+    offsets = [0]
+    for above in items.above:
+        offsets.append(offsets[-1] + len(above))
+    return {
+        "stages": stages,
+        "names": names,
+        "offsets": offsets,
+        "above": [up for above in items.above for up in above],
+        "noOrigin": [[item, line(why)] for item, why in items.no_origin.items()],
+        "lineTexts": _line_texts(capture, items),
+        "kinds": [line(kind) for kind in kinds],
+        "kindOf": kind_of,
+    }
+
+
+def part_name(seen: SeenStage) -> str:
+    """The part that holds a stage's data."""
+    return f"g{seen.number}"
+
+
+def full_title(key: str) -> str:
+    """The title of a stage with its phase where it has one: ``"forward post-grad"``."""
+    phase = outline.phase_of(key)
+    title = line(outline.title(key))
+    return title if key == phase or not phase else f"{phase} {title}"
+
+
+def _kinds(seen: SeenStage) -> list[str]:
+    if isinstance(seen.stage, Graph):
+        found: dict[str, str] = {}
+        for path, node in walk(seen.stage):
+            found.setdefault(path + node.name, node.kind)
+        return list(found.values())
+    return ["kernel"] * seen.kernels + ["line"] * (len(seen.names) - seen.kernels)
+
+
+def _line_texts(capture: Capture, items: Items) -> list[str]:
+    """The text of each Python line: as the source has it, else as a frame quotes it."""
+    known: dict[str, str] = {}
+    for source in capture.sources:
+        for number, text in enumerate(source.text.split("\n"), source.first_line):
+            known.setdefault(f"{source.file}:{number}", text)
+    for seen in items.stages:
+        if isinstance(seen.stage, Graph):
+            for _, node in walk(seen.stage):
+                for frame in node.frames:
+                    known.setdefault(f"{frame.file}:{frame.line}", frame.text.strip().partition("\n")[0])
+    return [line(known.get(name, "").strip()) for _, _, name in items.lines]

@@ -1,0 +1,110 @@
+"""Every item of a capture under one number: Python lines, nodes, kernels, lines of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from compile_lens.graph import Graph
+from compile_lens.measures.chain import PYTHON, Address, walk
+from compile_lens.record import Capture, Code, Compilation
+
+MOST_COMPILATIONS = 40
+"""Compilations that the page holds; the rest is only counted."""
+
+
+@dataclass(frozen=True)
+class SeenStage:
+    """A stage that holds items: ``start`` is the number of its first.
+
+    ``number`` is its own, counted from 1: stage 0 is Python. ``names`` are those of its items, in order; of a
+    module first its ``kernels``, then their lines.
+    """
+
+    number: int
+    compilation: int
+    id: str
+    stage: Graph | Code
+    start: int
+    names: tuple[str, ...]
+    kernels: int = 0
+
+    @cached_property
+    def locals(self) -> dict[str, int]:
+        """Numbers of the items in the stage, by name."""
+        return {name: local for local, name in enumerate(self.names)}
+
+    def item(self, name: str) -> int:
+        """The number of one of its items."""
+        return self.start + self.locals[name]
+
+
+class Items:
+    """The items of a capture, stage by stage, and the links between them.
+
+    Attributes:
+        lines: addresses of the Python lines; their numbers count from 0.
+        stages: the other stages, in order of the record.
+        above: for each item the items that it directly came from.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        chain = capture.chain
+        links = dict(chain.links())
+        self.compilations: Sequence[Compilation] = capture.compilations[:MOST_COMPILATIONS]
+        self.lines = [address for address in links if address[1] == PYTHON]
+        self.stages = list(_stages(self.compilations, len(self.lines)))
+        self._of: dict[Address, int] = {address: i for i, address in enumerate(self.lines)}
+        addresses = list(self.lines)
+        for seen in self.stages:
+            for local, name in enumerate(seen.names):
+                address = (seen.id, seen.stage.key, name)
+                addresses.append(address)
+                self._of.setdefault(address, seen.start + local)
+        self.above: list[list[int]] = [
+            [self._of[up] for up in links[address] if up in self._of] for address in addresses
+        ]
+        self.no_origin: dict[int, str] = {
+            item: chain.why_not(addresses[item])
+            for item in range(len(self.lines), len(addresses))
+            if not self.above[item]
+        }
+        self._by_key = {(seen.compilation, seen.stage.key): seen for seen in self.stages}
+
+    def line(self, file: str, line: int) -> int | None:
+        """The number of a Python line, if the record knows it."""
+        return self._of.get(("", PYTHON, f"{file}:{line}"))
+
+    def seen(self, compilation: int, key: str) -> SeenStage | None:
+        """A stage by the number of its compilation and its key."""
+        return self._by_key.get((compilation, key))
+
+    def before(self, seen: SeenStage) -> Graph | None:
+        """The graph whose nodes the origins of a graph name."""
+        stage = seen.stage
+        found = self.seen(seen.compilation, stage.before) if isinstance(stage, Graph) else None
+        return found.stage if found is not None and isinstance(found.stage, Graph) else None
+
+
+def _stages(compilations: Sequence[Compilation], start: int) -> Iterator[SeenStage]:
+    number = 0
+    for index, compilation in enumerate(compilations):
+        found = {s.key: s for s in compilation.stages if isinstance(s, Graph | Code)}
+        for stage in found.values():
+            number += 1
+            kernels = 0
+            if isinstance(stage, Graph):
+                names = dict.fromkeys(path + node.name for path, node in walk(stage))
+            else:
+                names = dict.fromkeys(kernel.name for kernel in stage.kernels)
+                kernels = len(names)
+                names.update(dict.fromkeys(_lines(stage)))
+            yield SeenStage(number, index, compilation.id, stage, start, tuple(names), kernels)
+            start += len(names)
+
+
+def _lines(code: Code) -> Iterator[str]:
+    for kernel in code.kernels:
+        if kernel.source:
+            yield from (f"{kernel.name}:{line.line}" for line in kernel.lines)

@@ -1,0 +1,210 @@
+"""Texts with colours, within what one page may hold and within what colouring may cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from compile_lens.graph import Graph
+from compile_lens.record import Capture, Code, Kernel
+
+from ..characters import clean
+from ..highlight import runs
+from .items import Items
+
+COLOURED = 400_000
+"""Characters that are coloured; the rest of the page is plain."""
+
+TEXT_ONE = 1_000_000
+"""Characters of one text; what is longer is cut at the end of a line, and says so."""
+
+TEXT_ALL = 8_000_000
+"""Characters of all texts. The kernels' own sources stand in their module and do not count again."""
+
+_NEWLINE = re.compile("\n")
+
+Run = tuple[int, int]
+Text = dict[str, object]
+"""``Text`` of the page: ``text`` and ``inks``."""
+
+_TELLING = (
+    "code",
+    "dynamo",
+    "forward",
+    "inference",
+    "backward",
+    "post_grad",
+    "joint",
+    "pre_grad",
+    "loops",
+    "groups",
+)
+"""The order in which texts are shown and coloured if not all can be."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a kernel's source stands in its module: first character, first and last line counted from 1."""
+
+    start: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """A generated module as text, and the sources of its kernels (``None`` for a library call)."""
+
+    text: Text
+    sources: tuple[Text | None, ...]
+    places: tuple[Place | None, ...]
+
+
+class Texts:
+    """The texts of a page: sources, graphs by stage number, modules by stage number.
+
+    What is left out or not coloured where the page would grow too large are the least telling texts.
+    """
+
+    def __init__(self, capture: Capture, items: Items) -> None:
+        self.sources: dict[int, Text] = {}
+        self.graphs: dict[int, Text] = {}
+        self.modules: dict[int, Module] = {}
+        self._room = TEXT_ALL
+        self._inks = COLOURED
+        for number, source in enumerate(capture.sources):
+            self.sources[number] = self._text(source.text, "python")
+        for seen in sorted(items.stages, key=lambda s: (_telling(s.stage), s.compilation, s.number)):
+            if isinstance(seen.stage, Code):
+                self.modules[seen.number] = self._module(seen.stage)
+            else:
+                self.graphs[seen.number] = self._text(seen.stage.text, "python")
+
+    def _text(self, source: str, language: str) -> Text:
+        text = self._fit(clean(source))
+        return _made(text, self._runs(text, language))
+
+    def _fit(self, text: str) -> str:
+        """The text, or as many of its lines as fit, and how much is missing."""
+        room = min(TEXT_ONE, self._room)
+        if len(text) > room:
+            end = text.rfind("\n", 0, room) + 1
+            left = len(text) - end
+            text = f"{text[:end]}… ({left:,} characters left out to keep the page small)"
+            self._room -= end
+        else:
+            self._room -= len(text)
+        return text
+
+    def _runs(self, text: str, language: str) -> list[Run]:
+        found = runs(text, language, self._inks)
+        self._inks -= sum(length for length, _ in found)
+        return found
+
+    def _module(self, code: Code) -> Module:
+        """A module in the colours of Python, the kernels in it in those of their own language."""
+        text = self._fit(clean(code.text))
+        cleaned = (clean(kernel.source) for kernel in code.kernels)
+        sources = [own if own.strip() else None for own in cleaned]
+        starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+        places = tuple(_place(text, starts, own, k) for own, k in zip(sources, code.kernels, strict=True))
+        # A source that is nowhere in the module has to fit the page by itself.
+        shown = [own if own is None or p else self._fit(own) for own, p in zip(sources, places, strict=True)]
+        inks = [
+            [] if own is None else self._runs(own, kernel.language)
+            for own, kernel in zip(shown, code.kernels, strict=True)
+        ]
+        spans = _spans(shown, places, inks)
+        rest, at = [], 0
+        for start, own, _ in spans:
+            rest.append(text[at:start])
+            at = start + len(own)
+        rest.append(text[at:])
+        around = self._runs("".join(rest), "python")
+        return Module(
+            _made(text, _spliced(around, spans)),
+            tuple(None if own is None else _made(own, found) for own, found in zip(shown, inks, strict=True)),
+            places,
+        )
+
+
+Span = tuple[int, str, list[Run]]
+"""A kernel's source in its module: where it starts, its text, its colours."""
+
+
+def _spans(
+    sources: Sequence[str | None], places: Sequence[Place | None], inks: Sequence[list[Run]]
+) -> list[Span]:
+    """The sources that stand in the module, in order and apart from each other."""
+    found: list[Span] = []
+    end = 0
+    placed = [(p.start, s, i) for p, s, i in zip(places, sources, inks, strict=True) if p and s is not None]
+    for start, own, runs_of in sorted(placed, key=lambda span: span[0]):
+        if start >= end:
+            found.append((start, own, runs_of))
+            end = start + len(own)
+    return found
+
+
+def _spliced(around: Sequence[Run], spans: Sequence[Span]) -> Iterator[Run]:
+    """The colours of a module: those around its kernels, and theirs."""
+    pieces = iter(around)
+    length, ink = 0, 0
+    at = 0
+    for start, own, inks in spans:
+        while at < start:
+            if not length:
+                length, ink = next(pieces, (start - at, 0))
+            used = min(length, start - at)
+            yield used, ink
+            at += used
+            length -= used
+        yield from inks
+        done = sum(run for run, _ in inks)
+        yield len(own) - done, 0
+        at += len(own)
+    yield length, ink
+    yield from pieces
+
+
+def _made(text: str, found: Sequence[Run] | Iterator[Run]) -> Text:
+    """The text with its colours as the page has them; neighbours of one ink are one run.
+
+    Lengths are those of the page's script, to which a character beyond U+FFFF is two.
+    """
+    joined: list[list[int]] = []
+    wide = not text.isascii() and max(text) > "\uffff"
+    at = 0
+    for length, ink in found:
+        if wide:
+            piece = text[at : at + length]
+            at += length
+            length += sum(c > "\uffff" for c in piece)
+        if not length:
+            continue
+        if joined and joined[-1][1] == ink:
+            joined[-1][0] += length
+        else:
+            joined.append([length, ink])
+    if joined and not joined[-1][1]:
+        joined.pop()
+    return {"text": text, "inks": [length * 16 + ink for length, ink in joined]}
+
+
+def _place(text: str, starts: Sequence[int], own: str | None, kernel: Kernel) -> Place | None:
+    """Where a source stands in its module, where the record says that it does; ``None`` if it does not."""
+    if own is None or not 0 < kernel.first_line <= kernel.last_line <= len(starts):
+        return None
+    begin = starts[kernel.first_line - 1]
+    end = starts[kernel.last_line] if kernel.last_line < len(starts) else len(text)
+    start = text.find(own, begin, end)
+    if start < 0:
+        return None
+    first = kernel.first_line + text.count("\n", begin, start)
+    return Place(start, first, first + own.removesuffix("\n").count("\n"))
+
+
+def _telling(stage: Graph | Code) -> int:
+    name = "code" if isinstance(stage, Code) else stage.stage
+    return _TELLING.index(name) if name in _TELLING else len(_TELLING)

@@ -1,0 +1,238 @@
+"""Captures that the browser shows, each made once: real ones, and some whose names are meant to do harm."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from compile_lens import Capture, CaptureError, capture
+from compile_lens.graph import Source
+
+T = TypeVar("T")
+
+HOSTILE = {
+    "script": "</script><script>alert('script')</script>",
+    "image": "<img src=x onerror=alert('image')>",
+    "quotes": "\"double\" 'single' `back` &amp; &lt;b&gt; \\\" ${alert('template')}",
+    "rtl": "abc\u202eevil\u202c \u2067isolated\u2069 עברית",
+    "emoji": "emoji 👩‍🔬 漢字 é",
+    "comment": "]]> --> <!-- <style>*{display:none}</style>",
+    "prototype": "__proto__",
+    "long": "long_" + "x" * 10_000,
+}
+"""Texts that the page must show as text."""
+
+
+@functools.cache
+def sin_cos() -> Capture:
+    """sin² + cos², forward and backward: n→1 in each, and a derivative of each operator."""
+    import torch
+
+    def f(x: Any) -> Any:
+        return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+    return capture(f, torch.rand(1000, requires_grad=True))
+
+
+@functools.cache
+def mlp() -> Capture:
+    """Two layers in modules of their own, forward and backward: library calls and generated kernels."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self, wide: int, narrow: int) -> None:
+            super().__init__()
+            self.linear = nn.Linear(wide, narrow)
+
+        def forward(self, x: Any) -> Any:
+            return nn.functional.gelu(self.linear(x))
+
+    class Perceptron(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = Layer(16, 32)
+            self.second = Layer(32, 4)
+
+        def forward(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    return capture(Perceptron(), torch.rand(8, 16))
+
+
+@functools.cache
+def softmax() -> Capture:
+    """One operator that becomes several; nothing needs a gradient."""
+    import torch
+
+    def f(x: Any) -> Any:
+        return torch.softmax(x, dim=-1)
+
+    return capture(f, torch.rand(8, 64))
+
+
+@functools.cache
+def layer_norm() -> Capture:
+    """One call that is decomposed into many operators, forward and backward."""
+    import torch
+    from torch import nn
+
+    def f(x: Any, weight: Any, bias: Any) -> Any:
+        return nn.functional.layer_norm(x, (64,), weight, bias)
+
+    leaves = [torch.rand(*shape, requires_grad=True) for shape in ((8, 64), (64,), (64,))]
+    return capture(f, *leaves)
+
+
+@functools.cache
+def rematerialised() -> Capture:
+    """Operators of the forward that the backward computes again instead of keeping their results."""
+    import torch
+
+    def f(x: Any) -> Any:
+        y = torch.relu(x) * 2
+        return (torch.sigmoid(y) + torch.exp(y)).sum()
+
+    return capture(f, torch.rand(1000, requires_grad=True))
+
+
+@functools.cache
+def graph_break() -> Capture:
+    """Two compilations: a call that Dynamo cannot trace stands between them."""
+    import torch
+
+    def f(x: Any) -> Any:
+        y = torch.sin(x)
+        print("between")
+        return torch.cos(y) * 2
+
+    return _quiet(lambda: capture(f, torch.rand(1000, requires_grad=True)))
+
+
+@functools.cache
+def failing() -> Capture:
+    """A function that raises after a part of it was compiled."""
+    import torch
+
+    def f(x: Any) -> Any:
+        y = torch.sin(x)
+        print("between")
+        raise ValueError(f"no result for {tuple(y.shape)}")
+
+    def run() -> Capture:
+        try:
+            return capture(f, torch.rand(1000, requires_grad=True))
+        except CaptureError as error:
+            assert error.capture is not None
+            return error.capture
+
+    failed = _quiet(run)
+    assert failed.failure is not None and failed.compilations
+    return failed
+
+
+@functools.cache
+def nothing() -> Capture:
+    """A function with nothing in it to compile."""
+    import torch
+
+    def f(x: Any) -> Any:
+        return len(x.shape)
+
+    empty = capture(f, torch.rand(4))
+    assert empty.nothing and not empty.compilations
+    return empty
+
+
+@functools.cache
+def hostile_modules() -> Capture:
+    """Modules whose attributes bear the hostile texts, in a function whose source holds some too."""
+    import torch
+    from torch import nn
+
+    names = {key: text.replace(".", "·") for key, text in HOSTILE.items()}
+
+    class Hostile(nn.Module):
+        """</script><script>alert('docstring')</script> <img src=x onerror=alert('docstring')>"""
+
+        def __init__(self) -> None:
+            super().__init__()
+            for name in names.values():
+                self.add_module(name, nn.Linear(8, 8))
+
+        def forward(self, x: Any) -> Any:
+            for layer in self.children():
+                x = torch.relu(layer(x))
+            return x + len("</script><img src=x onerror=alert('source')> \u202e 👩‍🔬 `${x}`")
+
+    return capture(Hostile(), torch.rand(4, 8))
+
+
+@functools.cache
+def hostile() -> Capture:
+    """Every kind of name in a record (function, input, node, kernel, file, note) bears the hostile texts."""
+    plain = sin_cos()
+    (made,) = plain.compilations
+    forward, backward = (made.graphs[phase].calls for phase in ("forward", "backward"))
+    calls = list(dict.fromkeys(node.name for node in (*forward, *backward)))
+    assert len(calls) >= len(HOSTILE)
+    renamed = _mapped(plain, dict(zip(calls, HOSTILE.values(), strict=False)))
+    kernels = {kernel.name: HOSTILE[key] for kernel, key in zip(plain.kernels, HOSTILE, strict=False)}
+    renamed = _mapped(renamed, kernels)
+    (file,) = {source.file for source in plain.sources}
+    renamed = _mapped(renamed, {file: f"/{HOSTILE['image']}/{HOSTILE['script']}.py"})
+    text = "\n".join(HOSTILE.values())
+    first = renamed.sources[0]
+    return dataclasses.replace(
+        renamed,
+        function=HOSTILE["script"],
+        inputs=tuple(HOSTILE.values()),
+        notes=tuple(HOSTILE.values()),
+        sources=(*renamed.sources, Source(first.file, 10_000, HOSTILE["image"], text)),
+        compilations=tuple(
+            dataclasses.replace(c, function=HOSTILE["quotes"], recompile_reasons=tuple(HOSTILE.values()))
+            for c in renamed.compilations
+        ),
+    )
+
+
+EVERY: dict[str, Callable[[], Capture]] = {
+    made.__name__: made
+    for made in (
+        sin_cos,
+        mlp,
+        softmax,
+        layer_norm,
+        rematerialised,
+        graph_break,
+        failing,
+        nothing,
+        hostile_modules,
+        hostile,
+    )
+}
+"""All of them by name."""
+
+
+def _quiet(run: Callable[[], T]) -> T:
+    with contextlib.redirect_stdout(io.StringIO()):
+        return run()
+
+
+def _mapped(value: T, names: Mapping[str, str]) -> T:
+    """A record with every text that is exactly one of ``names`` replaced, wherever it stands."""
+    made: Any = value
+    if isinstance(value, str):
+        made = names.get(value, value)
+    elif isinstance(value, tuple):
+        made = tuple(_mapped(part, names) for part in value)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        made = dataclasses.replace(
+            value,
+            **{f.name: _mapped(getattr(value, f.name), names) for f in dataclasses.fields(value) if f.init},
+        )
+    return made  # type: ignore[no-any-return]

@@ -1,0 +1,131 @@
+"""What tests ask of a page that shows captures, wherever it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import CDPSession, Locator, Page
+
+ROOT = ".compile-lens"
+APP = f"{ROOT} .cl-app"
+ALIVE = 15_000
+"""Milliseconds that a page may take to come alive."""
+
+_CONTRAST = """
+element => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const paint = (layers) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const layer of layers) { canvas.fillStyle = layer; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const parent = (node) => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host ?? null;
+  const layers = [];
+  for (let at = element; at; at = parent(at)) layers.unshift(getComputedStyle(at).backgroundColor);
+  layers.unshift("white");
+  const luminance = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => {
+      const c = v / 255;
+      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const ground = luminance(paint(layers));
+  const ink = luminance(paint([...layers, getComputedStyle(element).color]));
+  const [dark, light] = [ground, ink].sort((a, b) => a - b);
+  return { ground, contrast: (light + 0.05) / (dark + 0.05) };
+}
+"""
+
+_IMAGES = """
+async root => {
+  const images = [...root.querySelectorAll("img")];
+  await Promise.all(images.map((image) => image.decode().catch(() => {})));
+  return images.map((image) => image.naturalWidth);
+}
+"""
+
+_KEPT = """
+function (selector) {
+  const kept = new Set();
+  for (const node of this) {
+    if (Object.hasOwn(node, "constructor")) continue;  // a prototype
+    let top = node.getRootNode();
+    while (top instanceof ShadowRoot) top = top.host.getRootNode();
+    if (top === document) continue;
+    if (top.matches && top.matches(selector)) kept.add(top);
+    if (top.querySelectorAll) for (const root of top.querySelectorAll(selector)) kept.add(root);
+  }
+  return kept.size;
+}
+"""
+
+
+def static(page: Page, number: int = 0) -> Locator:
+    """The layer that needs no script, of one of the page's captures."""
+    return page.locator(f"{ROOT} .cl-static").nth(number)
+
+
+def alive(page: Page, count: int = 1) -> Locator:
+    """The apps of a page, once this many captures have come alive."""
+    page.wait_for_function(
+        "([ended, count]) => document.querySelectorAll(ended).length >= count",
+        arg=[f"{ROOT}[data-alive], {ROOT} .cl-not-alive", count],
+        timeout=ALIVE,
+    )
+    assert page.locator(f"{ROOT} .cl-not-alive").all_inner_texts() == []
+    apps = page.locator(APP)
+    assert apps.count() == page.locator(ROOT).count() == count
+    for number in range(count):
+        assert apps.nth(number).is_visible()
+        assert not static(page, number).is_visible(), "one layer stands for the other"
+    return apps
+
+
+def search_box(app: Locator) -> Locator:
+    """The first field of an app that searches."""
+    return app.locator("input[type=search]:visible").first
+
+
+def images(layer: Locator) -> list[int]:
+    """Width of each picture in pixels of its own; 0 for one that is broken."""
+    found: list[int] = layer.evaluate(_IMAGES)
+    return found
+
+
+def contrast(element: Locator) -> float:
+    """Contrast of an element's text with what it stands on, as WCAG reckons it: at least 4.5 is wanted."""
+    return float(element.evaluate(_CONTRAST)["contrast"])
+
+
+def is_dark(element: Locator) -> bool:
+    """Whether an element stands on a dark ground."""
+    return float(element.evaluate(_CONTRAST)["ground"]) < 0.18
+
+
+class Heap:
+    """What the page's memory holds, after a collection."""
+
+    def __init__(self, page: Page) -> None:
+        self._session: CDPSession = page.context.new_cdp_session(page)
+
+    def kept(self) -> int:
+        """How many roots of captures are no longer in the document, but still in memory."""
+        group = {"objectGroup": "kept"}
+        send = self._session.send
+        # Elements that no script holds are none of its objects; one that is held holds its whole tree.
+        kind = send("Runtime.evaluate", {"expression": "Node.prototype", **group})["result"]["objectId"]
+        found = send("Runtime.queryObjects", {"prototypeObjectId": kind, **group})["objects"]["objectId"]
+        call = {"functionDeclaration": _KEPT, "arguments": [{"value": ROOT}], "returnByValue": True}
+        said = send("Runtime.callFunctionOn", {"objectId": found, **call})
+        send("Runtime.releaseObjectGroup", group)
+        assert "exceptionDetails" not in said, said
+        return int(said["result"]["value"])
+
+    def counters(self) -> tuple[int, int]:
+        """How many nodes and listeners the page has, shown or not."""
+        for _ in range(2):
+            self._session.send("HeapProfiler.collectGarbage")
+        found = self._session.send("Memory.getDOMCounters")
+        return int(found["nodes"]), int(found["jsEventListeners"])

@@ -1,0 +1,61 @@
+"""Captures in JupyterLab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .notebook_tests import SHOWN, NotebookTests
+from .notebooks import Lab, placed
+from .pages import alive, is_dark
+from .servers import Server
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+
+@pytest.fixture
+def opened(page: Page, watch: Watch, jupyterlab: Server, book: Path) -> Callable[..., Lab]:
+    """``opened(trusted=…)`` opens the notebook."""
+
+    def open(*, trusted: bool) -> Lab:
+        return Lab(page, watch, jupyterlab, placed(book, jupyterlab.homes, "book", trusted=trusted))
+
+    return open
+
+
+class TestJupyterLab(NotebookTests):
+    """The tests of every front end."""
+
+    @pytest.mark.parametrize(
+        ("theme", "colour_scheme", "dark"),
+        [("JupyterLab Dark", "light", True), ("JupyterLab Light", "dark", False)],
+        ids=["dark", "light"],
+    )
+    def test_it_takes_the_theme_of_the_host(
+        self,
+        page: Page,
+        opened: Callable[..., Lab],
+        jupyterlab: Server,
+        theme: str,
+        colour_scheme: str,
+        dark: bool,
+    ) -> None:
+        """JupyterLab's theme counts, whatever the system prefers."""
+        file = jupyterlab.homes.settings / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"theme": theme}), encoding="utf-8")
+        try:
+            opened(trusted=True)
+            assert page.locator("body").get_attribute("data-jp-theme-name") == theme
+            app = alive(page, SHOWN).first
+            assert is_dark(app.locator("button:visible").first) is dark
+        finally:
+            file.unlink()

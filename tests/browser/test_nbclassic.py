@@ -1,0 +1,33 @@
+"""Captures in the classic notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .notebook_tests import NotebookTests
+from .notebooks import Classic, placed
+from .servers import Server
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+
+@pytest.fixture
+def opened(page: Page, watch: Watch, nbclassic: Server, book: Path) -> Callable[..., Classic]:
+    """``opened(trusted=…)`` opens the notebook."""
+
+    def open(*, trusted: bool) -> Classic:
+        return Classic(page, watch, nbclassic, placed(book, nbclassic.homes, "book", trusted=trusted))
+
+    return open
+
+
+class TestClassic(NotebookTests):
+    """The tests of every front end."""

@@ -1,0 +1,18 @@
+"""What a test needs from the machine, and what happens where that is not there."""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import pytest
+
+SWITCH = "COMPILE_LENS_BROWSER"
+"""Environment variable: ``required`` makes the tests of the viewer fail where they would be skipped."""
+
+
+def not_here(reason: str) -> NoReturn:
+    """Skip the test, or fail it where the machine was said to have everything."""
+    if os.environ.get(SWITCH) == "required":
+        pytest.fail(f"{SWITCH}=required, but {reason}", pytrace=False)
+    pytest.skip(reason)

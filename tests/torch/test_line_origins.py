@@ -1,0 +1,398 @@
+"""Which operator each line inside a kernel came from, checked against what changes when the operator does."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import re
+import statistics
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import perturbed
+import pytest
+import torch
+import zoo
+from gpt2 import TINY, Size, example
+from perturbed import CASES, Case, faults, seen
+from zoo import seeded
+
+from compile_lens import capture
+from compile_lens._torch import hooks, line_forms, line_origins, versions
+from compile_lens.capture import run
+from compile_lens.measures.coverage import Coverage
+from compile_lens.record import LINE_FORMS, NO_LINES, UNSAID, Capture, Kernel
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+def pairs(kernel: Kernel) -> list[tuple[str, tuple[str, ...]]]:
+    """Lines that have origins, with them."""
+    texts = kernel.source.splitlines()
+    return [(texts[line.line - 1].strip(), line.origins) for line in kernel.lines if line.origins]
+
+
+def both(case: Case) -> tuple[list[perturbed.Seen], list[perturbed.Seen]]:
+    options = {"backward": False, **case.options}
+    found = [
+        list(seen(capture(case.build(op), *case.args(), **options), name))
+        for op, name in (case.first, case.second)
+    ]
+    return found[0], found[1]
+
+
+# Against the truth: one operator is replaced, and the lines that change are its lines.
+FAST = 14
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[] if i < FAST else [pytest.mark.slow], id=c.name) for i, c in enumerate(CASES)],
+)
+def test_the_lines_of_an_operator_are_those_that_change_with_it(case: Case) -> None:
+    assert faults(*both(case)) == []
+
+
+def test_there_are_thirty_cases() -> None:
+    assert len({c.name for c in CASES}) == len(CASES) >= 30
+
+
+def swapped(kernels: list[perturbed.Seen], one: str, other: str) -> list[perturbed.Seen]:
+    """The same kernels with two nodes mistaken for each other."""
+    names = {one: other, other: one}
+    return [
+        dataclasses.replace(k, origins=[tuple(names.get(n, n) for n in o) for o in k.origins])
+        for k in kernels
+    ]
+
+
+@pytest.mark.parametrize("other", ["exp", "add", "cos", "mul"])
+def test_a_line_mapped_to_a_wrong_operator_is_found(other: str) -> None:
+    first, second = both(CASES[0])
+    wrong = faults(swapped(first, "sin", other), second)
+    assert any(f.startswith("changed, but not of the operator") for f in wrong)
+    assert any(f.startswith("of the operator, but not changed") for f in wrong)
+
+
+def test_an_origin_too_many_or_too_few_is_found() -> None:
+    first, second = both(CASES[0])
+    none = [dataclasses.replace(k, origins=[() for _ in k.origins]) for k in first]
+    every = [dataclasses.replace(k, origins=[("sin", "exp") for _ in k.origins]) for k in first]
+    assert faults(none, second)
+    assert faults(every, second)
+
+
+# What belongs to whom.
+def test_loads_operations_and_stores() -> None:
+    (kernel,) = capture(wave, torch.rand(1000)).kernels
+    body = [
+        ("in_ptr0", ("sin", "cos")),
+        ("sin()", ("sin",)),
+        ("tmp1 * tmp1", ("pow_1",)),
+        ("cos()", ("cos",)),
+        ("tmp3 * tmp3", ("pow_2",)),
+        ("tmp2 + tmp4", ("add",)),
+        ("out_ptr0", ("add",)),
+    ]
+    found = pairs(kernel)
+    assert found and len(found) % len(body) == 0  # the vectorised body, and its tail
+    for i, (text, origins) in enumerate(found):
+        part, owners = body[i % len(body)]
+        assert part in text
+        assert origins == owners
+
+
+def test_every_line_of_a_kernel_is_accounted_for() -> None:
+    (kernel,) = capture(wave, torch.rand(1000)).kernels
+    said = {line.line: line for line in kernel.lines}
+    assert list(said) == sorted(said)
+    for number, text in enumerate(kernel.source.splitlines(), 1):
+        if re.fullmatch(r"[\s{}]*", text):
+            assert number not in said
+        else:
+            line = said[number]
+            assert bool(line.origins) != bool(line.no_origin)
+            assert line.origins or line.no_origin in LINE_FORMS
+    reasons = {line.no_origin for line in kernel.lines}
+    assert {"include", "signature", "loop header"} <= reasons
+
+
+def test_a_reduction_that_serves_two_operators_names_both() -> None:
+    (kernel,) = capture(lambda x: (x.sin().sum(), x.sin().mean()), torch.rand(1 << 18)).kernels
+    found = pairs(kernel)
+    combining = [o for text, o in found if re.match(r"tmp_acc0\w* = .*tmp_acc0\w*", text)]
+    assert combining and set(combining) == {("sum_1", "mean")}
+    stored = [o for text, o in found if re.match(r"out_ptr\d\[.*tmp_acc0\)", text)]
+    assert stored == [("sum_1",), ("mean",)]
+    assert ("mean",) in [o for text, o in found if " / " in text]
+
+
+def test_parts_that_a_lowering_makes_on_the_way_are_the_operators() -> None:
+    (kernel,) = capture(
+        lambda x: torch.nn.functional.layer_norm(x.sin(), (100,)), torch.rand(70, 100)
+    ).kernels
+    accumulating = [o for text, o in pairs(kernel) if "tmp_acc" in text]
+    assert accumulating and set(accumulating) == {("var_mean",)}
+
+
+def test_an_operator_computed_again_is_in_each_kernel() -> None:
+    found = capture(wave, torch.rand(100, requires_grad=True))
+    for phase in ("forward", "backward"):
+        (kernel,) = (k for k in found.kernels if k.phase == phase)
+        assert ("sin",) in [o for text, o in pairs(kernel) if re.search(r"sin\b", text)]
+
+
+def test_bodies_that_number_alike_are_told_apart() -> None:
+    # Two loop nests in one function, each with a tmp0 and a tmp1 of its own.
+    fn = lambda x: torch.softmax(x.sin(), -1).cos().amax(0)  # noqa: E731
+    (kernel,) = (k for k in capture(fn, torch.rand(20, 37)).kernels if k.source)
+    owners: dict[str, set[tuple[str, ...]]] = {}
+    for text, origins in pairs(kernel):
+        match = re.match(r"auto tmp\d+ = .*\b(sin|cos|exp)\(\)", text)
+        if match:
+            owners.setdefault(match[1], set()).add(origins)
+    assert owners == {"sin": {("sin",)}, "exp": {("exp",)}, "cos": {("cos",)}}
+    numbered = [text.partition(" = ")[0] for text, _ in pairs(kernel)]
+    assert numbered.count("auto tmp1") > 2
+
+
+def test_bodies_of_a_branch_have_the_names_of_their_graph() -> None:
+    def fn(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(p, lambda x: x.sin() * 2, lambda x: x.exp() + 1, (x,))
+
+    found = capture(fn, torch.tensor(True), torch.rand(40))
+    names = {o for k in found.kernels for _, origins in pairs(k) for o in origins}
+    assert {n.rpartition("/")[2] for n in names} == {"sin", "mul", "exp", "add"}
+    assert all("graph_0/" in n for n in names)
+    assert found.coverage().total.line_share == 1
+
+
+def test_an_input_whose_layout_changes_has_origins() -> None:
+    x, w = torch.rand(1, 3, 9, 9), torch.rand(4, 3, 3, 3)
+    found = capture(torch.nn.functional.conv2d, x, w)
+    generated = [k for k in found.kernels if k.source]
+    assert all(k.origins and not k.no_origin for k in generated)
+
+
+def test_a_library_call_has_no_lines() -> None:
+    found = capture(lambda x, y: (x @ y).relu(), torch.rand(20, 30), torch.rand(30, 40))
+    extern = [k for k in found.kernels if k.language == "extern"]
+    assert extern and all(k.origins and not k.lines for k in extern)
+
+
+def test_a_scatter_that_a_library_does_reaches_its_line() -> None:
+    index = torch.zeros(4, 6, dtype=torch.int64)
+    found = capture(lambda x, y: x.scatter_reduce(0, index, y, "sum") * 2, torch.rand(4, 6), torch.rand(4, 6))
+    assert found.coverage().lost == ()
+
+
+def test_lines_survive_json() -> None:
+    found = capture(wave, torch.rand(100))
+    again = Capture.from_json(found.to_json())
+    assert again.kernels == found.kernels and again.kernels[0].lines
+    assert again.coverage() == found.coverage()
+
+
+# Other languages write by the same means; here only how their lines are read.
+TRITON = """\
+import triton
+@triton.jit
+def triton_poi_fused_sin_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 100
+    xoffset = tl.program_id(0) * XBLOCK
+    xmask = xindex < xnumel
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tl.store(out_ptr0 + (x0), tmp0, xmask)
+"""
+METAL = """\
+#include <c10/metal/utils.h>
+kernel void generated_kernel(
+    device float* out_ptr0,
+    uint xindex [[thread_position_in_grid]]
+) {
+    int x0 = xindex;
+    auto tmp0 = in_ptr0[x0];
+    odd(tmp0);
+}
+"""
+
+
+def test_forms_of_triton() -> None:
+    texts = TRITON.splitlines()
+    known = ["tmp0" in text for text in texts]
+    assert line_forms.reasons("triton", texts, known) == [
+        "include",
+        "signature",
+        "signature",
+        "declaration",
+        "index arithmetic",
+        "mask",
+        "index arithmetic",
+        "",
+        "",
+    ]
+
+
+def test_forms_of_metal() -> None:
+    texts = METAL.splitlines()
+    known = ["auto tmp0" in text for text in texts]
+    forms = line_forms.reasons("metal", texts, known)
+    assert forms == ["include", *["signature"] * 3, None, "index arithmetic", "", UNSAID, None]
+
+
+def test_a_text_is_found_again_under_its_name() -> None:
+    sin: dict[str, None] = {"sin": None}
+    cos: dict[str, None] = {"cos": None}
+    written = [[("#include <a>", None), ("void KERNEL_NAME(x)", None), ("a;", sin), ("b;", None)]]
+    texts = ["void kernel(x)", "", "  a;", "  b;"]
+    assert line_forms.align(texts, written, ["sin"]) == [None, None, sin, None]
+    assert line_forms.align([*texts, "c;"], written, ["sin"]) is None
+    twice = [*written, [(t, cos if n else None) for t, n in written[0]]]
+    assert line_forms.align(texts, twice, ["sin", "cos"]) == [None, None, {"sin": None, "cos": None}, None]
+    helper = [*written, [("void KERNEL_NAME(x)", None), ("b;", cos)]]
+    assert line_forms.align(["void k(x)", "a;", "b;"], helper, ["sin"])[2] is None  # type: ignore[index]
+
+
+# Recording changes nothing, keeps nothing, costs little.
+@pytest.fixture
+def switch() -> Iterator[Any]:
+    """Switch the hooks of this stage on and off."""
+    mine = {p: w for p, w in hooks._registry.items() if w.__module__ == line_origins.__name__}
+    assert set(line_origins.ESSENTIAL) <= set(mine)
+
+    def set_to(on: bool) -> None:
+        for path, wrap in mine.items():
+            if on:
+                hooks._registry[path] = wrap
+            else:
+                hooks._registry.pop(path, None)
+
+    order = dict(hooks._registry)
+    yield set_to
+    hooks._registry.clear()
+    hooks._registry.update(order)
+
+
+def code(found: Capture) -> list[str]:
+    return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]
+
+
+@pytest.mark.parametrize("case", CASES[::6], ids=lambda c: c.name)
+def test_the_code_is_the_same_without_recording(case: Case, switch: Any) -> None:
+    fn = case.build(case.first[0])
+    with_lines = capture(fn, *case.args(), **case.options)
+    switch(False)
+    without = capture(fn, *case.args(), **case.options)
+    assert code(with_lines) == code(without)
+    assert any(k.lines for k in with_lines.kernels)
+    assert not any(k.lines for k in without.kernels)
+
+
+def test_nothing_of_the_recording_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Any]] = []
+    real = line_origins.Tracker.__init__
+
+    def init(self: Any) -> None:
+        real(self)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(line_origins.Tracker, "__init__", init)
+    found = capture(wave, torch.rand(16, requires_grad=True))
+    gc.collect()
+    assert len(made) == 2 and found.kernels[0].lines
+    assert [ref() is None for ref in made] == [True, True]
+
+
+@pytest.mark.parametrize("path", line_origins.ESSENTIAL)
+def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    real = versions.find
+    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    found = capture(wave, torch.rand(16))
+    assert [k.lines for k in found.kernels] == [()]
+    cover = found.coverage()
+    assert cover.total.lines == 0 and cover.total.line_share is None and cover.total.unfollowed == 1
+    assert cover.total.kernel_share == 1
+    (note,) = cover.notes
+    assert note.startswith(NO_LINES) and "lacks the hook" in note and torch.__version__ in note
+    assert note in str(cover)
+
+
+def ratio(fn: Any, args: tuple[Any, ...], switch: Any, rounds: int) -> float:
+    """Processor time of a capture with recording, by that without, measured in turns."""
+    ratios = []
+    for i in range(rounds):
+        spent = {}
+        for on in (True, False) if i % 2 else (False, True):
+            switch(on)
+            gc.collect()
+            start = time.process_time()
+            capture(fn, *args)
+            spent[on] = time.process_time() - start
+        ratios.append(spent[True] / spent[False])
+    return statistics.median(ratios)
+
+
+@pytest.mark.slow
+def test_recording_costs_little(switch: Any) -> None:
+    assert ratio(wave, (torch.rand(1000, requires_grad=True),), switch, 15) <= 1.10
+    model, inputs = example(TINY)
+    assert ratio(model, inputs, switch, 7) <= 1.10
+
+
+# Coverage.
+NO_PROGRAM = "no line of the program"
+"""Why nothing of a callable of torch's own reaches a Python line: Dynamo hides its frames."""
+
+
+def accounted(found: Capture) -> Coverage:
+    """The coverage of a capture, whose lines name nodes of their kernel only."""
+    for kernel in found.kernels:
+        names = {o for line in kernel.lines for o in line.origins}
+        assert names <= set(kernel.origins)
+        assert not [line for line in kernel.lines if line.no_origin == UNSAID]
+        texts = kernel.source.splitlines()
+        for line in kernel.lines:
+            computing = re.search(
+                r"\btmp\w* = |\.store\(|(in|out)_ptr\d+\[.*\] [-+]?= ", texts[line.line - 1]
+            )
+            assert line.origins or not computing or line.no_origin == "loop header"
+    return found.coverage()
+
+
+@pytest.mark.slow
+def test_the_zoo_is_covered() -> None:
+    lines = reached = 0
+    for entry in zoo.entries():
+        if entry.fails:
+            continue
+        call = entry.make()
+        with seeded(), entry.context():
+            found, _ = run(call.fn, *call.args, kwargs=call.kwargs, **entry.options)
+        cover = accounted(found)
+        if any(NO_PROGRAM in why for why, _ in cover.unexplained):
+            continue
+        assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in found.to_json(), entry.name
+        assert all("template" in k for k in cover.lost), (entry.name, cover.lost)
+        lines, reached = lines + cover.total.lines, reached + cover.total.reached
+    assert lines > 3000
+    assert reached / lines >= 0.95
+
+
+@pytest.mark.parametrize(
+    "size", [TINY, pytest.param(Size(), marks=pytest.mark.slow)], ids=["two layers", "twelve layers"]
+)
+def test_a_transformer_is_covered(size: Size) -> None:
+    model, inputs = example(size)
+    cover = accounted(capture(model, *inputs))
+    assert {c.name for c in cover.phases} == {"forward", "backward"}
+    for row in cover.phases:
+        assert row.kernel_share == 1
+        assert row.line_share is not None and row.line_share >= 0.95
+    assert cover.lost == ()

@@ -1,0 +1,181 @@
+// The hash of a page: what goes in comes out, and what was made to break it does nothing.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { placeOf } from "../../compile_lens/views/static/viewer/arrangement.js";
+import { decodeRanges, decodeState, encodeRanges, encodeState } from "../../compile_lens/views/static/viewer/permalink.js";
+
+const ODD = [
+  "sin",
+  "100%",
+  "%41",
+  "%",
+  "a&b=c#d",
+  "pin=1:2;3,4",
+  "=x",
+  "</script><img src=x onerror=alert(1)>",
+  "\u{1f600}\u{1f9ea}",
+  "\u202eevil\u202c",
+  "half \ud83d pair",
+  "half \ude00 pair",
+  "a b+c",
+  "",
+  "__proto__",
+  "constructor",
+  "3-5.9",
+  "/home/ada/f.py:7",
+  "x".repeat(10_000),
+];
+
+/**
+ * Python lines, then two compilations with a few stages each; every stage holds every odd name.
+ * @returns {import("../../compile_lens/views/static/viewer/types.d.ts").Index}
+ */
+function oddIndex() {
+  /** @type {import("../../compile_lens/views/static/viewer/types.d.ts").IndexStage[]} */
+  const stages = [];
+  /** @type {string[]} */
+  const names = [];
+  /** @param {number} compilation @param {string} key @param {string[]} own */
+  const add = (compilation, key, own) => {
+    stages.push({ compilation, key, title: key, start: names.length, count: own.length, kernels: 0, part: "" });
+    names.push(...own);
+  };
+  add(-1, "python", ODD);
+  for (const compilation of [0, 1]) {
+    add(compilation, "dynamo", ODD);
+    add(compilation, "empty", []);
+    add(compilation, "odd:key,of;a&stage", ODD);
+    add(compilation, "forward.groups", [...ODD, "twice", "twice"]);
+  }
+  return { stages, names, offsets: [], above: [], noOrigin: [], lineTexts: [], kinds: [], kindOf: [] };
+}
+
+const index = oddIndex();
+
+/** A small generator of numbers, the same in every run. @param {number} seed */
+function numbers(seed) {
+  let state = seed;
+  return (/** @type {number} */ below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+test("a state comes back from its hash, whatever the names", () => {
+  const next = numbers(7);
+  for (let round = 0; round < 300; round++) {
+    const stages = index.stages.map((_, i) => i);
+    const panes = [];
+    for (let n = next(6); n > 0; n--) {
+      const stage = stages.splice(next(stages.length), 1)[0];
+      const fusion = index.stages[stage].key.endsWith(".groups") && next(2) === 1;
+      panes.push({ place: placeOf(stage, fusion), view: fusion ? "" : ["", "graph", "text"][next(3)] });
+    }
+    const pins = [];
+    for (let n = next(7); n > 0; n--) {
+      const stage = index.stages.filter((s) => s.count)[next(7)];
+      const items = new Set();
+      for (let k = 1 + (next(2) ? 0 : next(stage.count)); k > 0; k--) items.add(stage.start + next(stage.count));
+      const found = [...items];
+      pins.push({ items: found, name: found.length === 1 && next(2) ? index.names[found[0]] : `box ${ODD[next(10)]}` });
+    }
+    const state = { compilation: next(2), panes: next(4) ? panes : null, pins };
+    const hash = encodeState(state, index);
+    assert.match(hash, /^[\w\-.!~*'()%&=;:,]*$/, "a hash holds no sign that an address or a page could misread");
+    const back = decodeState(`#${hash}`, index);
+    if (hash === "") {
+      assert.equal(back, null);
+      continue;
+    }
+    assert.ok(back);
+    assert.equal(back.compilation, state.compilation);
+    assert.deepEqual(back.panes, state.panes);
+    // An empty name is shown as the item's own.
+    assert.deepEqual(back.pins.map((pin) => pin.items), pins.map((pin) => pin.items));
+    for (const [i, pin] of pins.entries()) assert.equal(back.pins[i].name, pin.name || index.names[pin.items[0]]);
+  }
+});
+
+test("an item whose name stands twice in its stage comes back as itself", () => {
+  const stage = index.stages[4];
+  assert.equal(stage.key, "forward.groups");
+  const second = stage.start + stage.count - 1;
+  const hash = encodeState({ compilation: 0, panes: null, pins: [{ items: [second], name: "twice" }] }, index);
+  assert.deepEqual(decodeState(hash, index)?.pins, [{ items: [second], name: "twice" }]);
+});
+
+test("a name of 10,000 characters makes no hash of that length", () => {
+  const item = ODD.length - 1;
+  const hash = encodeState({ compilation: 0, panes: null, pins: [{ items: [item], name: ODD[item] }] }, index);
+  assert.ok(hash.length < 500);
+  assert.deepEqual(decodeState(hash, index)?.pins[0].items, [item]);
+});
+
+test("a pin of items in several stages comes back whole", () => {
+  const items = [index.stages[1].start, index.stages[1].start + 1, index.stages[3].start];
+  const hash = encodeState({ compilation: 0, panes: null, pins: [{ items, name: "some" }] }, index);
+  assert.deepEqual(decodeState(hash, index)?.pins, [{ items, name: "some" }]);
+});
+
+test("no pane at all is a state of its own", () => {
+  const hash = encodeState({ compilation: 0, panes: [], pins: [] }, index);
+  assert.deepEqual(decodeState(hash, index), { compilation: 0, panes: [], pins: [] });
+});
+
+test("broken, foreign and hostile hashes name nothing and throw nothing", () => {
+  for (const hash of [
+    "",
+    "#",
+    "#section-2",
+    "#%",
+    "#c=99",
+    "#c=-1",
+    "#c=1e3",
+    "#open=9:dynamo",
+    "#open=0:nothing",
+    "#open=0:__proto__",
+    "#open=%E0%A4%A:dynamo",
+    "#open=0:dynamo:<img>",
+    "#open=0:dynamo:fusion",
+    "#pin=",
+    "#pin=;;;",
+    "#pin=x;0:dynamo:",
+    "#pin=x;0:dynamo:=no%20such%20name",
+    "#pin=x;0:dynamo:=%FF",
+    "#pin=x;0:dynamo:5-3",
+    "#pin=x;0:dynamo:0-999999999",
+    "#pin=x;0:dynamo:99999999999999999999",
+    "#pin=x;0:empty:0",
+    "#pin=%00;constructor:constructor:=constructor",
+    `#pin=x;${"0:dynamo:0-1;".repeat(20_000)}`,
+  ]) {
+    assert.equal(decodeState(hash, index), null, hash.slice(0, 60));
+  }
+});
+
+test("what is sound in a hash counts beside what is not", () => {
+  const state = decodeState("#open=0:dynamo:text,0:gone,7:dynamo,0:dynamo&pin=;0:dynamo:=sin&pin=;0:gone:=sin&x=y", index);
+  assert.deepEqual(state, {
+    compilation: 0,
+    panes: [{ place: placeOf(1), view: "text" }],
+    pins: [{ items: [index.stages[1].start], name: "sin" }],
+  });
+});
+
+test("no more panes and pins than a page can show", () => {
+  const all = index.stages.map((_, stage) => ({ place: placeOf(stage), view: "" }));
+  assert.equal(decodeState(encodeState({ compilation: 0, panes: all, pins: [] }, index), index)?.panes?.length, 5);
+  const pins = ODD.map((name, item) => ({ items: [item], name: `n${item}` }));
+  assert.equal(decodeState(encodeState({ compilation: 0, panes: null, pins }, index), index)?.pins.length, 6);
+});
+
+test("ranges come back, and those that repeat end early", () => {
+  for (const some of [[0], [3, 4, 5, 9], [9, 3, 4], [1, 0, 2], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]]) {
+    assert.deepEqual(decodeRanges(encodeRanges(some), 10), some);
+  }
+  assert.equal(encodeRanges([3, 4, 5, 9]), "3-5.9");
+  assert.deepEqual(decodeRanges("0-10", 10), []);
+  // Without a limit this would count to 10,000 for each of its 10,000 runs.
+  assert.ok(decodeRanges("0-9998.".repeat(10_000), 10_000).length <= 10_000);
+});
