@@ -1,9 +1,9 @@
-"""Draws the pictures of the README from a capture: ``python assets/make.py``.
+"""Makes everything here, and the viewer's shortened script: ``python assets/make.py``.
 
-The two SVGs are what ``compile-lens demo`` draws, byte for byte. The PNG is the top of its report in a
-browser, so it is only made where Chromium is; its times and processor are those of the machine that made it.
-``--check`` writes nothing and exits with 1 if a drawing differs from the one in this folder, or if the
-screenshot is no PNG of the promised size.
+The two SVGs are what ``compile-lens demo`` draws, byte for byte. The shortened script needs Node.js, the
+pictures of the viewer a Chromium: where these are not, the files stay as they are, and that is said.
+``--check`` writes nothing and exits with 1 if a drawing differs from the one in this folder, if the script
+was made from other modules, or if a picture is no PNG of the promised size.
 """
 
 from __future__ import annotations
@@ -11,29 +11,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 import shutil
-import struct
-import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
+
+import png
+import screens
+import script
 
 from compile_lens import Capture, cli
 
 HERE = Path(__file__).resolve().parent
 DRAWINGS = ("sin2cos2-forward.svg", "sin2cos2-backward.svg")
-SCREENSHOT = "report.png"
-WIDTH, HEIGHT = 1180, 1000
-"""Pixels of the screenshot: from the top down to the source; the drawings stand beside it in the README."""
-
-LARGEST = 200_000
-"""Bytes that the screenshot may take: it is downloaded by everyone who reads the README."""
-
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def main() -> int:
@@ -48,26 +40,50 @@ def main() -> int:
         for file, text in drawings.items():
             (HERE / file).write_bytes(text.encode("utf-8"))
             print(f"wrote assets/{file}")
-        browser = chromium()
-        if browser is None:
-            print(f"kept assets/{SCREENSHOT}: no Chromium on PATH to take it anew")
-            return 0
-        picture = screenshot(browser, report(folder), folder)
-    if problem := flaw(picture):
-        print(f"assets/{SCREENSHOT} was not written: {problem}", file=sys.stderr)
-        return 1
-    (HERE / SCREENSHOT).write_bytes(picture)
-    print(f"wrote assets/{SCREENSHOT} ({len(picture):,} bytes)")
-    return 0
+        _write_script()
+        return _write_pictures(folder)
+
+
+def _write_script() -> None:
+    name = script.SCRIPT.relative_to(script.ROOT)
+    if reason := script.missing():
+        print(f"kept {name}: {reason}")
+        return
+    script.write()
+    print(f"wrote {name} ({script.SCRIPT.stat().st_size:,} bytes)")
+
+
+def _write_pictures(folder: Path) -> int:
+    if reason := screens.missing():
+        print(f"kept the pictures of the viewer: {reason}")
+        return 0
+    problems = 0
+    for screen, picture in screens.taken(pictured(folder), folder):
+        if problem := flaw(screen, picture):
+            print(f"assets/{screen.file} was not written: it {problem}", file=sys.stderr)
+            problems += 1
+            continue
+        (HERE / screen.file).write_bytes(picture)
+        print(f"wrote assets/{screen.file} ({len(picture):,} bytes)")
+    return 1 if problems else 0
 
 
 def _check(drawings: dict[str, str]) -> int:
-    problems = [f"{file} differs from a fresh drawing" for file in DRAWINGS if kept(file) != drawings[file]]
-    problems += [f"{SCREENSHOT} {problem}" for problem in [flaw(kept_bytes(SCREENSHOT))] if problem]
+    problems = [
+        f"assets/{file} differs from a fresh drawing" for file in DRAWINGS if kept(file) != drawings[file]
+    ]
+    if not script.fresh():
+        problems.append(f"{script.SCRIPT.relative_to(script.ROOT)} was made from other modules")
+    problems += [
+        f"assets/{screen.file} {problem}"
+        for screen in screens.SCREENS
+        if (problem := flaw(screen, kept_bytes(screen.file)))
+    ]
     for problem in problems:
-        print(f"assets/{problem}: run `python assets/make.py`, and look at what it made", file=sys.stderr)
+        print(f"{problem}: run `python assets/make.py`, and look at what it made", file=sys.stderr)
     if not problems:
-        print(f"assets: {', '.join((*DRAWINGS, SCREENSHOT))} are as they should be")
+        made = (*DRAWINGS, *(screen.file for screen in screens.SCREENS), script.SCRIPT.name)
+        print(f"assets: {', '.join(made)} are as they should be")
     return 1 if problems else 0
 
 
@@ -93,93 +109,14 @@ def _embedded_graphviz() -> Iterator[None]:
         os.environ["PATH"] = before
 
 
-def report(folder: Path) -> Path:
-    """The demo's report once more, with ``demo.py`` for the path of the temporary folder."""
-    text = (folder / "record.json").read_text(encoding="utf-8")
-    for place in {str(folder), str(folder.resolve())}:
-        text = text.replace(json.dumps(f"{place}{os.sep}")[1:-1], "")
-    return Capture.from_json(text).save(folder / "picture.html")
+def pictured(folder: Path) -> Capture:
+    """The demo's capture as the pictures show it."""
+    return screens.independent((folder / "record.json").read_text(encoding="utf-8"), folder)
 
 
-def chromium() -> str | None:
-    """A Chromium on PATH."""
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
-    return next(filter(None, found), None)
-
-
-def screenshot(browser: str, page: Path, folder: Path) -> bytes:
-    """The top of a page as a PNG."""
-    picture = folder / SCREENSHOT
-    options = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --hide-scrollbars --disable-lcd-text"
-    ).split()
-    done = subprocess.run(
-        [
-            browser,
-            *options,
-            f"--user-data-dir={folder / 'profile'}",
-            f"--window-size={WIDTH},{HEIGHT}",
-            f"--screenshot={picture}",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    if not picture.is_file():
-        raise SystemExit(f"Chromium took no picture:\n{done.stderr[-2000:]}")
-    return packed(picture.read_bytes())
-
-
-def packed(png: bytes) -> bytes:
-    """The same picture, packed harder and without the chunks that a reader does not see."""
-    keep: list[tuple[bytes, bytes]] = []
-    data = b""
-    for kind, body in chunks(png):
-        if kind == b"IDAT":
-            data += body
-        elif kind in (b"IHDR", b"PLTE", b"tRNS"):
-            keep.append((kind, body))
-    keep += [(b"IDAT", zlib.compress(zlib.decompress(data), 9)), (b"IEND", b"")]
-    return SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in keep
-    )
-
-
-def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and content of every chunk of a PNG. Raises ``ValueError`` where it is cut short or damaged."""
-    at = len(SIGNATURE)
-    while at < len(png):
-        try:
-            (length,), kind = struct.unpack_from(">I", png, at), png[at + 4 : at + 8]
-            body = png[at + 8 : at + 8 + length]
-            (sum_,) = struct.unpack_from(">I", png, at + 8 + length)
-        except struct.error:
-            raise ValueError("is cut short") from None
-        if sum_ != zlib.crc32(kind + body):
-            raise ValueError(f"is damaged in chunk {kind!r}")
-        yield kind, body
-        at += 12 + length
-
-
-def flaw(png: bytes) -> str:
-    """What is wrong with the screenshot, ``""`` if nothing is."""
-    if not png.startswith(SIGNATURE):
-        return "is not a PNG"
-    try:
-        found = dict(chunks(png))
-    except ValueError as error:
-        return str(error)
-    if b"IEND" not in found:
-        return "is cut short"
-    width, height = struct.unpack_from(">II", found[b"IHDR"])
-    if (width, height) != (WIDTH, HEIGHT):
-        return f"is {width} × {height} pixels, not {WIDTH} × {HEIGHT}"
-    if len(png) > LARGEST:
-        return f"takes {len(png):,} bytes; at most {LARGEST:,} are allowed"
-    return ""
+def flaw(screen: screens.Screen, picture: bytes) -> str:
+    """What is wrong with a picture, ``""`` if nothing is."""
+    return png.flaw(picture, screen.size, screens.LARGEST)
 
 
 def kept_bytes(file: str) -> bytes:

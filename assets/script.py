@@ -6,6 +6,7 @@ the shortened script, since each page carries its own.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,10 +24,17 @@ OPTIONS = (
 )
 
 
+def missing() -> str:
+    """Why the script cannot be shortened here, ``""`` if it can."""
+    if shutil.which("node") is None:
+        return "Node.js is not installed"
+    return "" if TERSER.exists() else "terser is not installed: npm ci --prefix tests/viewer"
+
+
 def shortened() -> str:
     """The script with short names, after a line that says which modules it was made from."""
-    if not TERSER.exists():
-        raise SystemExit("the shortened script needs terser: npm ci --prefix tests/viewer")
+    if reason := missing():
+        raise SystemExit(f"the script cannot be shortened: {reason}")
     whole = embed.joined()
     done = subprocess.run([TERSER, *OPTIONS], input=whole, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -40,8 +48,10 @@ def write() -> None:
 
 
 def fresh() -> bool:
-    """Whether the file was made from the modules as they are."""
-    return SCRIPT.read_text(encoding="utf-8").partition("\n")[0] == embed.digest(embed.joined())
+    """Whether the file was made from the modules as they are. Needs no Node.js."""
+    return SCRIPT.is_file() and SCRIPT.read_text(encoding="utf-8").partition("\n")[0] == embed.digest(
+        embed.joined()
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
 
 from .late import late
@@ -110,7 +111,7 @@ class Node:
     members: tuple[str, ...] = ()
     detail: str = ""
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Names of the nodes whose values this one takes, in order of first use."""
         return tuple(dict.fromkeys(_refs((self.args, tuple(v for _, v in self.kwargs)))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import unicodedata
@@ -43,6 +44,8 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """``text`` cleaned, with each run of white space (line breaks too) turned into one space."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()  # nearly all texts, and there are many
     return _BREAKS.sub(" ", clean(text)).strip()
 
 
@@ -50,9 +53,10 @@ def columns(text: str) -> int:
     """Width of ``text`` in monospace columns: East Asian wide characters and emoji take two, marks none."""
     if text.isascii():
         return len(text)
-    return sum(_columns_of(c) for c in text)
+    return sum(1 if c < "\x80" else _columns_of(c) for c in text)
 
 
+@functools.lru_cache(maxsize=10_000)
 def _columns_of(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
@@ -91,6 +95,7 @@ def _fitting(text: str, limit: int) -> str:
     return text
 
 
+@functools.lru_cache(maxsize=10_000)
 def tensor_text(tensor: Tensor) -> str:
     """Type and shape in short exact form: ``f32[1000, 64]``, ``i64[]``, ``f32[s0, 64]``."""
     dtype = tensor.dtype.removeprefix("torch.")

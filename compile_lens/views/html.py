@@ -7,6 +7,7 @@ in an untrusted notebook or on a code host. Where scripts run, the second one (`
 from __future__ import annotations
 
 import importlib.resources
+from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.graph import Frame
 from compile_lens.record import Capture, Compilation, Ending
@@ -58,7 +59,11 @@ def fragment(capture: Capture, *, standalone: bool = False) -> str:
     ``standalone`` says that it has a page of its own, whose address may remember what is open and pinned.
     """
     own = " data-standalone" if standalone else ""
-    return f'<div class="compile-lens"{own}>\n{static(capture)}{live(capture)}</div>\n'
+    # Both wait for Graphviz, each for a process of its own.
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        alive = beside.submit(live, capture)
+        page = static(capture)
+        return f'<div class="compile-lens"{own}>\n{page}{alive.result()}</div>\n'
 
 
 def static(capture: Capture) -> str:

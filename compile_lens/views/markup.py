@@ -137,7 +137,7 @@ def picture(svg: str, alt: str, shrink: bool = True) -> str:
     # Percent signs for the few characters that HTML or a URL would misread: a fifth shorter than base64.
     data = quote(svg.replace("\n", ""), safe=_PLAIN, errors="backslashreplace")
     style = f"max-width:{'100%' if shrink else 'none'};height:auto;display:block;margin:0"
-    return f'<img class="cl-graph" style="{style}" alt="{text(alt)}" src=\'data:image/svg+xml,{data}\'>'
+    return f'<img class="cl-graph" loading="lazy" style="{style}" alt="{text(alt)}" src=\'data:image/svg+xml,{data}\'>'
 
 
 _PLAIN = ' !"$()*+,-./:;=?@[]^_`{|}~'

@@ -15,7 +15,6 @@ def style(kinds: set[str], saved: bool, dark: bool = True) -> str:
     """
     present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
     rules = [
-        ".lens-graph{max-width:100%;height:auto}",  # a wide graph fits the page that holds it inline
         "text{white-space:pre}",
         ".title{font-size:14px;font-weight:600}",
         ".caption{font-size:11px}",
@@ -28,6 +27,8 @@ def style(kinds: set[str], saved: bool, dark: bool = True) -> str:
         ".edge path,.stub path{fill:none;stroke-width:1.2;stroke-linecap:round;stroke-linejoin:round}",
         ".stub path,.stub rect{stroke-dasharray:3 2.5}",
     ]
+    if dark:
+        rules.insert(0, ".lens-graph{max-width:100%;height:auto}")  # fits the page that holds it inline
     if saved:
         rules += [".saved>rect{stroke-width:2}", ".lens-graph .badge{stroke:none}"]
         rules += [".node .on-badge{font-size:8.5px;font-weight:600}"]

@@ -1,17 +1,21 @@
-"""The pictures of the README are what the project draws today, byte for byte."""
+"""What ``assets/make.py`` makes is what the project draws today; the drawings byte for byte."""
 
 from __future__ import annotations
 
-import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
+from needs import not_here
+
+from compile_lens import Capture
+from compile_lens.views.viewer import embed
 
 pytestmark = pytest.mark.torch
 
@@ -26,16 +30,14 @@ on_that_torch = pytest.mark.skipif(
     reason=f"the pictures are made on torch {MADE_ON}, this is {torch.__version__}",
 )
 
+sys.path.append(str(ASSETS))  # its files are run, not installed
 
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("assets_make", ASSETS / "make.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import make  # noqa: E402
+import png  # noqa: E402
+import screens  # noqa: E402
+import script  # noqa: E402
 
-
-make = _load()
+FILES = tuple(screen.file for screen in screens.SCREENS)
 
 
 @pytest.fixture(scope="module")
@@ -59,51 +61,153 @@ def test_a_drawing_holds_no_path_of_a_machine(demo: tuple[Path, dict[str, str]])
         assert "demo.py:7" in text, "the source line is told by the file's name alone"
 
 
+def _is_independent(capture: Capture, *folders: Path) -> None:
+    text = capture.to_json()
+    assert not [place for place in (*folders, ROOT, Path.home()) if f"{place}/" in text]
+    assert capture.timings == () and capture.created == "", "they are others each time"
+
+
 def test_the_pictured_report_holds_no_path_of_a_machine(demo: tuple[Path, dict[str, str]]) -> None:
-    folder = demo[0]
-    page = make.report(folder).read_text(encoding="utf-8")
-    assert "demo.py:6" in page
-    assert str(folder) not in page and str(ROOT) not in page
+    capture = make.pictured(demo[0])
+    _is_independent(capture, demo[0])
+    assert {source.file for source in capture.sources} == {"demo.py"}
 
 
-def test_the_screenshot_is_whole_and_light() -> None:
-    assert make.flaw(make.kept_bytes(make.SCREENSHOT)) == ""
+@pytest.mark.parametrize("program", sorted({s.capture for s in screens.SCREENS} - {"demo", screens.NOTEBOOK}))
+def test_a_pictured_program_holds_no_path_of_a_machine(program: str) -> None:
+    capture = screens.captured(program)
+    _is_independent(capture)
+    assert {source.file for source in capture.sources} == {f"{program}.py"}
+    assert capture.compilations[0].graphs["forward"].calls
 
 
-def test_a_bad_screenshot_is_told() -> None:
-    good = make.kept_bytes(make.SCREENSHOT)
-    assert make.flaw(b"") == "is not a PNG"
-    assert make.flaw(good[:-20]) == "is cut short"
-    assert "is damaged" in make.flaw(good[:5000] + bytes([good[5000] ^ 1]) + good[5001:])
-    assert make.packed(good) == good, "it is packed already"
+def test_every_picture_is_promised() -> None:
+    assert {path.name for path in ASSETS.glob("*.png")} == set(FILES)
+    assert {path.name for path in ASSETS.glob("*.svg")} == set(make.DRAWINGS)
+
+
+@pytest.mark.parametrize("screen", screens.SCREENS, ids=FILES)
+def test_a_picture_is_whole_and_light(screen: screens.Screen) -> None:
+    assert make.flaw(screen, make.kept_bytes(screen.file)) == ""
+
+
+def test_a_bad_picture_is_told() -> None:
+    screen, other = screens.SCREENS[:2]
+    good = make.kept_bytes(screen.file)
+    assert make.flaw(screen, b"") == "is not a PNG"
+    assert make.flaw(screen, good[:-20]) == "is cut short"
+    assert "is damaged" in make.flaw(screen, good[:5000] + bytes([good[5000] ^ 1]) + good[5001:])
+    assert (
+        make.flaw(other, good)
+        == f"is {screen.width} × {screen.height} pixels, not {other.width} × {other.height}"
+    )
+    assert "at most 1,000 are allowed" in png.flaw(good, screen.size, 1000)
+
+
+def _written(pixels: png.Pixels, filters: tuple[int, ...]) -> bytes:
+    """A PNG of RGB pixels whose rows take turns with these filters."""
+    height, width, _ = pixels.shape
+    rows = []
+    above = np.zeros(width * 3, np.int32)
+    for number, row in enumerate(pixels.reshape(height, -1).astype(np.int32)):
+        left = np.concatenate([np.zeros(3, np.int32), row[:-3]])
+        corner = np.concatenate([np.zeros(3, np.int32), above[:-3]])
+        near = np.stack([left, above, corner])
+        closest = np.abs(near - (left + above - corner)).argmin(axis=0)
+        paeth = np.take_along_axis(near, closest[None], axis=0)[0]
+        filter_ = filters[number % len(filters)]
+        guess = [np.zeros_like(row), left, above, (left + above) // 2, paeth][filter_]
+        rows.append(bytes([filter_]) + (row - guess).astype(np.uint8).tobytes())
+        above = row
+    header = png.struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return png.joined([(b"IHDR", header), (b"IDAT", png.zlib.compress(b"".join(rows)))])
+
+
+@pytest.mark.parametrize("filter_", range(5))
+def test_every_filter_of_a_png_is_read(filter_: int) -> None:
+    pixels = np.random.default_rng(filter_).integers(0, 256, (9, 7, 3), dtype=np.uint8)
+    assert (png.decoded(_written(pixels, (filter_, 4))) == pixels).all()
+
+
+def _shown(reduced: bytes) -> png.Pixels:
+    """Pixels of a picture with a palette."""
+    found = dict(png.chunks(reduced))
+    width, height = png.struct.unpack_from(">II", found[b"IHDR"])
+    rows = np.frombuffer(png.zlib.decompress(found[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    return np.frombuffer(found[b"PLTE"], np.uint8).reshape(-1, 3)[rows[:, 1:]]
+
+
+def test_few_colours_are_kept_as_they_are() -> None:
+    palette = np.random.default_rng(0).integers(0, 256, (200, 3), dtype=np.uint8)
+    pixels = palette[np.random.default_rng(1).integers(0, 200, (40, 50))]
+    assert (_shown(png.reduced(_written(pixels, (0, 1, 2)))) == pixels).all()
+
+
+def test_many_colours_become_near_ones_and_grounds_stay() -> None:
+    pixels = np.full((64, 64, 3), 246, np.uint8)
+    shades = np.arange(1024, dtype=np.int32)
+    pixels[:16] = np.stack([shades % 256, shades // 8, 255 - shades % 256], axis=1).reshape(16, 64, 3)
+    shown = _shown(png.reduced(_written(pixels, (0,))))
+    assert (shown[16:] == 246).all()
+    assert len(np.unique(shown.reshape(-1, 3), axis=0)) <= png.MOST_COLOURS
+    assert np.abs(shown.astype(int) - pixels).max() < 32
+
+
+def test_the_shortened_script_is_fresh() -> None:
+    assert script.fresh(), "the modules changed: run python assets/make.py"
+    assert embed.script() != embed.joined(), "a page carries the shortened one"
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The folder in another place, with the file that is made outside of it."""
+    made = script.SCRIPT.relative_to(ROOT)
+    (tmp_path / made).parent.mkdir(parents=True)
+    shutil.copy(ROOT / made, tmp_path / made)
+    return Path(shutil.copytree(ASSETS, tmp_path / "assets", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def _state(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
 
 
 @on_that_torch
-def test_check_tells_what_differs(tmp_path: Path) -> None:
-    copied = tmp_path / "assets"
-    shutil.copytree(ASSETS, copied, ignore=shutil.ignore_patterns("__pycache__"))
+def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
     drawing = copied / make.DRAWINGS[0]
     drawing.write_text(drawing.read_text(encoding="utf-8").replace(">sin<", ">tan<"), encoding="utf-8")
-    before = {p.name: p.read_bytes() for p in copied.iterdir()}
+    (copied / FILES[0]).write_bytes(b"")
+    shortened = copied.parent / script.SCRIPT.relative_to(ROOT)
+    shortened.write_text("// of other modules\n", encoding="utf-8")
+    before = _state(copied.parent)
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.argv = ['make', '--check']\n"
-            f"import runpy; runpy.run_path({str(copied / 'make.py')!r}, run_name='__main__')",
-        ],
-        cwd=tmp_path,
+        [sys.executable, str(copied / "make.py"), "--check"],
+        cwd=copied.parent,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 1
-    assert re.findall(r"assets/(\S+) differs", done.stderr) == [make.DRAWINGS[0]]
-    assert {p.name: p.read_bytes() for p in copied.iterdir() if p.is_file()} == before
+    assert re.findall(r"^(\S+) (differs|was made|is not a PNG)", done.stderr, re.MULTILINE) == [
+        (f"assets/{make.DRAWINGS[0]}", "differs"),
+        (script.SCRIPT.relative_to(ROOT).as_posix(), "was made"),
+        (f"assets/{FILES[0]}", "is not a PNG"),
+    ]
+    assert _state(copied.parent) == before
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(make.chromium() is None, reason="no Chromium on PATH")
-def test_the_screenshot_can_be_taken_anew(demo: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    browser = make.chromium()
-    assert browser is not None
-    assert make.flaw(make.screenshot(browser, make.report(demo[0]), tmp_path)) == ""
+def test_a_picture_can_be_taken_anew(demo: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    if reason := screens.missing():
+        not_here(reason)
+    wanted = screens.SCREENS[0]
+    ((screen, picture),) = screens.taken(make.pictured(demo[0]), tmp_path, (wanted,))
+    assert screen is wanted and make.flaw(screen, picture) == ""
+
+
+@pytest.mark.browser
+def test_the_script_can_be_shortened_anew() -> None:
+    if reason := script.missing():
+        not_here(reason)
+    first, _, rest = script.shortened().partition("\n")
+    assert first == embed.digest(embed.joined())
+    assert 0 < len(rest) < len(embed.joined())

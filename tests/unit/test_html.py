@@ -29,7 +29,8 @@ VARIANTS = (
 
 # What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
 TAGS = {"b", "div", "span", "pre", "details", "summary", "img", "table", "tr", "th", "td"}
-ATTRIBUTES = {"class", "style", "src", "alt", "title", "open"}
+ATTRIBUTES = {"class", "style", "src", "alt", "title", "open"} | {"loading"}
+"""``loading`` may go: pictures then load at once, needed or not."""
 VOID = {"img"}
 PROPERTIES = {
     "align-items", "background", "border", "border-bottom", "border-collapse", "border-left",

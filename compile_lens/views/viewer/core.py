@@ -121,6 +121,7 @@ def _ending(ending: Ending | None) -> dict[str, object] | None:
         "what": block(reason.what),
         "why": block(reason.why),
         "hint": block(reason.hint),
+        "whole": block(reason.whole),
         "frames": [frame_line(frame) for frame in ending.frames],
     }
 

@@ -1,7 +1,7 @@
 // A pinned chain as text, a row for each stage: Python line → … → kernel → line of the kernel.
 
 import { PYTHON } from "./model.js";
-import { button, h, plural, put, shortened } from "./dom.js";
+import { button, grouped, h, plural, put, shortened } from "./dom.js";
 import { Reach, labelOf } from "./reasons.js";
 
 /** @typedef {import("./types.d.ts").App} ChainApp */
@@ -175,6 +175,7 @@ export class ChainList {
     this.name = "";
     /** Text of kernel lines, of code that has been read. @type {Map<number, string>} */
     this.texts = new Map();
+    this.scrolled = false;
     this.toggle = button("", () => this.setOpen(!this.open), { class: "chain-toggle" });
     this.line = h("span", { class: "chain-line", dir: "auto" });
     this.copier = button("Copy as text", () => this.copy(), { class: "button chain-copy" });
@@ -192,6 +193,7 @@ export class ChainList {
       if (item >= 0) selection.preview([item], this.app.model.name(item));
       else selection.preview([]);
     };
+    this.list.addEventListener("scroll", () => (this.scrolled = this.list.scrollTop > 0), { passive: true });
     this.list.addEventListener("pointerover", over);
     this.list.addEventListener("focusin", over);
     this.list.addEventListener("pointerleave", () => selection.preview([]));
@@ -221,7 +223,8 @@ export class ChainList {
     const own = new Set(pin.items);
     this.line.textContent = chainInLine(this.app.model, this.rows);
     put(this.list, ...this.rows.map((row) => this.row(row, own)));
-    this.list.scrollTop = 0;
+    // To set it where it is 0 anyway would lay out the page twice.
+    if (this.scrolled) this.list.scrollTop = 0;
     this.readLoaded();
   }
 
@@ -245,7 +248,7 @@ export class ChainList {
     for (const item of row.items.slice(from, from + count)) place.append(this.item(row, item, own.has(item)));
     const left = row.items.length - from - count;
     if (left <= 0) return;
-    const rest = button(`and ${left.toLocaleString("en")} more`, () => {
+    const rest = button(`and ${grouped(left)} more`, () => {
       const at = place.children.length - 1;
       rest.remove();
       this.more(place, row, own, from + count, CHAIN_MORE);

@@ -1,6 +1,6 @@
 // Tabs for several compilations, and in a line what is special about the one that is shown.
 
-import { h, put } from "./dom.js";
+import { grouped, h, put } from "./dom.js";
 
 /** @typedef {import("./types.d.ts").Compilation} TabCompilation */
 
@@ -25,7 +25,7 @@ export class CompilationTabs {
       "div",
       {},
       this.tabs.length ? this.list : null,
-      more > 0 ? h("p", { class: "note" }, `and ${more.toLocaleString("en")} more compilations: capture.compilations`) : null,
+      more > 0 ? h("p", { class: "note" }, `and ${grouped(more)} more compilations: capture.compilations`) : null,
       this.said,
     );
   }

@@ -127,6 +127,7 @@ function breakReason({ ending }) {
     ending.why ? h("p", {}, ending.why) : null,
     ending.hint ? h("p", {}, h("b", {}, "Hint "), ending.hint) : null,
     ending.frames.length ? h("ul", { class: "below-lines" }, ending.frames.map((frame) => h("li", {}, frame))) : null,
+    ending.whole ? h("details", {}, h("summary", {}, "the compiler's whole message"), h("pre", {}, ending.whole)) : null,
   );
 }
 

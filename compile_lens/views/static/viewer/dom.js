@@ -74,7 +74,21 @@ export function button(text, act, options = {}) {
  * @param {string} [many]
  */
 export function plural(count, one, many = `${one}s`) {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}
+
+/**
+ * `20,000`. Asking the browser for it takes as long as a whole pane when it is asked first.
+ * @param {number} count a whole number
+ */
+export function grouped(count) {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** Lets the page draw and answer. */
+export function turnOfOthers() {
+  const { scheduler } = /** @type {{ scheduler?: { yield?: () => Promise<void> } }} */ (/** @type {unknown} */ (globalThis));
+  return scheduler?.yield ? scheduler.yield() : new Promise((done) => setTimeout(done, 0));
 }
 
 /**

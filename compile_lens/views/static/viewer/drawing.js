@@ -1,6 +1,7 @@
 // One graph as inline SVG, built piece by piece so that a large one never blocks the page.
 
-import { plural, s } from "./dom.js";
+import { plural, s, turnOfOthers } from "./dom.js";
+import { Culling } from "./culling.js";
 import { topmost } from "./graph_walk.js";
 import { Lighting } from "./lighting.js";
 import { arranged } from "./scene.js";
@@ -12,6 +13,8 @@ import { BoxView, EdgeView, LevelView, StubView } from "./views.js";
 
 /** Milliseconds that the building of elements takes at most before others have their turn. */
 const SLICE = 20;
+/** And so many pieces: the browser has as much to do with them afterwards. */
+const SLICE_PIECES = 100;
 
 export class Drawing {
   /**
@@ -46,6 +49,7 @@ export class Drawing {
     this.next = 0;
     /** @type {Promise<void> | null} */
     this.building = null;
+    this.culling = new Culling((piece) => this.queue.push(piece));
   }
 
   /**
@@ -82,6 +86,20 @@ export class Drawing {
     }
     if (this.roving === null || this.roving.level.gone) this.rove(topmost(this.boxes));
     this.lighting.moved(this.boxes, this.shown);
+    this.culling.forget();
+    this.begin();
+  }
+
+  /**
+   * The part of the drawing that is in view now.
+   * @param {{ x: number, y: number, width: number, height: number }} view
+   */
+  look(view) {
+    this.culling.look(this, view);
+    this.begin();
+  }
+
+  begin() {
     if (this.building === null && this.next < this.queue.length) {
       const building = this.build().finally(() => {
         if (this.building === building) this.building = null;
@@ -124,6 +142,7 @@ export class Drawing {
       const { points, label } = placed.edges[i];
       if (edge.points === points || alike(edge.points, points)) continue;
       edge.points = points;
+      edge.known = null;
       edge.labelAt = label;
       this.drawEdge(edge);
     }
@@ -150,18 +169,41 @@ export class Drawing {
     await null;
     for (;;) {
       const end = performance.now() + SLICE;
-      while (this.next < this.queue.length && performance.now() < end) {
+      const last = this.next + SLICE_PIECES;
+      while (this.next < Math.min(last, this.queue.length) && performance.now() < end) {
         const view = this.queue[this.next++];
-        if (view.level.gone || view.element) continue;
-        if (view instanceof BoxView) this.makeBox(view);
-        else if (view instanceof EdgeView) this.makeEdge(view);
-        else this.makeStub(view);
+        if (!view.level.gone && !view.far) this.place(view);
       }
       if (this.next >= this.queue.length) break;
       await turnOfOthers();
     }
     this.queue = [];
     this.next = 0;
+  }
+
+  /**
+   * Puts a piece on the page.
+   * @param {BoxView | EdgeView | StubView} view
+   */
+  place(view) {
+    if (view.element) {
+      view.element.style.display = "";
+      if (view instanceof BoxView) this.drawBox(view);
+      else if (view instanceof EdgeView) this.drawEdge(view);
+      else this.drawStub(view);
+    } else if (view instanceof BoxView) this.makeBox(view);
+    else if (view instanceof EdgeView) this.makeEdge(view);
+    else this.makeStub(view);
+  }
+
+  /**
+   * Puts a box or stub on the page at once, with the boxes around it.
+   * @param {BoxView | StubView} stop
+   */
+  need(stop) {
+    if (stop.level.parent) this.need(stop.level.parent);
+    stop.far = false;
+    this.place(stop);
   }
 
   /**
@@ -203,12 +245,12 @@ export class Drawing {
   }
 
   /**
-   * The elements of a box as it is now.
+   * The elements of a box as it is now; those that are off the page are drawn when they come back.
    * @param {BoxView} view
    */
   drawBox(view) {
     const { box, element, card, opener, inside } = view;
-    if (!element || !card) return;
+    if (!element || !card || view.far) return;
     const [x, y, w, h] = view.at;
     const place = translate(x - view.level.x, y - view.level.y);
     if (view.place !== place) element.setAttribute("transform", place);
@@ -246,7 +288,7 @@ export class Drawing {
 
   /** @param {EdgeView} view */
   drawEdge(view) {
-    if (!view.element) return;
+    if (!view.element || view.far) return;
     const [path, text] = view.element.children;
     path.setAttribute("d", curve(view.points));
     if (text && view.labelAt) putLabel(text, view.labelAt);
@@ -268,7 +310,7 @@ export class Drawing {
 
   /** @param {StubView} view */
   drawStub(view) {
-    if (!view.element) return;
+    if (!view.element || view.far) return;
     const [path, card] = view.element.children;
     path.setAttribute("d", curve(view.points));
     card.setAttribute("transform", translate(view.at[0] - view.level.x, view.at[1] - view.level.y));
@@ -281,10 +323,4 @@ export class Drawing {
  */
 function alike(one, other) {
   return one.length === other.length && one.every((value, i) => value === other[i]);
-}
-
-/** Lets the page draw and answer. */
-function turnOfOthers() {
-  const { scheduler } = /** @type {{ scheduler?: { yield?: () => Promise<void> } }} */ (/** @type {unknown} */ (globalThis));
-  return scheduler?.yield ? scheduler.yield() : new Promise((done) => setTimeout(done, 0));
 }

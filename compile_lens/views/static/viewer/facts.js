@@ -1,7 +1,7 @@
 // What the record knows of an item: plain rows first, then the elements that show them.
 
 import { PYTHON } from "./model.js";
-import { h, plural, shortened } from "./dom.js";
+import { grouped, h, plural, shortened } from "./dom.js";
 import { labelOf, shortPlace } from "./reasons.js";
 
 /** @typedef {import("./model.js").Model} FactsModel */
@@ -29,7 +29,7 @@ const FACTS_LONGEST = 4000;
  * @param {number} count
  */
 export function bytesInFull(count) {
-  const exact = `${count.toLocaleString("en")} B`;
+  const exact = `${grouped(count)} B`;
   return count < 10_000 ? exact : `${bytesInShort(count)} (${exact})`;
 }
 
@@ -38,7 +38,7 @@ export function bytesInFull(count) {
  * @param {number} count
  */
 export function bytesInShort(count) {
-  if (Math.abs(count) < 10_000) return `${count.toLocaleString("en")} B`;
+  if (Math.abs(count) < 10_000) return `${grouped(count)} B`;
   const units = ["kB", "MB", "GB", "TB"];
   let scaled = count / 1000;
   let unit = 0;
@@ -46,7 +46,7 @@ export function bytesInShort(count) {
     scaled /= 1000;
     unit += 1;
   }
-  return `${Math.abs(scaled) < 999.5 ? String(Number(scaled.toPrecision(3))) : Math.round(scaled).toLocaleString("en")} ${units[unit]}`;
+  return `${Math.abs(scaled) < 999.5 ? String(Number(scaled.toPrecision(3))) : grouped(Math.round(scaled))} ${units[unit]}`;
 }
 
 /**
@@ -196,7 +196,7 @@ async function manyFacts(model, stage, items, name) {
   /** @type {Map<string, number>} */
   const kinds = new Map();
   for (const item of items) kinds.set(model.kind(item), (kinds.get(model.kind(item)) ?? 0) + 1);
-  const sums = [...kinds].sort((one, other) => other[1] - one[1]).map(([kind, count]) => `${count.toLocaleString("en")} ${kind}`);
+  const sums = [...kinds].sort((one, other) => other[1] - one[1]).map(([kind, count]) => `${grouped(count)} ${kind}`);
   /** @type {[string, string][]} */
   const rows = [
     ["holds", plural(items.length, "item")],
@@ -237,7 +237,7 @@ function splitPlace(place) {
 /** @param {FactsModel} model @param {number[]} items */
 function namesInShort(model, items) {
   const names = items.slice(0, FACTS_LISTED).map((item) => shortened(labelOf(model, item), 60));
-  return names.join(", ") + (items.length > FACTS_LISTED ? ` and ${(items.length - FACTS_LISTED).toLocaleString("en")} more` : "");
+  return names.join(", ") + (items.length > FACTS_LISTED ? ` and ${grouped(items.length - FACTS_LISTED)} more` : "");
 }
 
 /** @param {string[]} words */
@@ -276,7 +276,7 @@ export function factsView(facts, colour) {
     h("dd", { class: "facts-value", dir: "auto" }, ...value.split("\n").map((line) => h("div", {}, shortened(line, FACTS_LONGEST)))),
   ]);
   const texts = facts.texts.map(({ label, text }) =>
-    h("details", { class: "facts-text", open: text.length < 1500 }, h("summary", {}, label), h("pre", { tabindex: "0", "aria-label": label }, shortened(text, FACTS_LONGEST * 5))),
+    h("details", { class: "facts-text", open: text.length < 1500 }, h("summary", {}, label), h("pre", { tabindex: "0", role: "group", "aria-label": label }, shortened(text, FACTS_LONGEST * 5))),
   );
   const head = h(
     "div",

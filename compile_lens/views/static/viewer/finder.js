@@ -1,6 +1,6 @@
 // The search box of listings, and the button that copies a text.
 
-import { button, h, put } from "./dom.js";
+import { button, grouped, h, put } from "./dom.js";
 
 /** Milliseconds without a key after which the search begins; how long "copied" stands. */
 const REST = { typing: 120, copied: 1500 };
@@ -106,11 +106,11 @@ export class Finder {
 
   /** How many matches there are. */
   words() {
-    return `${this.total.toLocaleString("en")}${this.more ? "+" : ""}`;
+    return `${grouped(this.total)}${this.more ? "+" : ""}`;
   }
 
   tell() {
-    const said = !this.input.value ? "" : this.total ? `${(this.current + 1).toLocaleString("en")}/${this.words()}` : "no match";
+    const said = !this.input.value ? "" : this.total ? `${grouped(this.current + 1)}/${this.words()}` : "no match";
     put(this.count, said);
     this.element.classList.toggle("nothing", said === "no match");
     this.previous.disabled = this.next.disabled = this.total === 0;

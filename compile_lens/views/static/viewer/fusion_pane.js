@@ -1,6 +1,6 @@
 // The fusion view: loops before on the left, groups after on the right, and what went into what.
 
-import { button, h, plural, put, s, shortened } from "./dom.js";
+import { button, grouped, h, plural, put, s, shortened } from "./dom.js";
 import { bytesInShort } from "./facts.js";
 import { curvesInto, figuresOf, firstNames, fusionPlan, rowsToShow } from "./fusion_plan.js";
 import { HOVER, SELF, coloursOf } from "./selection.js";
@@ -70,12 +70,14 @@ export class FusionPane {
     /** @param {string} number @param {string} what */
     const step = (number, what) =>
       h("span", { class: "fusion-figure" }, h("b", {}, number), ` ${what}`);
+    /** @param {string} number @param {string} one @param {string} [many] */
+    const counted = (number, one, many = `${one}s`) => step(number, number === "1" ? one : many);
     const arrow = () => h("span", { class: "fusion-arrow", "aria-label": "to" }, "→");
     const counts = [
-      step(figures?.get("loops") ?? String(this.plan.loops), "loops"),
+      counted(figures?.get("loops") ?? String(this.plan.loops), "loop"),
       arrow(),
-      step(figures?.get("groups") ?? String(this.plan.groups), "groups"),
-      ...(figures ? [arrow(), step(figure("launches"), "launches")] : []),
+      counted(figures?.get("groups") ?? String(this.plan.groups), "group"),
+      ...(figures ? [arrow(), counted(figure("launches"), "launch", "launches")] : []),
     ];
     const before = figure("bytes before");
     const after = figure("bytes after");
@@ -124,7 +126,7 @@ export class FusionPane {
     put(
       this.rest,
       left ? `Shown are the ${plural(rows.length, "group")} of several loops. ` : null,
-      left ? button(`Show all ${(rows.length + left).toLocaleString("en")}`, () => this.showAll(), { class: "button" }) : null,
+      left ? button(`Show all ${grouped(rows.length + left)}`, () => this.showAll(), { class: "button" }) : null,
       rows.length === 0 ? "There is nothing to fuse: this phase has no loops." : null,
     );
   }
@@ -228,7 +230,7 @@ export class FusionPane {
     const names = nops.slice(0, FUSION_NOPS).map((nop) =>
       h("button", { type: "button", class: "fusion-card fusion-nop", "data-item": nop.item, "aria-pressed": "false", title: shortened(`${nop.name}\n${nop.target}`, 300) }, h("bdi", {}, shortened(nop.name, 40)), h("span", { class: "fusion-dots" })),
     );
-    const more = nops.length > FUSION_NOPS ? ` and ${(nops.length - FUSION_NOPS).toLocaleString("en")} more` : null;
+    const more = nops.length > FUSION_NOPS ? ` and ${grouped(nops.length - FUSION_NOPS)} more` : null;
     put(this.nops, h("span", { class: "fusion-nops-title" }, "Nops, which run nothing: "), ...names, more);
   }
 

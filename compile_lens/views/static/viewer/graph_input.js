@@ -119,9 +119,10 @@ export class GraphInput {
    * @param {Stop | null} stop
    */
   focus(stop) {
-    if (!stop?.card) return;
+    if (!stop) return;
     this.pane.viewport.reveal(held(stop));
+    this.pane.drawing.need(stop);
     // The browser would put it at the edge of the view.
-    stop.card.focus({ preventScroll: true });
+    stop.card?.focus({ preventScroll: true });
   }
 }

@@ -1,6 +1,6 @@
 // A stage as a graph: the drawing in its window, what opens and closes in it, and its links to the other panes.
 
-import { h, plural, put, shortened } from "./dom.js";
+import { grouped, h, plural, put, shortened } from "./dom.js";
 import { Drawing } from "./drawing.js";
 import { GraphInput } from "./graph_input.js";
 import { GraphTools } from "./graph_tools.js";
@@ -156,8 +156,10 @@ export class GraphPane {
 
   /** The window shows another part of the drawing. */
   moved() {
+    const { visible } = this.viewport;
     this.minimap.moved();
     this.commands.scaled(this.viewport.scale, this.minimap.useful);
+    this.drawing.look(visible);
   }
 
   /**
@@ -196,7 +198,7 @@ export class GraphPane {
   arrange(open, held) {
     const count = boxesDrawn(this.data, this.body, open);
     if (count > MOST_BOXES && open.size > this.open.size) {
-      this.tell(`That would draw ${plural(count, "box", "boxes")}, and at most ${MOST_BOXES.toLocaleString("en")} are drawn at once: close others first, or open single ones.`);
+      this.tell(`That would draw ${plural(count, "box", "boxes")}, and at most ${grouped(MOST_BOXES)} are drawn at once: close others first, or open single ones.`);
       return false;
     }
     this.tell("");

@@ -1,6 +1,6 @@
 // What the drawing of a graph says in words: labels for screen readers and tooltips.
 
-import { plural, shortened } from "./dom.js";
+import { grouped, plural, shortened } from "./dom.js";
 
 /** @typedef {import("./types.d.ts").GraphData} GraphData */
 /** @typedef {import("./types.d.ts").BodyBox} BodyBox */
@@ -77,7 +77,7 @@ export class GraphWords {
     const frame = frames[local]?.at(-1);
     if (frame !== undefined) lines.push(strings[frame]);
     const [read, written] = this.moved.get(local) ?? [-1, -1];
-    if (read >= 0 && written >= 0) lines.push(`reads ~${read.toLocaleString("en")} B, writes ~${written.toLocaleString("en")} B (modelled)`);
+    if (read >= 0 && written >= 0) lines.push(`reads ~${grouped(read)} B, writes ~${grouped(written)} B (modelled)`);
     const detail = this.details.get(local);
     if (detail) lines.push(...detail.split("\n").slice(0, 6));
     if (this.kept.has(local)) lines.push("saved for backward");
@@ -88,7 +88,7 @@ export class GraphWords {
   groupTip(box) {
     const names = box.members.slice(0, TIP_NAMES).map((local) => shortened(this.names[local], 40));
     const more = box.members.length - names.length;
-    const lines = [box.name, `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${more.toLocaleString("en")} more` : ""}`];
+    const lines = [box.name, `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`];
     const saved = this.savedIn(box);
     if (saved) lines.push(`${saved} of them saved for backward`);
     lines.push(box.body >= 0 ? "double-click to open" : "its inside is not drawn");
@@ -103,7 +103,7 @@ export class GraphWords {
   stub(others, outgoing) {
     const names = others.slice(0, TIP_NAMES).map((name) => shortened(name, 80));
     const more = others.length - names.length;
-    return `${outgoing ? "to" : "from"} ${names.join(", ")}${more > 0 ? ` and ${more.toLocaleString("en")} more` : ""}`;
+    return `${outgoing ? "to" : "from"} ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`;
   }
 
   /** @param {number} local */

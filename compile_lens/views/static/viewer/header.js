@@ -1,6 +1,6 @@
 // The head of the page: what was captured, where and how, how it ended, and what it saved.
 
-import { h, shortened } from "./dom.js";
+import { grouped, h, shortened } from "./dom.js";
 
 /** @typedef {import("./types.d.ts").Core} Core */
 
@@ -58,7 +58,7 @@ function inputList(core) {
   return h(
     "details",
     { class: "top-inputs" },
-    h("summary", {}, inputs.length === 1 ? "1 input" : `${inputs.length.toLocaleString("en")} inputs`),
+    h("summary", {}, inputs.length === 1 ? "1 input" : `${grouped(inputs.length)} inputs`),
     h("ul", {}, inputs.map((input) => h("li", {}, input))),
   );
 }
@@ -73,13 +73,13 @@ function outcomeDetail(core) {
     return h(
       "div",
       { class: "top-failure" },
-      h("pre", { class: "top-message", tabindex: "0", "aria-label": "message of the failure" }, failure.message.trimEnd()),
+      h("pre", { class: "top-message", tabindex: "0", role: "group", "aria-label": "message of the failure" }, failure.message.trimEnd()),
       failure.traceback
         ? h(
             "details",
             {},
             h("summary", {}, "traceback"),
-            h("pre", { class: "top-traceback", tabindex: "0", "aria-label": "traceback" }, failure.traceback),
+            h("pre", { class: "top-traceback", tabindex: "0", role: "group", "aria-label": "traceback" }, failure.traceback),
           )
         : null,
       core.compilations.length ? h("p", {}, "Every stage before the failure is below.") : null,

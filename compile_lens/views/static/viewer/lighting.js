@@ -1,6 +1,6 @@
 // Which pieces of a drawing are lit, found by the search, or dimmed. Only pieces that change are touched.
 
-import { s } from "./dom.js";
+import { grouped, s } from "./dom.js";
 import { isPlain } from "./graph_words.js";
 import { COLOURS, HOVER, SELF, coloursOf } from "./selection.js";
 import { kindClass, pixel, tagShapes } from "./shapes.js";
@@ -194,7 +194,7 @@ export class Lighting {
       const name = view.current ? "ring at" : "ring";
       extra.append(s("rect", { class: name, x: -4, y: -4, width: pixel(w + 8), height: pixel(h + 8), rx: 9 }));
     }
-    if (hits && !isPlain(view.box)) extra.append(...tagShapes("tally", `${hits.toLocaleString("en")} found`, w + 7, h - 5));
+    if (hits && !isPlain(view.box)) extra.append(...tagShapes("tally", `${grouped(hits)} found`, w + 7, h - 5));
     dots.forEach((colour, i) => extra.append(s("circle", { class: `dot dot-${colour}`, cx: 10 + 11 * i, cy: pixel(h), r: 4 })));
     view.element.append(extra);
     view.extra = extra;

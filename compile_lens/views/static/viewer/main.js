@@ -1,6 +1,6 @@
 // Brings a page to life: reads what it carries, builds the app beside the static layer, and puts that away.
 
-import { h, put } from "./dom.js";
+import { h, put, turnOfOthers } from "./dom.js";
 import { Payload } from "./payload.js";
 import { Model } from "./model.js";
 import { Chain } from "./chain.js";
@@ -34,7 +34,10 @@ export async function start(root, parts, style, unpack) {
     const shadow = host.attachShadow({ mode: "open" });
     const payload = new Payload(parts, unpack);
     const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
+    // The page may draw and answer between the steps.
+    await turnOfOthers();
     const shell = new Shell(host, new Model(core, index, payload), root.hasAttribute("data-standalone"));
+    await turnOfOthers();
     shadow.append(h("style", {}, style), shell.element);
     root.setAttribute("data-alive", "");
     shell.begin();

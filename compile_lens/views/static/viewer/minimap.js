@@ -38,7 +38,6 @@ export class Minimap {
     const scale = LONGEST_SIDE / Math.max(1, width, height);
     this.svg.setAttribute("width", String(Math.max(SHORTEST_SIDE, width * scale)));
     this.svg.setAttribute("height", String(Math.max(SHORTEST_SIDE, height * scale)));
-    this.moved();
   }
 
   /**

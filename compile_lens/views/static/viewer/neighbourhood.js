@@ -1,6 +1,6 @@
 // What is a few steps before and after a node of a drawing.
 
-import { plural, shortened } from "./dom.js";
+import { grouped, plural, shortened } from "./dom.js";
 
 /** @typedef {import("./types.d.ts").GraphData} GraphData */
 /** @typedef {import("./types.d.ts").Scene} Scene */
@@ -127,7 +127,7 @@ function walked(start, links, steps) {
 export function neighbourhoodWords(name, steps, around, total, boxes) {
   const rest = total - around.nodes.size;
   const parts = [
-    `${shortened(name, 60)} and ${plural(steps, "step")} around it: ${around.upstream.toLocaleString("en")} upstream, ${around.downstream.toLocaleString("en")} downstream`,
+    `${shortened(name, 60)} and ${plural(steps, "step")} around it: ${grouped(around.upstream)} upstream, ${grouped(around.downstream)} downstream`,
     rest > 0 ? `${plural(rest, "other node")} dimmed` : "nothing is left out",
   ];
   if (boxes > 0) parts.push(`${plural(boxes, "closed box", "closed boxes")} among them ${boxes === 1 ? "holds" : "hold"} other nodes too`);

@@ -1,6 +1,6 @@
 // The frame around one pane: title, facts, graph or text, its own tools, close; and the wait until its data is read.
 
-import { button, h, put } from "./dom.js";
+import { button, h, put, shortened, turnOfOthers } from "./dom.js";
 import { CodePane } from "./code_pane.js";
 import { FusionPane } from "./fusion_pane.js";
 import { GraphPane } from "./graph_pane.js";
@@ -37,6 +37,7 @@ export class PaneFrame {
     this.views = h("span", { class: "frame-views" });
     this.tools = h("div", { class: "frame-tools" });
     this.body = h("div", { class: "frame-body" });
+    this.none = h("p", { class: "frame-none", hidden: true });
     const close = button("×", tell.close, { label: `close ${this.title}`, class: "button frame-close" });
     const { facts, meaning } = frameFacts(app, place);
     this.element = h(
@@ -51,6 +52,7 @@ export class PaneFrame {
         this.tools,
         close,
       ),
+      this.none,
       this.body,
     );
     this.element.addEventListener("pointerdown", tell.used);
@@ -77,16 +79,24 @@ export class PaneFrame {
       const loops = model.stage(compilation, key.replace(/groups$/, "loops"));
       const [loopsData, groupsData] = await Promise.all([model.graph(loops), model.graph(stage)]);
       const { ledger } = model.core.compilations[compilation];
-      if (!this.closed) this.put("fusion", () => new FusionPane(this.app, this.title, { loops, groups: stage, loopsData, groupsData, ledger }));
+      if (await this.turn()) this.put("fusion", () => new FusionPane(this.app, this.title, { loops, groups: stage, loopsData, groupsData, ledger }));
     } else if (stage === PYTHON) {
-      this.put("source", () => new SourcePane(this.app));
+      if (await this.turn()) this.put("source", () => new SourcePane(this.app));
     } else if (model.isCode(stage)) {
       const data = await model.code(stage);
-      if (!this.closed) this.put("code", () => new CodePane(this.app, stage, data));
+      if (await this.turn()) this.put("code", () => new CodePane(this.app, stage, data));
     } else {
-      this.graph = await model.graph(stage);
-      if (!this.closed) this.show(this.view);
+      const data = await model.graph(stage);
+      if (!(await this.turn())) return;
+      this.graph = data;
+      this.show(this.view);
     }
+  }
+
+  /** Waits until the page has had time for itself; whether the frame is still wanted then. */
+  async turn() {
+    await turnOfOthers();
+    return !this.closed;
   }
 
   /**
@@ -177,13 +187,27 @@ export class PaneFrame {
    * @param {number[]} items
    */
   own(items) {
-    const { model } = this.app;
-    const shown = [model.index.stages[this.place.stage]];
-    if (this.place.fusion) {
-      const { compilation, key } = shown[0];
-      shown.push(model.index.stages[model.stage(compilation, key.replace(/groups$/, "loops"))]);
-    }
+    const shown = this.stages().map((stage) => this.app.model.index.stages[stage]);
     return items.filter((item) => shown.some((stage) => item >= stage.start && item < stage.start + stage.count));
+  }
+
+  /**
+   * Says why nothing of a pinned chain is here, where that is so.
+   * @param {import("./reasons.js").Reach | null} reach the chain of the last pin
+   * @param {string} name of that pin
+   */
+  explain(reach, name) {
+    const why = reach === null ? "" : this.stages().map((stage) => reach.why(stage)).reduce((one, other) => one && other);
+    this.none.hidden = why === "";
+    put(this.none, why && h("b", {}, shortened(name, 40)), why && ` has no match in this stage: ${why}`);
+  }
+
+  /** Numbers of the stages that are shown here. */
+  stages() {
+    const { model } = this.app;
+    const { stage, fusion } = this.place;
+    const { compilation, key } = model.index.stages[stage];
+    return fusion ? [stage, model.stage(compilation, key.replace(/groups$/, "loops"))] : [stage];
   }
 
   resized() {

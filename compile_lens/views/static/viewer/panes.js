@@ -3,6 +3,7 @@
 import { h, put } from "./dom.js";
 import { carriedOver, LEAST_WIDTH, placeOf, roomFor, sharesMoved, sideBySide, usualPlaces, withPlace } from "./arrangement.js";
 import { PaneFrame } from "./pane_frame.js";
+import { Reach } from "./reasons.js";
 import { separator } from "./resizer.js";
 
 /** @typedef {import("./arrangement.js").Place} RowPlace */
@@ -34,6 +35,8 @@ export class Panes {
     /** Whether anyone chose panes; before that they follow the width. */
     this.chosen = false;
     this.pins = app.selection.pins.length;
+    /** The chain of the last pin. @type {Reach | null} */
+    this.reach = null;
     this.row = h("div", { class: app.model.core.compilations.length ? "panes-row" : "panes-row panes-short" });
     this.empty = h("p", { class: "panes-empty" }, "Choose a stage above to open it here.");
     this.border = this.rowBorder();
@@ -163,6 +166,7 @@ export class Panes {
       }
       frame.resized();
     }
+    this.explain();
     this.forget();
     this.tell.changed();
   }
@@ -210,11 +214,18 @@ export class Panes {
   /** After a new pin: brings its chain into view in the panes beside the one that was clicked. */
   follow() {
     const { pins } = this.app.selection;
-    if (pins.length > this.pins) {
-      const chain = [...this.app.chain.through(pins[pins.length - 1].items)];
-      for (const frame of this.shown) if (frame.place.key !== this.open[0]?.key) frame.follow(chain);
+    const last = pins.at(-1);
+    this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
+    if (this.reach && pins.length > this.pins) {
+      for (const frame of this.shown) if (frame.place.key !== this.open[0]?.key) frame.follow([...this.reach.all]);
     }
     this.pins = pins.length;
+    this.explain();
+  }
+
+  /** Where a pane shows nothing of the last pin, it says why. */
+  explain() {
+    for (const frame of this.shown) frame.explain(this.reach, this.app.selection.pins.at(-1)?.name ?? "");
   }
 
   /**
@@ -284,11 +295,13 @@ export class Panes {
       drag: (by) => {
         const wanted = Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, height + by));
         this.row.style.flex = "none";
+        this.row.style.minHeight = `${LEAST_HEIGHT}px`;
         this.row.style.height = `${wanted}px`;
         for (const frame of this.shown) frame.resized();
       },
       reset: () => {
         this.row.style.flex = "";
+        this.row.style.minHeight = "";
         this.row.style.height = "";
         for (const frame of this.shown) frame.resized();
       },

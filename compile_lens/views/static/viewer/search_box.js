@@ -1,6 +1,6 @@
 // The field that searches a graph: what it found, and the way from match to match.
 
-import { button, h, put } from "./dom.js";
+import { button, grouped, h, put } from "./dom.js";
 
 /** Milliseconds that a large graph waits for the next letter. */
 const LETTER_REST = 60;
@@ -63,9 +63,9 @@ export class SearchBox {
 
   told() {
     const { length } = this.found;
-    const total = length.toLocaleString("en");
+    const total = grouped(length);
     const asked = this.query.trim() !== "";
-    put(this.count, !asked ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${(this.at + 1).toLocaleString("en")} of ${total}`);
+    put(this.count, !asked ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${grouped(this.at + 1)} of ${total}`);
     this.steps.hidden = length === 0;
   }
 

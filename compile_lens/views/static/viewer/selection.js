@@ -120,7 +120,9 @@ export function coloursOf(mark) {
  * @param {number} bit
  */
 function add(marks, chain, items, bit) {
-  for (const item of chain.through(items)) marks.set(item, (marks.get(item) ?? 0) | bit);
+  for (const found of [chain.ancestors(items), items, chain.descendants(items)]) {
+    for (const item of found) marks.set(item, (marks.get(item) ?? 0) | bit);
+  }
   for (const item of items) marks.set(item, (marks.get(item) ?? 0) | SELF);
 }
 

@@ -64,7 +64,7 @@ export interface Compilation {
   /** `name.py:7`. */
   place: string;
   recompile: string[];
-  ending: { what: string; why: string; hint: string; frames: string[] } | null;
+  ending: { what: string; why: string; hint: string; frames: string[]; whole: string } | null;
   dynamic: string[];
   /** `[kind, text]`. */
   guards: [string, string][];
@@ -158,6 +158,7 @@ export interface GraphData {
   lineOf: [number, number][];
   /** The graph itself first, then the bodies of its higher-order operators. */
   scenes: Scene[];
+  /** In a large part each stands as a text of its own, which `payload.js` reads when it is asked for. */
   bodies: Body[];
   layouts: Layout[];
 }

@@ -36,6 +36,8 @@ export class Viewport {
     /** Distance of two fingers at the last move. */
     this.fingers = 0;
     this.frame = 0;
+    /** Whether the drawing is just changing. */
+    this.holding = false;
     /** Zoom that waits for the next frame. @type {{ factor: number, x: number, y: number } | null} */
     this.waiting = null;
     this.element = h("div", { class: "graph-view", tabindex: -1 }, svg);
@@ -103,7 +105,7 @@ export class Viewport {
     this.svg.setAttribute("viewBox", `${-MARGIN} ${-MARGIN} ${round(w)} ${round(h)}`);
     this.svg.setAttribute("width", String(round(w * this.scale)));
     this.svg.setAttribute("height", String(round(h * this.scale)));
-    this.changed();
+    if (!this.holding) this.changed();
   }
 
   /**
@@ -193,7 +195,10 @@ export class Viewport {
     const ground = this.ground();
     const [x, y] = point();
     const [px, py] = [ground.x + x * this.scale, ground.y + y * this.scale];
+    // Who looks at the page in between lays it out once more.
+    this.holding = true;
     change();
+    this.holding = false;
     const after = this.ground();
     const [nx, ny] = point();
     this.moveTo(this.element.scrollLeft + after.x + nx * this.scale - px, this.element.scrollTop + after.y + ny * this.scale - py);

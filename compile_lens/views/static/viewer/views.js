@@ -57,6 +57,8 @@ export class BoxView {
     this.near = false;
     this.current = false;
     this.flashing = false;
+    /** Whether it is kept off the page, because it is far from what is in view. */
+    this.far = false;
     /** What its elements show, and where. */
     this.drawn = "";
     this.place = "";
@@ -97,11 +99,29 @@ export class EdgeView {
     this.points = [];
     /** @type {[number, number] | null} */
     this.labelAt = null;
+    /** Left, top, right and bottom of the points, once they are asked for. @type {number[] | null} */
+    this.known = null;
+    this.far = false;
     this.bits = 0;
     /** @type {SVGGElement | null} */
     this.element = null;
     source.out.push(this);
     target.into.push(this);
+  }
+
+  /** Left, top, right and bottom, from the corner of its level. */
+  bounds() {
+    if (this.known === null) {
+      this.known = [Infinity, Infinity, -Infinity, -Infinity];
+      for (let i = 0; i + 1 < this.points.length; i += 2) {
+        const [x, y] = [this.points[i], this.points[i + 1]];
+        this.known[0] = Math.min(this.known[0], x);
+        this.known[1] = Math.min(this.known[1], y);
+        this.known[2] = Math.max(this.known[2], x);
+        this.known[3] = Math.max(this.known[3], y);
+      }
+    }
+    return this.known;
   }
 }
 
@@ -125,6 +145,7 @@ export class StubView {
     this.at = [0, 0, 0, 0];
     /** @type {number[]} */
     this.points = [];
+    this.far = false;
     /** @type {SVGGElement | null} */
     this.element = null;
     /** What takes the focus. @type {SVGGElement | null} */

@@ -1,0 +1,288 @@
+"""Takes the pictures of the viewer in a Chromium: ``python assets/make.py`` does it with everything else.
+
+Needs Playwright, a Chromium (as the tests in ``tests/browser`` find one) and, for the notebook, JupyterLab.
+What is pictured is captured anew, then made independent of the machine: no folder, no time and no date.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import os
+import runpy
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import png
+
+import compile_lens
+from compile_lens import Capture
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = Path(__file__).resolve().parent / "pictured"
+"""What is captured for some of the pictures; others show the demo."""
+
+sys.path.append(str(ROOT / "tests"))  # the browser and the notebook server of the tests
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+LARGEST = 150_000
+"""Bytes that a picture may take: it is downloaded by everyone who reads the README."""
+
+CELL = """\
+import torch
+import compile_lens
+
+
+def f(x):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+compile_lens.show(f, torch.rand(1000, requires_grad=True))"""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A picture: what it shows and its size.
+
+    ``height`` is that of the picture, ``window`` that of the browser's window: the panes take what the window
+    leaves them, and the picture goes on below. ``state`` is what stands behind ``#`` in the address, and
+    ``act`` what is done on the page after that.
+    """
+
+    file: str
+    capture: str
+    width: int
+    height: int
+    window: int
+    state: str = ""
+    dark: bool = False
+    act: Callable[[Page], None] = lambda page: None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.width, self.height
+
+
+def _one_line(page: Page) -> None:
+    """Room for the words beside the lines of the kernel."""
+    _move(page, "border of Python source and forward", -15)
+    _move(page, "border of forward and forward code", -27)
+    _move(page, "height of the panes", 70)
+    _fit(page)
+    _kernel(page, 170)
+
+
+def _two_phases(page: Page) -> None:
+    _move(page, "border of forward and backward", -12)
+    _move(page, "border of backward and backward code", -25)
+    _move(page, "height of the panes", 70)
+    _fit(page)
+    _kernel(page, 300)
+
+
+def _one_group(page: Page) -> None:
+    _move(page, "height of the panes", 95)
+    _kernel(page, 1900)
+
+
+def _modules(page: Page) -> None:
+    """A module opened, and what a search finds in it and elsewhere."""
+    _move(page, "border of Python source and forward", -200)
+    _move(page, "height of the panes", 130)
+    page.get_by_role("button", name="open layers.1", exact=True).click()
+    page.get_by_role("searchbox", name="find nodes").first.fill("exp")
+
+
+def _in_a_cell(page: Page) -> None:
+    page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab asks whether it may fetch news
+    page.keyboard.press("Control+b")  # the list of files
+    page.wait_for_timeout(500)
+    _move(page, "border of Python source and forward", 56)
+    _fit(page)
+    page.locator(".source-part .listing-line", has_text="torch.sin(x)").first.click(
+        position={"x": 40, "y": 8}
+    )
+
+
+def _move(page: Page, border: str, by: int) -> None:
+    """Drags a border by pixels: to the right, or down."""
+    separator = page.get_by_role("separator", name=border, exact=True)
+    box = separator.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    down = separator.get_attribute("aria-orientation") == "horizontal"
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + (0 if down else by), y + (by if down else 0))
+    page.mouse.up()
+    separator.blur()
+
+
+def _fit(page: Page) -> None:
+    for button in page.get_by_role("button", name="fit the whole drawing (0)").all():
+        button.click()
+        button.blur()
+
+
+def _kernel(page: Page, down: int) -> None:
+    """The first kernel of the code, scrolled down by pixels."""
+    page.locator(".code-tab[data-item]").first.click()
+    page.locator(".code-pane .listing-body").first.hover()
+    page.mouse.wheel(0, down)
+    page.mouse.move(0, 0)
+
+
+NOTEBOOK = "notebook"
+SCREENS = (
+    Screen("viewer.png", "demo", 1240, 1069, 700, "pin=;python:source:0", act=_one_line),
+    Screen(
+        "viewer-dark.png",
+        "demo",
+        1240,
+        798,
+        700,
+        "open=0:forward,0:backward,0:backward.code&pin=;0:dynamo:=sin&pin=;0:dynamo:=cos",
+        dark=True,
+        act=_two_phases,
+    ),
+    Screen(
+        "viewer-fusion.png",
+        "layer_norm",
+        1240,
+        822,
+        700,
+        "open=0:forward.groups:fusion,0:forward.code&pin=;python:source:0&pin=;python:source:1",
+        act=_one_group,
+    ),
+    Screen(
+        "viewer-modules.png",
+        "transformer",
+        1240,
+        814,
+        700,
+        "open=python:source,0:forward&pin=;python:source:=transformer.py%3A20",
+        act=_modules,
+    ),
+    Screen("viewer-notebook.png", NOTEBOOK, 1240, 980, 980, act=_in_a_cell),
+)
+
+
+def missing() -> str:
+    """Why no picture can be taken here, ``""`` if they can."""
+    for module in ("playwright", "jupyterlab", "ipykernel", "nbclient", "nbformat", "pytest"):
+        if importlib.util.find_spec(module) is None:
+            return f"{module} is not installed: pip install '.[dev]'"
+    return "" if Path(chromium()).is_file() else "no Chromium is on PATH, nor named in COMPILE_LENS_CHROMIUM"
+
+
+def chromium() -> str:
+    """The Chromium that the tests would take; ``""`` where there is none."""
+    from browser.conftest import NAMES
+
+    return os.environ.get("COMPILE_LENS_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), "")
+
+
+def independent(text: str, folder: Path) -> Capture:
+    """The capture of a record without what is of the machine: folder of the program, times, date."""
+    for place in {str(folder), str(folder.resolve())}:
+        text = text.replace(json.dumps(f"{place}{os.sep}")[1:-1], "")
+    return dataclasses.replace(Capture.from_json(text), timings=(), created="")
+
+
+def captured(program: str) -> Capture:
+    """The capture of a program of ``pictured/``."""
+    names = runpy.run_path(str(PROGRAMS / f"{program}.py"))
+    return independent(compile_lens.capture(names["f"], *names["INPUTS"]).to_json(), PROGRAMS)
+
+
+def taken(
+    demo: Capture, folder: Path, wanted: tuple[Screen, ...] = SCREENS
+) -> Iterator[tuple[Screen, bytes]]:
+    """Each picture, reduced. ``demo`` is the capture of the demo; ``folder`` may be filled."""
+    from browser.conftest import FLAGS
+    from playwright.sync_api import sync_playwright
+
+    pages: dict[str, Path] = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-lcd-text"])
+        for screen in wanted:
+            name = screen.capture
+            if name == NOTEBOOK:
+                with _notebook(folder / "server") as opened:
+                    picture = _picture(browser, screen, opened)
+            else:
+                if name not in pages:
+                    capture = demo if name == "demo" else captured(name)
+                    pages[name] = capture.save(folder / f"{name}.html")
+                picture = _picture(browser, screen, _goes_to(f"{pages[name].as_uri()}#{screen.state}"))
+            yield screen, png.reduced(picture)
+        browser.close()
+
+
+def _goes_to(address: str) -> Callable[[Page], Any]:
+    return lambda page: page.goto(address)
+
+
+def _picture(browser: Browser, screen: Screen, opened: Callable[[Page], Any]) -> bytes:
+    from browser.pages import alive
+    from browser.watch import Watch
+
+    context = browser.new_context(
+        color_scheme="dark" if screen.dark else "light",
+        viewport={"width": screen.width, "height": screen.window},
+        device_scale_factor=1,
+        reduced_motion="reduce",
+        locale="en-US",
+    )
+    page = context.new_page()
+    watch = Watch()
+    watch.follow(page)
+    opened(page)
+    alive(page)
+    _rest(page)
+    screen.act(page)
+    _rest(page)
+    clip = {"x": 0, "y": 0, "width": screen.width, "height": screen.height}
+    picture: bytes = page.screenshot(clip=clip, full_page=True, animations="disabled", caret="hide")  # type: ignore[arg-type]
+    context.close()
+    if problems := watch.problems():
+        raise SystemExit(f"{screen.file}: something went wrong on the page: {problems}")
+    return picture
+
+
+def _rest(page: Page) -> None:
+    """Waits until no pane is loading and what follows a change has happened."""
+    page.wait_for_function("() => !document.querySelector('.cl-app').shadowRoot.querySelector('.frame-wait')")
+    page.wait_for_timeout(700)
+
+
+@contextlib.contextmanager
+def _notebook(top: Path) -> Iterator[Callable[[Page], Any]]:
+    """A way to open, in a JupyterLab of its own, a notebook whose one cell was run."""
+    import nbformat
+    from browser.notebooks import Lab, executed, placed
+    from browser.servers import homes, started
+    from browser.watch import Watch
+
+    place = homes(top)
+    record = place.top / "record.json"
+    # A second cell saves what the first one showed, so that its output can be drawn without the kernel's folder.
+    book = executed([CELL, f"_.save({str(record)!r})"], place)
+    text = record.read_text(encoding="utf-8")
+    (file,) = {source["file"] for source in json.loads(text)["sources"]}
+    shown = independent(text, Path(file).parent)
+    run = nbformat.read(book, as_version=4)
+    del run.cells[1:]
+    (output,) = run.cells[0].outputs
+    output.data.update(shown._repr_mimebundle_())
+    nbformat.write(run, book)
+    with started("jupyterlab", place) as server:
+        yield lambda page: Lab(page, Watch(), server, placed(book, place, "sin2cos2", trusted=True))

@@ -1,0 +1,188 @@
+"""Code and fusion in the viewer: they show what the record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+from compile_lens.graph import Node
+from compile_lens.record import Compilation
+
+from . import captures
+from .viewer import Viewer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Standalone = Callable[..., "Page"]
+Open = Callable[[Capture], Viewer]
+
+
+@pytest.fixture
+def viewer(standalone: Standalone) -> Open:
+    """``viewer(capture)`` opens the saved page of a capture."""
+    return lambda shown: Viewer(standalone(shown), shown)
+
+
+def _compilation(shown: Capture) -> Compilation:
+    (made,) = shown.compilations
+    return made
+
+
+def test_kernels_have_tabs_with_what_the_record_knows(viewer: Open) -> None:
+    shown = captures.mlp()
+    page = viewer(shown)
+    page.open("backward.code")
+    pane = page.pane("backward.code")
+    code = _compilation(shown).code["backward"]
+    assert pane.locator(".code-tab").evaluate_all("tabs => tabs.map(tab => tab.title).slice(1)") == [
+        kernel.name for kernel in code.kernels
+    ]
+    for number, kernel in enumerate(code.kernels, 1):
+        pane.locator(".code-tab").nth(number).click()
+        head = pane.locator(".kernel-head")
+        assert head.locator(".kernel-name").inner_text() == kernel.name
+        said = head.inner_text()
+        assert f"{kernel.launches} launch" in said
+        for name in kernel.origins[:12]:
+            assert name in said
+        for frame in shown.chain.lines(kernel):
+            assert f"{frame.file.rpartition('/')[2]}:{frame.line}" in said
+        launches = head.locator(".kernel-launch").all_inner_texts()
+        assert launches == [str(line) for line in kernel.launch_lines if line]
+        if kernel.source:
+            page.ready("backward.code")
+            first = pane.locator(".listing-number[data-number]").first
+            assert first.get_attribute("data-number") == str(kernel.first_line)
+        else:
+            assert "library call" in pane.locator(".listing-empty").inner_text()
+    # A launch leads to its line of the module.
+    line = code.kernels[-1].launch_lines[0]
+    pane.locator(".kernel-launch").first.click()
+    assert pane.locator(".code-tab[aria-selected=true]").inner_text() == "module"
+    page.ready("backward.code")
+    assert page.line("backward.code", line).evaluate("e => e.getRootNode().activeElement === e")
+    assert code.kernels[-1].name.split("#")[0] in page.line("backward.code", line).inner_text()
+
+
+def test_boilerplate_is_folded_and_a_copy_is_whole(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.open("forward.code", "joint", "python")
+    pane = page.pane("forward.code")
+    code = _compilation(shown).code["forward"]
+    lines = code.text.split("\n")
+
+    def numbers() -> list[int]:
+        found = pane.locator(".listing-number[data-number]").evaluate_all(
+            "all => all.map(e => +e.dataset.number)"
+        )
+        return [int(number) for number in found]
+
+    shut = numbers()
+    assert len(shut) < len(lines) and len(shut) == len(set(shut))
+    fold = pane.locator(".listing-fold[aria-expanded=false]").first
+    assert "imports" in fold.inner_text()
+    hidden = int(fold.inner_text().split("⋯")[-1].split()[0])
+    fold.click()
+    page.ready("forward.code")
+    assert len(numbers()) == len(shut) + hidden
+    pane.locator(".listing-fold[aria-expanded=true]").first.click()
+    page.ready("forward.code")
+    assert numbers() == shut
+    # Lines of kernels and launches are never hidden.
+    for kernel in code.kernels:
+        assert {kernel.first_line + mark.line - 1 for mark in kernel.lines if mark.origins} <= set(shut)
+        assert set(kernel.launch_lines) <= set(shut)
+    (kernel,) = code.kernels
+    _copied(page, pane.locator(".copy-button").first, code.text)
+    pane.locator(".code-tab").last.click()
+    _copied(page, pane.locator(".copy-button").first, kernel.source)
+    _copied(page, page.pane("python").locator(".copy-button").first, shown.sources[0].text)
+    page.view("joint", "text")
+    _copied(page, page.pane("joint").locator(".copy-button").first, _compilation(shown).graphs["joint"].text)
+    page.click(page.pane("python").locator(".listing-line[data-item]").first)
+    page.find(".chain-copy").click()
+    page.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('Python')")
+    copied = page.page.evaluate("() => navigator.clipboard.readText()")
+    assert kernel.name in copied and "torch.sin(x) ** 2" in copied
+
+
+def _copied(page: Viewer, button: Locator, text: str) -> None:
+    button.click()
+    page.page.wait_for_function(
+        "async (text) => (await navigator.clipboard.readText()).trimEnd() === text",
+        arg=text.rstrip(),
+        timeout=5000,
+    )
+    assert button.inner_text() == "copied"
+
+
+def test_a_text_is_searched(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    page.open("forward.code")
+    pane = page.pane("forward.code")
+    text = _compilation(shown).code["forward"].text
+    pane.locator(".finder-input").fill("tmp1")
+    count = text.lower().count("tmp1")
+    page.page.wait_for_function(
+        "([app, said]) => app.shadowRoot.querySelector('.finder-count').textContent === said",
+        arg=[page.app.element_handle(), f"1/{count}"],
+    )
+    assert pane.locator("mark.current").count() == 1
+    pane.locator(".finder-input").press("Enter")
+    assert pane.locator(".finder-count").inner_text() == f"2/{count}"
+
+
+def test_the_fusion_view_shows_what_the_record_holds(viewer: Open) -> None:
+    shown = captures.rematerialised()
+    page = viewer(shown)
+    page.open("backward.groups fusion")
+    pane = page.pane("backward.groups", fusion=True)
+    made = _compilation(shown)
+    loops, groups = (made.graphs[f"backward.{stage}"] for stage in ("loops", "groups"))
+    row = shown.ledger.backward
+    figures = pane.locator(".fusion-figure b").all_inner_texts()
+    assert row.bytes_before is not None and row.bytes_after is not None
+    assert figures == [
+        str(row.loops),
+        str(row.groups),
+        str(row.launches),
+        f"{row.bytes_before:,}",
+        f"{row.bytes_after:,}",
+    ]
+    assert "modelled" in pane.locator(".fusion-summary").inner_text()
+    rows = pane.locator(".fusion-row").all()
+    assert len(rows) == row.groups
+    for shown_row, group in zip(rows, groups.calls, strict=True):
+        assert _names(page, shown_row.locator(".fusion-group")) == [group.name]
+        assert _names(page, shown_row.locator(".fusion-loop")) == list(group.members)
+        said = shown_row.inner_text()
+        assert f"{len(group.members)} loops → 1 group" in said
+        for node in (group, *(loops[name] for name in group.members)):
+            assert f"reads {_bytes(node.reads)} · writes {_bytes(node.writes)}" in said
+        alone = sum(_moved(loops[name]) for name in group.members)
+        assert f"saves {_bytes(alone - _moved(group))}" in said
+        (kernel,) = made.code["backward"].kernels
+        assert kernel.name[:40] in said
+
+
+def _names(page: Viewer, cards: Locator) -> list[str]:
+    return [page.address(int(card.get_attribute("data-item") or ""))[2] for card in cards.all()]
+
+
+def _moved(node: Node) -> int:
+    assert node.reads is not None and node.writes is not None
+    return node.reads + node.writes
+
+
+def _bytes(count: int | None) -> str:
+    assert count is not None
+    return f"{count:,} B" if count < 10_000 else f"{float(f'{count / 1000:.3g}'):g} kB"

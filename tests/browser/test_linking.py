@@ -1,0 +1,378 @@
+"""Linked highlighting on real captures: what is lit, in every stage, is what the record links, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+from compile_lens.measures.chain import PYTHON, Address
+from compile_lens.views.viewer.modules import modules
+
+from . import captures
+from .viewer import Viewer, expected, kernel_line, keys, python_line, through
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Standalone = Callable[..., "Page"]
+Made = Callable[[], Capture]
+
+
+def _node(key: str, name: str, compilation: str = "0/0") -> Callable[[Capture], Address]:
+    return lambda capture: (compilation, key, name)
+
+
+def _line(text: str) -> Callable[[Capture], Address]:
+    return lambda capture: python_line(capture, text)
+
+
+def _code(key: str, text: str, compilation: int = 0) -> Callable[[Capture], Address]:
+    return lambda capture: kernel_line(capture, key, text, compilation)
+
+
+def _kernel(key: str, of: str, compilation: str = "0/0") -> Callable[[Capture], Address]:
+    """The kernel that computes a node of post-grad."""
+
+    def found(capture: Capture) -> Address:
+        node = (compilation, key.replace(".code", ".post_grad"), of)
+        names = [a for a in capture.chain.down(node) if a[1] == key and ":" not in a[2]]
+        assert len(names) == 1, names
+        return names[0]
+
+    return found
+
+
+CHAINS: dict[str, tuple[Made, Callable[[Capture], Address]]] = {
+    "dynamo node": (captures.sin_cos, _node("dynamo", "sin")),
+    "joint node of the backward": (captures.sin_cos, _node("joint", "mul_5")),
+    "ATen node of the backward": (captures.sin_cos, _node("backward", "neg")),
+    "loop of the forward": (captures.sin_cos, _node("forward.loops", "op0")),
+    "line of C++": (captures.sin_cos, _code("forward.code", ".sin()")),
+    "line of C++ of two operators": (captures.sin_cos, _code("backward.code", "in_ptr1 + ")),
+    "python line": (captures.sin_cos, _line("torch.sin(x)")),
+    "decomposition 1→n": (captures.softmax, _node("dynamo", "softmax")),
+    "one of n": (captures.softmax, _node("inference", "amax")),
+    "fusion n→1": (captures.softmax, _node("inference.groups", "op0_op1_op2_op3")),
+    "one loop of a fusion": (captures.softmax, _node("inference.loops", "op2")),
+    "decomposition with a backward": (captures.layer_norm, _line("layer_norm(x")),
+    "rematerialised operator": (captures.rematerialised, _node("dynamo", "relu")),
+    "two loops in a group of the backward": (captures.rematerialised, _node("backward.groups", "op0_op1")),
+    "library call": (captures.mlp, _node("forward.post_grad", "addmm")),
+    "mm of the backward": (captures.mlp, _node("backward", "mm_1")),
+    "launch line": (captures.mlp, _kernel("backward.code", "sum_1")),
+    "launch line of a library call": (captures.mlp, _kernel("forward.code", "addmm_1")),
+    "line of the outer module": (captures.mlp, _line("self.second(self.first(x))")),
+    "after a graph break": (captures.graph_break, _node("dynamo", "cos", "1/0")),
+    "python line after a graph break": (captures.graph_break, _line("torch.cos(y)")),
+    "kernel line after a graph break": (captures.graph_break, _code("backward.code", ".sin()", 1)),
+}
+
+
+@pytest.fixture
+def viewer(standalone: Standalone) -> Callable[[Capture], Viewer]:
+    """``viewer(capture)`` opens the saved page of a capture."""
+    return lambda capture: Viewer(standalone(capture), capture)
+
+
+Open = Callable[[Capture], Viewer]
+
+
+@pytest.mark.parametrize(("made", "of"), CHAINS.values(), ids=CHAINS)
+def test_a_pinned_chain_is_lit_in_every_stage(
+    viewer: Open, made: Made, of: Callable[[Capture], Address]
+) -> None:
+    capture = made()
+    address = of(capture)
+    wanted = expected(capture, [address])
+    page = viewer(capture)
+    at = next((n for n, c in enumerate(capture.compilations) if c.id == address[0]), 0)
+    if at:
+        page.choose(at)
+    page.pin(address)
+    assert page.listed() == through(capture, [address])
+    # The strip shows one compilation at a time.
+    here = {stage for stage in wanted if stage == PYTHON or stage.startswith(capture.compilations[at].id)}
+    assert page.dots() == keys({stage: wanted[stage] for stage in here})
+    assert page.everything_lit() == wanted
+
+
+def test_chains_are_of_the_kinds_that_they_stand_for() -> None:
+    """What the table says of its chains holds for these captures: forward, backward, n→1, 1→n, in two kernels."""
+
+    def lit(name: str) -> dict[str, list[str]]:
+        made, of = CHAINS[name]
+        return expected(made(), [of(made())])
+
+    both = {
+        "python",
+        "0/0 dynamo",
+        "0/0 forward.code",
+        "0/0 backward.code",
+        "0/0 backward.loops",
+        "0/0 joint",
+    }
+    assert both <= set(lit("dynamo node")) and both <= set(lit("python line"))
+    upwards = lit("line of C++")
+    assert len(upwards["0/0 forward.post_grad"]) == 1 and upwards[PYTHON]
+    assert len(lit("line of C++ of two operators")["0/0 backward.post_grad"]) == 2
+    assert not any("backward" in stage for stage in upwards)
+    assert lit("ATen node of the backward")[PYTHON]
+    assert len(lit("fusion n→1")["0/0 inference.loops"]) == 4
+    assert len(lit("two loops in a group of the backward")["0/0 backward.loops"]) == 2
+    assert len(lit("decomposition 1→n")["0/0 inference"]) == 5
+    assert len(lit("decomposition with a backward")["0/0 backward"]) > 5
+    remade = lit("rematerialised operator")
+    for phase in ("forward", "backward"):
+        assert "relu" in remade[f"0/0 {phase}"] and remade[f"0/0 {phase}.code"]
+    assert "extern_kernels.addmm" in lit("library call")["0/0 forward.code"]
+    broken = lit("after a graph break")
+    assert set(broken) >= {"1/0 forward.code", "1/0 backward.code"}
+    assert not any(stage.startswith("0/0") for stage in broken)
+
+
+def test_hovering_lights_the_chain_until_the_pointer_leaves(viewer: Open) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    stages = ("python", "dynamo", "forward", "forward.code", "backward.code")
+    page.open(*stages)
+    for address in (
+        ("0/0", "dynamo", "sin"),
+        python_line(capture, "torch.sin(x)"),
+        kernel_line(capture, "backward.code", ".cos()"),
+    ):
+        wanted = expected(capture, [address])
+        thing = page.thing(address)
+        thing.hover(**page.spot(thing))
+        for stage in stages:
+            name = stage if stage == PYTHON else f"0/0 {stage}"
+            assert page.lit(stage, by=".lit-hover") == wanted.get(name, []), (address, stage)
+        page.frame()
+        assert address[2].rpartition("/")[2].partition(":")[0] in page.find(
+            ".inspector-hover"
+        ).inner_text() or ("line" in page.find(".inspector-hover").inner_text())
+        assert page.find(".strip-dot-hover").count() > 0
+        page.leave()
+        assert all(page.lit(stage) == [] for stage in stages)
+        assert page.find(".strip-dot-hover").count() == 0
+    assert page.pins() == []
+
+
+def test_pins_have_colours_of_their_own(viewer: Open) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    sin, cos = (("0/0", "dynamo", name) for name in ("sin", "cos"))
+    page.open("dynamo", "joint", "forward", "forward.code")
+    for address in (sin, cos):
+        page.click(page.thing(address))
+    assert page.pins() == ["sin", "cos"]
+    for colour, address in enumerate((sin, cos)):
+        other = expected(capture, [cos if address is sin else sin])
+        wanted = expected(capture, [address])
+        # A line shows every pin's colour, a box that of the first, and dots for the others.
+        assert page.lit("forward.code", by=f".lit-pin-{colour}") == wanted["0/0 forward.code"]
+        first = [n for n in wanted["0/0 joint"] if colour == 0 or n not in other["0/0 joint"]]
+        assert page.lit("joint", by=f".lit-pin-{colour}") == first
+        dots = page.lit("joint", by=f":has(.dot-{colour})")
+        assert dots == [n for n in wanted["0/0 joint"] if n not in first]
+    colours = "es => es.map(e => getComputedStyle(e).stroke)"
+    faces = page.pane("dynamo").locator(".node.lit-self > .graph-stop > .face")
+    assert len(set(faces.evaluate_all(colours))) == faces.count() == 2
+    # Clicking again takes a pin out; the other keeps its colour.
+    page.click(page.thing(sin))
+    assert page.pins() == ["cos"]
+    assert page.lit("joint") == page.lit("joint", by=".lit-pin-1") == expected(capture, [cos])["0/0 joint"]
+    page.page.keyboard.press("Escape")
+    assert page.pins() == [] and page.dots() == set()
+    assert all(page.lit(stage) == [] for stage in ("dynamo", "joint", "forward", "forward.code"))
+
+
+def test_what_two_chains_share_is_said(viewer: Open) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    pinned = [("0/0", "dynamo", "sin"), ("0/0", "dynamo", "cos")]
+    page.open("dynamo")
+    for address in pinned:
+        page.click(page.thing(address))
+    shared = set.intersection(*(through(capture, [address]) for address in pinned))
+    said = page.find(".inspector-shared").inner_text()
+    assert ("0/0", "forward.loops", "op0") in shared and "forward loops: op0" in said
+    assert [key for _, key, _ in shared if key == "dynamo"] == [] and "Dynamo:" not in said
+
+
+def test_a_collapsed_box_lights_the_chains_of_all_that_it_holds(viewer: Open) -> None:
+    capture = captures.mlp()
+    page = viewer(capture)
+    page.open("forward")
+    page.pane("forward").locator(".graph-tools button:text-is('modules')").click()
+    box = page.pane("forward").locator(".node:has(> .graph-opener) > .graph-stop[aria-label^='first']").first
+    name, _, held = box.get_attribute("aria-label").partition(", holds ")  # type: ignore[union-attr]
+    # The weights that a module reads count as its own.
+    seen, paths = page.seen("forward"), modules(page.items)
+    members = [n for n in seen.names if paths[seen.item(n)][0].partition(".")[0] == name]
+    assert held.startswith(f"{len(members)} nodes")
+    graph = capture.compilations[0].graphs["forward"]
+    assert {n.name for n in graph.nodes if n.module.partition(".")[0] == name} < set(members)
+    page.click(box)
+    assert box.get_attribute("aria-pressed") == "true"
+    addresses = [("0/0", "forward", member) for member in members]
+    assert page.listed() == through(capture, addresses)
+    assert page.everything_lit() == expected(capture, addresses)
+
+
+def test_the_fusion_view_lights_up_too(viewer: Open) -> None:
+    capture = captures.rematerialised()
+    page = viewer(capture)
+    page.open("dynamo", "backward.groups fusion", "backward.code")
+    address = ("0/0", "dynamo", "relu")
+    page.click(page.thing(address))
+    linked = expected(capture, [address])
+    in_view = sorted(linked["0/0 backward.loops"] + linked["0/0 backward.groups"])
+    assert page.lit("backward.groups fusion") == [n for n in in_view if n.startswith("op")]
+    page.page.keyboard.press("Escape")
+    group = ("0/0", "backward.groups", "op0_op1")
+    card = page.pane("backward.groups", fusion=True).locator(f"[data-item='{page.item(group)}']")
+    page.click(card)
+    assert card.get_attribute("aria-pressed") == "true"
+    assert page.lit("dynamo") == expected(capture, [group])["0/0 dynamo"]
+    assert page.lit("backward.code") == expected(capture, [group])["0/0 backward.code"]
+
+
+def test_a_stage_without_a_match_says_why(viewer: Open) -> None:
+    capture = captures.softmax()
+    page = viewer(capture)
+    page.pin(("0/0", "dynamo", "softmax"))
+    (joint,) = (m for m in capture.missing if m.stage == "joint")
+    assert joint.reason in page.why("joint")
+
+
+def test_a_pane_without_a_match_says_why(viewer: Open) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    page.open("python", "forward", "forward.groups fusion", "backward", "backward.code")
+    page.click(page.thing(("0/0", "backward", "neg")))
+    page.frame()
+
+    def said(key: str, fusion: bool = False) -> str:
+        line = page.pane(key, fusion=fusion).locator(".frame-none")
+        return line.inner_text() if line.is_visible() else ""
+
+    assert "no match in this stage" in said("forward") and "neg" in said("forward")
+    assert page.why("forward") in said("forward")
+    assert "no match in this stage" in said("forward.groups", fusion=True)
+    assert [said(key) for key in ("python", "backward", "backward.code")] == [""] * 3
+    page.page.keyboard.press("Escape")
+    page.frame()
+    assert said("forward") == said("forward.groups", fusion=True) == ""
+
+
+def test_an_item_without_an_origin_says_why(viewer: Open) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    # The other phase, and where the chain ends.
+    page.pin(("0/0", "backward", "neg"))
+    said = page.reasons()
+    assert any("part of the backward" in why and "belongs to the forward" in why for why in said.values())
+    assert PYTHON.capitalize() not in said
+    page.page.keyboard.press("Escape")
+    tangent = ("0/0", "joint", "tangents_1")
+    page.pin(tangent)
+    assert capture.chain.up(tangent) == ()
+    assert capture.chain.why_not(tangent) in page.why("Python")
+    page.page.keyboard.press("Escape")
+    (kernel,) = capture.compilations[0].code["forward"].kernels
+    line = next(mark for mark in kernel.lines if mark.no_origin == "signature")
+    page.pin(("0/0", "forward.code", f"{kernel.name}:{line.line}"))
+    assert "signature" in page.why("Python") and page.dots() == {"forward.code"}
+
+
+def test_the_chain_names_the_python_line_and_the_line_of_the_kernel(viewer: Open) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    page.open("forward", "forward.code")
+    page.click(page.thing(("0/0", "forward", "sin")))
+    rows = page.find(".chain-row:not(.chain-none)")
+    said = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
+    _, _, place = python_line(capture, "torch.sin(x)")
+    assert (
+        place.rpartition("/")[2] in said["Python"]
+        and "torch.sin(x) ** 2 + torch.cos(x) ** 2" in said["Python"]
+    )
+    (kernel,) = capture.compilations[0].code["forward"].kernels
+    assert kernel.name in said["forward code"]
+    source = kernel.source.split("\n")
+    page.find(".chain-row:has-text('.sin()')").wait_for()
+    said = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
+    for line in kernel.lines:
+        if "sin" in line.origins:
+            assert str(line.line) in said["forward code, lines"]
+            assert source[line.line - 1].strip() in said["forward code, lines"]
+    # A name in the list leads to its stage.
+    page.find(f".chain-list [data-item='{page.item(('0/0', 'joint', 'sin'))}']").click()
+    page.ready("joint")
+    assert page.lit("joint") == ["sin"]
+    brief = page.find(".chain-line").inner_text()
+    assert brief.startswith(place.rpartition("/")[2]) and brief.index("sin") < brief.index(kernel.name)
+
+
+def test_facts_of_what_is_pinned(viewer: Open) -> None:
+    capture = captures.mlp()
+    page = viewer(capture)
+    page.pin(("0/0", "forward", "addmm"))
+    node = capture.compilations[0].graphs["forward"]["addmm"]
+    (tensor,) = node.outputs
+    facts = page.facts()
+    assert facts["operation"].endswith(node.target)
+    assert facts["dtype"] == tensor.dtype and facts["device"] == tensor.device
+    assert facts["shape"] == str(list(tensor.shape)) and tensor.stride is not None
+    assert facts["stride"] == str(list(tensor.stride))
+    assert facts["bytes"] == f"{tensor.nbytes:,} B"
+    assert facts["module"] == f"{node.module} ({node.module_type})" and node.module == "first.linear"
+    for frame in node.frames:
+        assert f"{frame.file}:{frame.line}" in facts["source"] and frame.text.strip() in facts["source"]
+    assert facts["saved"] == "kept for backward"
+
+
+def test_an_address_brings_panes_and_pins_back(viewer: Open) -> None:
+    capture = captures.rematerialised()
+    page = viewer(capture)
+    page.open("python", "joint", "backward.groups fusion", "backward.code")
+    page.view("joint", "text")
+    addresses = [("0/0", "joint", "sigmoid"), kernel_line(capture, "backward.code", ".exp()")]
+    for address in addresses:
+        page.click(page.thing(address))
+    page.frame()
+    before = page.shown(), page.pins(), page.lit("joint"), page.lit("backward.code")
+    assert len(before[1]) == 2 and before[2]
+    page.page.wait_for_function("() => location.hash.split('pin=').length === 3")
+    url = page.page.url
+    page.page.goto("about:blank")
+    page.page.goto(url)
+    again = Viewer(page.page, capture)
+    again.ready("python", "joint", "backward.groups fusion", "backward.code")
+    again.frame()
+    assert again.pane("joint").locator(".text-pane").is_visible()
+    assert (again.shown(), again.pins(), again.lit("joint"), again.lit("backward.code")) == before
+    for colour, one in enumerate(addresses):
+        assert (
+            again.lit("backward.code", by=f".lit-pin-{colour}")
+            == expected(capture, [one])["0/0 backward.code"]
+        )
+
+
+def test_an_address_brings_a_compilation_back(viewer: Open, standalone: Standalone) -> None:
+    capture = captures.graph_break()
+    page = viewer(capture)
+    page.choose(1)
+    page.pin(("1/0", "dynamo", "cos"))
+    page.page.wait_for_function("() => /c=1/.test(location.hash) && /pin=/.test(location.hash)")
+    page.page.reload()
+    again = Viewer(page.page, capture)
+    again.ready("dynamo", compilation=1)
+    assert again.find(".tab[aria-selected=true]").inner_text().startswith("1/0")
+    assert again.shown() == [(again.number("dynamo", 1), False)]
+    assert again.pins() == ["cos"] and again.lit("dynamo", 1) == ["cos"]

@@ -1,0 +1,283 @@
+"""The strip and the panes: which are open, how wide they are, and what stays of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+from compile_lens.graph import Graph
+from compile_lens.record import Code, Compilation, Missing
+from compile_lens.views import html, outline
+
+from . import captures
+from .viewer import ROOM, Viewer, box, expected, through
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Standalone = Callable[..., "Page"]
+Open = Callable[[Capture], Viewer]
+
+
+@pytest.fixture
+def viewer(standalone: Standalone) -> Open:
+    """``viewer(capture)`` opens the saved page of a capture."""
+    return lambda shown: Viewer(standalone(shown), shown)
+
+
+def _compilation(shown: Capture) -> Compilation:
+    (made,) = shown.compilations
+    return made
+
+
+@pytest.mark.parametrize("made", [captures.sin_cos, captures.mlp, captures.softmax, captures.rematerialised])
+def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], Capture]) -> None:
+    shown = made()
+    page = viewer(shown)
+    seconds = {t.stage.removeprefix("0/0 "): t.seconds for t in shown.timings}
+    seen = 0
+    for stage in _compilation(shown).stages:
+        if isinstance(stage, Missing):
+            card = page.find(f".card-missing[data-key='{stage.key}']")
+            assert stage.reason in card.inner_text() and card.get_attribute("title") == stage.reason
+            assert card.get_attribute("tabindex") == "0"
+            continue
+        said = page.card(stage.key).locator(".card-facts").inner_text()
+        for fact in _facts(stage):
+            assert fact in said, stage.key
+        assert page.card(stage.key).locator(".card-time").inner_text() == outline.duration(seconds[stage.key])
+        seen += 1
+    cards = page.find("button.card")
+    assert cards.count() == seen + 1 + page.find(".card-fusion").count(), "and the Python source"
+    assert page.find(".card-missing").count() == len(shown.missing)
+    assert f"{len(shown.sources)} function" in page.card("python").inner_text()
+
+
+def _facts(stage: Graph | Code) -> list[str]:
+    if isinstance(stage, Code):
+        launches = sum(kernel.launches for kernel in stage.kernels)
+        return [_count(len(stage.kernels), "kernel"), f"{launches} launch"]
+    if stage.stage in ("loops", "groups"):
+        work = [
+            n for n in stage.nodes if n.op not in ("placeholder", "get_attr", "output") and n.kind != "nop"
+        ]
+        return [_count(len(work), stage.stage.removesuffix("s"))]
+    return [_count(len(stage.nodes), "node"), _count(len(stage.calls), "call")]
+
+
+def _count(count: int, one: str) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"
+
+
+def test_a_stage_that_was_not_seen_says_why(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    reasons = {
+        "joint": "an AOTAutograd cache hit hides it",
+        "forward.groups": f"this torch lacks a hook: {captures.HOSTILE['image']}",
+    }
+    stages = tuple(
+        Missing(s.key, reasons[s.key]) if s.key in reasons else s for s in _compilation(shown).stages
+    )
+    made = dataclasses.replace(_compilation(shown), stages=stages)
+    page = viewer(dataclasses.replace(shown, compilations=(made,)))
+    for key, reason in reasons.items():
+        card = page.find(f".card-missing[data-key='{key}']")
+        assert card.is_visible() and "not seen" in card.inner_text()
+        card.focus()
+        assert card.locator(".card-reason").inner_text() == reason
+        card.click()
+    assert page.find(".card-fusion").count() == 1, "without groups there is no fusion to show"
+    # What is pinned across the gap says it as well.
+    page.pin(("0/0", "dynamo", "sin"))
+    assert reasons["joint"] in page.why("joint")
+    assert reasons["forward.groups"] in page.why("forward groups")
+
+
+@pytest.mark.parametrize("viewport", [(1600, 900)], ids=["wide enough for six"])
+def test_panes_open_close_and_give_way(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    usual = [(page.number(key), False) for key in ("python", "forward", "forward.code")]
+    assert page.shown() == usual
+    for place in page.shown():
+        number = place[0]
+        assert page.find(f"button.card[data-stage='{number}']").get_attribute("aria-pressed") == "true"
+    page.pane("forward").locator(".frame-close").click()
+    assert page.shown() == [usual[0], usual[2]]
+    page.open()
+    assert page.find(".panes-empty").is_visible()
+    order = ["joint", "backward.code", "dynamo", "forward.loops", "python"]
+    for key in order:
+        page.card(key).click()
+    assert page.shown() == sorted((page.number(key), False) for key in order)
+    page.ready(*order)
+    # A sixth takes the place of the one that was used the longest ago.
+    page.pane("joint").locator(".frame-title").click()
+    page.card("forward.groups", fusion=True).click()
+    left = {"joint", "dynamo", "forward.loops", "python"}
+    assert page.shown() == sorted(
+        [(page.number(key), False) for key in left] + [(page.number("forward.groups"), True)]
+    )
+    assert len(page.shown()) == ROOM
+    assert page.card("backward.code").get_attribute("aria-pressed") == "false"
+    widths = [box(frame)["width"] for frame in page.find(".frame").all()]
+    assert max(widths) - min(widths) < 1
+    # Closing with the card; what was shown is there again.
+    page.card("joint").click()
+    assert page.pane("joint").count() == 0
+
+
+def test_a_graph_as_text(viewer: Open) -> None:
+    shown = captures.mlp()
+    page = viewer(shown)
+    page.open("joint", "forward.groups")
+    assert page.pane("joint").locator(".graph-pane").is_visible()
+    for key in ("joint", "forward.groups"):
+        page.view(key, "text")
+        text = _compilation(shown).graphs[key].text
+        lines = (
+            page.pane(key)
+            .locator(".listing-line")
+            .evaluate_all("all => all.map(e => e.firstChild ? e.textContent : '')")
+        )
+        assert "\n".join(lines).rstrip() == text.rstrip()
+        pressed = page.pane(key).locator(".frame-view[aria-pressed=true]")
+        assert pressed.all_inner_texts() == ["text"] and page.pane(key).locator(".graph-pane").count() == 0
+    address = ("0/0", "joint", "addmm")
+    page.click(page.thing(address))
+    assert page.lit("joint") == expected(shown, [address])["0/0 joint"]
+    page.view("joint", "graph")
+    assert page.lit("joint") == expected(shown, [address])["0/0 joint"]
+
+
+def test_borders_are_dragged(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    page.open("python", "forward", "forward.code")
+    frames = [page.pane(key) for key in ("python", "forward", "forward.code")]
+    before = [box(frame)["width"] for frame in frames]
+    _drag(page.page, page.find(".resizer:not(.resizer-across)").first, 120, 0)
+    after = [box(frame)["width"] for frame in frames]
+    assert abs(after[0] - before[0] - 120) < 3 and abs(after[1] - before[1] + 120) < 3
+    assert abs(after[2] - before[2]) < 1
+    # Neither side vanishes.
+    _drag(page.page, page.find(".resizer:not(.resizer-across)").first, 900, 0)
+    assert box(frames[1])["width"] >= 239
+    page.find(".resizer:not(.resizer-across)").first.dblclick()
+    assert [box(frame)["width"] for frame in frames] == pytest.approx(before, abs=1)
+    height = box(frames[0])["height"]
+    _drag(page.page, page.find(".resizer-across"), 0, -90)
+    assert abs(box(frames[0])["height"] - height + 90) < 3
+
+
+def _drag(page: Page, thing: Locator, right: float, down: float) -> None:
+    thing.scroll_into_view_if_needed()
+    at = box(thing)
+    x, y = at["x"] + at["width"] / 2, at["y"] + at["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + right / 2, y + down / 2)
+    page.mouse.move(x + right, y + down)
+    page.mouse.up()
+
+
+def test_scrolling_is_remembered(viewer: Open) -> None:
+    page = viewer(captures.mlp())
+    keys = ("joint", "backward", "backward.code")
+    page.open(*keys)
+    page.view("joint", "text")
+    places = {"joint": ".listing-box", "backward": ".graph-view", "backward.code": ".listing-box"}
+    for key, place in places.items():
+        page.pane(key).locator(place).evaluate("e => e.scrollTo(0, 120)")
+    page.frame()
+    before = {key: _scrolled(page, key, place) for key, place in places.items()}
+    assert set(before.values()) == {120}
+    page.open("python", "dynamo")
+    page.open(*keys)
+    assert {key: _scrolled(page, key, place) for key, place in places.items()} == before
+    # Another view of the same graph, and back.
+    page.view("joint", "graph")
+    page.view("joint", "text")
+    assert _scrolled(page, "joint", ".listing-box") == before["joint"]
+    # And another width of the row.
+    page.page.set_viewport_size({"width": 1100, "height": 800})
+    page.frame()
+    assert _scrolled(page, "backward.code", ".listing-box") == before["backward.code"]
+
+
+def _scrolled(page: Viewer, key: str, place: str) -> float:
+    return float(page.pane(key).locator(place).evaluate("e => e.scrollTop"))
+
+
+@pytest.mark.parametrize("viewport", [(390, 800)])
+@pytest.mark.parametrize("made", [captures.mlp, captures.graph_break, captures.hostile, captures.failing])
+def test_a_phone_shows_one_pane_and_nothing_beside_it(viewer: Open, made: Callable[[], Capture]) -> None:
+    shown = made()
+    page = viewer(shown)
+    page.frame()
+    assert len(page.shown()) == 1
+    _nothing_sticks_out(page)
+    # Turned round, there is room for more.
+    for width, panes in ((800, 2), (1280, 3), (390, 1)):
+        page.page.set_viewport_size({"width": width, "height": 800})
+        page.frame()
+        assert len(page.shown()) == panes
+    for key in ("forward", "backward.code", "forward.groups fusion", "python"):
+        stage, _, fusion = key.partition(" ")
+        page.card(stage, fusion=fusion != "").click()
+        page.ready(key)
+        assert page.shown() == [(page.number(stage), fusion != "")]
+        frame = box(page.find(".frame"))
+        assert frame["x"] >= 0 and frame["x"] + frame["width"] <= 390
+        _nothing_sticks_out(page)
+    first = page.find(".source-scroll .listing-line[data-item]").first
+    first.click(position={"x": 30, "y": 9})
+    page.facts()
+    assert len(page.pins()) == 1
+    _nothing_sticks_out(page)
+
+
+def _nothing_sticks_out(page: Viewer) -> None:
+    out = page.page.evaluate("() => document.scrollingElement.scrollWidth - innerWidth")
+    assert out <= 0
+    inner = page.find(".shell").evaluate("shell => shell.scrollWidth - shell.clientWidth")
+    assert inner <= 0
+
+
+def test_captures_on_one_page_do_not_disturb_each_other(standalone: Standalone) -> None:
+    shown = [captures.sin_cos(), captures.sin_cos(), captures.softmax()]
+    parts = "<p>between</p>".join(html.fragment(one) for one in shown)
+    page = standalone(f"<!doctype html><html><body><h1 id='top'>Three cells</h1>{parts}</body></html>")
+    one, same, other = (Viewer(page, capture, n, len(shown)) for n, capture in enumerate(shown))
+    untouched = [v.app.evaluate(_STATE) for v in (same, other)]
+    one.open("dynamo", "joint", "forward.code")
+    one.click(one.thing(("0/0", "dynamo", "sin")))
+    one.find(".graph-query").first.fill("sin")
+    one.frame()
+    assert one.pins() == ["sin"]
+    assert [v.app.evaluate(_STATE) for v in (same, other)] == untouched
+    other.open("dynamo")
+    other.click(other.thing(("0/0", "dynamo", "softmax")))
+    other.frame()
+    assert (one.pins(), same.pins(), other.pins()) == (["sin"], [], ["softmax"])
+    assert other.listed() == through(shown[2], [("0/0", "dynamo", "softmax")])
+    page.keyboard.press("Escape")
+    other.frame()
+    assert (one.pins(), other.pins()) == (["sin"], [])
+    assert one.lit("joint") == expected(shown[0], [("0/0", "dynamo", "sin")])["0/0 joint"]
+    # A cell of a notebook leaves the address of the page alone, and styles nothing outside.
+    page.wait_for_timeout(300)
+    assert "#" not in page.url
+    assert page.locator("#top").evaluate("e => getComputedStyle(e).fontFamily") == page.evaluate(
+        "() => getComputedStyle(document.body).fontFamily"
+    )
+
+
+_STATE = """
+app => [app.shadowRoot.querySelector(".panes").innerHTML, app.shadowRoot.querySelector(".inspector").innerHTML,
+        app.shadowRoot.querySelector(".strip").innerHTML].join()
+"""
