@@ -28,6 +28,10 @@ _VERDICTS = {
 }
 
 
+_WALL = "A call of a library stands between them: all of it has to run after one and before the other."
+_PART = "One is, at least in part, what the other does."
+
+
 @dataclass(frozen=True)
 class Why:
     """What ``capture.why(a, b)`` returns.
@@ -82,10 +86,8 @@ def why(capture: Capture, a: Kernel | str | int, b: Kernel | str | int, phase: s
     """
     one, two, where = resolve(capture, a, b, phase)
     if where is None:
-        found = _apart(one, two)
-    else:
-        found = _Place(capture, *where).why(one, two)
-    return found
+        return _apart(one, two)
+    return _Place(capture, *where).why(one, two)
 
 
 def _apart(one: Members, two: Members) -> Why:
@@ -119,11 +121,16 @@ class _Place:
             return Why(one.name, two.name, where, SAME, sentence=_VERDICTS[SAME])
         both = [loop for loop in a if loop in b]
         if both:
-            facts = (f"{'both are' if len(both) == 1 else 'both are in part'} in {_list(both)}",)
+            whole = set(a) == set(b) == set(both)
+            facts = (f"both are {'' if whole else 'in part '}in {_list(both)}",)
+            if "kernel" in (one.kind, two.kind):
+                return Why(one.name, two.name, where, SAME, sentence=_PART, facts=facts)
             return Why(one.name, two.name, where, INLINED, sentence=_VERDICTS[INLINED], facts=facts)
         if not self.groups:
             note = f"stage {self.phase}.groups is not in the record"
-            return Why(one.name, two.name, where, NOTHING, sentence="The groups were not seen.", facts=(note,))
+            return Why(
+                one.name, two.name, where, NOTHING, sentence="The groups were not seen.", facts=(note,)
+            )
         ga, gb = self._groups(a), self._groups(b)
         shared = [g for g in ga if g in gb]
         if shared:
@@ -137,14 +144,15 @@ class _Place:
         self, one: str, two: str, where: str, a: Collection[str], b: Collection[str], shared: list[str]
     ) -> Why:
         facts = [f"{_list(a)} and {_list(b)} are in the group {_list(shared)}"]
+        rest = [loop for loop in (*a, *b) if self.of.get(loop) not in shared]
+        if rest:
+            facts = [f"in the group {_list(shared)}; not in it: {_list(dict.fromkeys(rest))}"]
         by = [d for d in self._about(a, b) if d.fused]
         if by:
             first = min(by, key=lambda d: d.round)
             size = f"; they shared {first.shared:,} bytes" if first.shared else ""
             facts.append(f"round {first.round} fused {_list(first.a)} with {_list(first.b)}{size}")
-        return Why(
-            one, two, where, FUSED, sentence=_VERDICTS[FUSED], facts=tuple(facts), decisions=tuple(by)
-        )
+        return Why(one, two, where, FUSED, sentence=_VERDICTS[FUSED], facts=tuple(facts), decisions=tuple(by))
 
     def _not_fused(self, one: str, two: str, where: str, ga: list[str], gb: list[str]) -> Why:
         a = [loop for g in ga for loop in self.groups[g].members]
@@ -154,17 +162,24 @@ class _Place:
         )
         facts = list(self._one_function(ga, gb))
         reason = ""
-        for group in (*ga, *gb):
-            node = self.groups[group]
-            if node.kind in ("extern", "nop"):
-                reason = reason or node.kind
-                what = "is a call of a library" if node.kind == "extern" else "does no work of its own"
-                facts.append(f"{group} ({node.target}) {what}, and is never proposed for fusion")
+        for side in (ga, gb):
+            kinds = {self.groups[g].kind for g in side}
+            reason = reason or next(
+                (k for k in ("extern", "nop") if kinds <= {"extern", "nop"} and k in kinds), ""
+            )
+            what = "is a call of a library" if "extern" in kinds else "does no work of its own"
+            for group in side:
+                if self.groups[group].kind == ("extern" if "extern" in kinds else "nop"):
+                    facts.append(
+                        f"{group} ({self.groups[group].target}) {what}, and is never proposed for fusion"
+                    )
         between = () if reason else self._between(ga, gb)
         walls = [g for g in between if self.groups[g].kind == "extern"]
         if walls:
             reason = "extern"
-            facts += [f"{g} ({self.groups[g].target}) stands between them: a call of a library" for g in walls]
+            facts += [
+                f"{g} ({self.groups[g].target}) stands between them: a call of a library" for g in walls
+            ]
         elif between:
             facts.append(f"{_list(between)} has to run between them")
         if decisions and not reason:
@@ -252,7 +267,7 @@ def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
     """The sentence and the remedy of a reason."""
     found = REASONS.get(reason)
     if wall and found is not None:
-        return "A call of a library stands between them: all of it has to run after one and before the other.", found.remedy
+        return _WALL, found.remedy
     if found is not None:
         return found.sentence, found.remedy
     if common:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.chain import PYTHON, Address, Chain
+from compile_lens.graph import Node
+from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record import PHASES, Capture, Kernel
 
 Place = tuple[str, str]
@@ -17,10 +18,11 @@ Place = tuple[str, str]
 class Members:
     """Something that was asked for: its name, and its loops by place, in order of the record.
 
-    ``note`` says why there is none.
+    ``kind`` is ``kernel``, ``line`` or ``node``; ``note`` says why there is no loop.
     """
 
     name: str
+    kind: str
     places: dict[Place, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
@@ -67,6 +69,8 @@ class _Finder:
         self.capture = capture
         self.chain: Chain = capture.chain
         self.addresses = self.chain.addresses()
+        self._loops_of: dict[Place, dict[str, Node]] = {}
+        self._targets_of: dict[Place, dict[str, str]] = {}
         self.places = [
             (c.id, phase) for c in capture.compilations for phase in PHASES if f"{phase}.loops" in c.graphs
         ]
@@ -114,20 +118,26 @@ class _Finder:
             loops = self._loops(start)
             for place, found in loops.items():
                 places[place] = tuple(dict.fromkeys((*places.get(place, ()), *found)))
-        return Members(name, places, "the record does not say which loops it runs" if not places else "")
+        return Members(
+            name, "kernel", places, "the record does not say which loops it runs" if not places else ""
+        )
 
     def _line(self, file: str, line: int) -> Members:
         lines = [a for a in self.addresses if a[1] == PYTHON]
         found = [a for a in lines if _is(a, file, line)]
         files = dict.fromkeys(a[2].rpartition(":")[0] for a in found)
         if len(files) > 1:
-            raise UsageError(f"line {line} is in {', '.join(files)}: name the file, such as '{next(iter(files))}:{line}'")
+            raise UsageError(
+                f"line {line} is in {', '.join(files)}: name the file, such as '{next(iter(files))}:{line}'"
+            )
         name = f"{file}:{line}" if file else f"line {line}"
         if not found:
             some = ", ".join(a[2] for a in lines[:12]) + (", …" if len(lines) > 12 else "")
-            raise UsageError(f"{name} holds no tensor operation of this capture; lines that do: {some or 'none'}")
+            raise UsageError(
+                f"{name} holds no tensor operation of this capture; lines that do: {some or 'none'}"
+            )
         places = self._loops(found)
-        return Members(name, places, "" if places else "it became no loop")
+        return Members(name, "line", places, "" if places else "it became no loop")
 
     def _node(self, name: str) -> Members:
         places: dict[Place, tuple[str, ...]] = {}
@@ -141,34 +151,79 @@ class _Finder:
                         places[cid, phase] = found
                     break
         if not known:
-            have = dict.fromkeys(
-                a[2] for a in self.addresses if a[1].rpartition(".")[2] == "post_grad" or a[1].endswith(".code")
+            names = dict.fromkeys(
+                a[2]
+                for a in self.addresses
+                if a[1].endswith((".post_grad", ".code")) and ":" not in a[2] and a[2] != "output"
             )
-            names = [n for n in have if n != "output" and ":" not in n]
-            some = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+            some = ", ".join(list(names)[:20]) + (", …" if len(names) > 20 else "")
             raise UsageError(
                 f"{name!r} is no kernel, ATen node, loop or group of this capture, and no line such as "
                 f"'model.py:7'; it has {some or 'none'}"
             )
-        return Members(name, places, "" if places else "it became no loop: an input, a view, or optimised away")
+        note = "" if places else "it became no loop: an input, a view, or optimised away"
+        return Members(name, "node", places, note)
 
     def _loops(self, start: list[Address]) -> dict[Place, tuple[str, ...]]:
-        """The loops at, below or above addresses: groups and kernels stand below them, all else above."""
-        found: dict[Place, dict[str, None]] = {}
+        """The loops of addresses: of a group its members, of all else those that compute what it became."""
+        found: dict[Place, set[str]] = {}
         for address in start:
             if address not in self.chain:
                 continue
-            reached = (address, *(self.chain.up if address[1].endswith(".groups") else self.chain.descendants)(address))
-            for cid, stage, name in reached:
-                phase, _, last = stage.rpartition(".")
-                if last == "loops":
-                    found.setdefault((cid, phase), {})[name] = None
-        order = {a: i for i, a in enumerate(self.addresses)}
+            stage = address[1]
+            if stage.endswith(".groups"):
+                reached = self.chain.up(address)
+            elif stage.endswith(".loops"):
+                reached = (address,)
+            else:
+                lowered = [
+                    a for a in (address, *self.chain.descendants(address)) if a[1].endswith(".post_grad")
+                ]
+                reached = tuple(loop for node in lowered for loop in self._computing(node))
+            for where, at, loop in reached:
+                if at.endswith(".loops"):
+                    found.setdefault((where, at.rpartition(".")[0]), set()).add(loop)
         return {
-            place: tuple(sorted(found[place], key=lambda n: order[place[0], f"{place[1]}.loops", n]))
+            place: tuple(n for n in self._graph(*place) if n in found[place])
             for place in self.places
             if place in found
         }
+
+    def _computing(self, address: Address) -> list[Address]:
+        """The loops that compute an ATen node.
+
+        Inductor also counts it to the library call that takes its result, and counts the call's node to the
+        loops that prepare its arguments: a call computes the node that it is named after, and no other that
+        has a loop.
+        """
+        cid, stage, name = address
+        below = [a for a in self.chain.down(address) if a[1].endswith(".loops")]
+        nodes = {a: self._graph(cid, a[1].rpartition(".")[0])[a[2]] for a in below}
+        calls = [a for a, n in nodes.items() if n.op in ("extern", "nop")]
+        own = self._targets(cid, stage).get(name, "")
+        if any(nodes[a].op == "extern" and _operator(nodes[a].target) == _operator(own) for a in calls):
+            return calls
+        return [a for a in below if a not in calls] or below
+
+    def _graph(self, cid: str, phase: str) -> dict[str, Node]:
+        if (cid, phase) not in self._loops_of:
+            compilation = next(c for c in self.capture.compilations if c.id == cid)
+            graph = compilation.graphs[f"{phase}.loops"]
+            self._loops_of[cid, phase] = {path + node.name: node for path, node in walk(graph)}
+        return self._loops_of[cid, phase]
+
+    def _targets(self, cid: str, stage: str) -> dict[str, str]:
+        if (cid, stage) not in self._targets_of:
+            compilation = next(c for c in self.capture.compilations if c.id == cid)
+            graph = compilation.graphs[stage]
+            self._targets_of[cid, stage] = {path + node.name: node.target for path, node in walk(graph)}
+        return self._targets_of[cid, stage]
+
+
+def _operator(target: str) -> str:
+    """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
+    parts = target.split(".")
+    return parts[-1] if len(parts) < 3 else parts[-2]
 
 
 def _is(address: Address, file: str, line: int) -> bool:
