@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+from .decision import Decision
 from .errors import StageMissing
 from .graph import Frame, Graph, Source
 from .late import late
@@ -19,6 +20,7 @@ from .late import late
 if TYPE_CHECKING:
     from .measures.chain import Chain
     from .measures.coverage import Coverage
+    from .measures.fusion import Why
     from .measures.ledger import Ledger
 
 SCHEMA_VERSION = 1
@@ -214,7 +216,8 @@ class Compilation:
     """One Dynamo compile: id ``"0/0"``; ``"0/1"`` is a recompile, ``"1/0"`` another frame.
 
     Frames are numbered from 0 in each capture. ``eager`` is ``None`` when the eager operators could not be
-    counted (``eager_note`` says why).
+    counted (``eager_note`` says why). ``decisions`` are those of the scheduler, by phase; a phase that is not
+    there was not overheard.
     """
 
     id: str
@@ -228,6 +231,7 @@ class Compilation:
     dynamic: tuple[DynamicDim, ...] = ()
     eager: tuple[EagerOp, ...] | None = None
     eager_note: str = ""
+    decisions: tuple[tuple[str, tuple[Decision, ...]], ...] = ()
 
     @property
     def graphs(self) -> Stages:
@@ -345,6 +349,11 @@ class Capture:
         return tuple(r for c in self.compilations for r in c.recompile_reasons)
 
     @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Every pair of loops that the scheduler considered for fusion, in order, and what became of it."""
+        return tuple(d for c in self.compilations for _, found in c.decisions for d in found)
+
+    @property
     def ledger(self) -> Ledger:
         """Operators, loops, groups, launches and bytes, before and after."""
         made: Ledger = late("measures.ledger:ledger")(self)
@@ -359,6 +368,16 @@ class Capture:
     def coverage(self) -> Coverage:
         """How much of the generated code reaches a Python line: a figure that the tool reports about itself."""
         made: Coverage = late("measures.coverage:coverage")(self)
+        return made
+
+    def why(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
+        """Why ``a`` and ``b`` are one kernel, or are not (see ``compile_lens.measures.fusion``).
+
+        Each is a kernel or its name, the name of an ATen node, a loop or a group, or a Python line
+        (``"model.py:7"``; a number where there is one file). ``phase`` (``"backward"``, ``"0/1 forward"``)
+        picks one where they are in several. Raises ``UsageError`` for what is unknown or ambiguous.
+        """
+        made: Why = late("measures.fusion:why")(self, a, b, phase)
         return made
 
     def to_json(self) -> str:

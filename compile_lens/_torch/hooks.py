@@ -120,4 +120,4 @@ def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
         draft = current()
         return real(*args, **kwargs) if draft is None else wrap(draft, real, *args, **kwargs)
 
-    return wrapper
+    return staticmethod(wrapper) if isinstance(real, staticmethod) else wrapper

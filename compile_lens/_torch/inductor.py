@@ -11,7 +11,7 @@ from typing import Any
 from ..graph import Graph
 from ..record import Code
 from . import code as code_text
-from . import fx, line_origins, loops, scheduler_nodes
+from . import decisions, fx, line_origins, loops, scheduler_nodes
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -38,12 +38,14 @@ def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
         "groups text": [],
     }
     line_origins.begin(draft)
+    decisions.begin(draft)
 
 
 def end(draft: Draft, phase: str) -> None:
     """Close the recording of one phase: loops and groups become graphs."""
     state = draft.scratch.pop("phase", None)
     line_origins.end(draft)
+    decisions.end(draft, phase)
     if state is None:
         return
     for stage, before in (("loops", f"{phase}.post_grad"), ("groups", f"{phase}.loops")):

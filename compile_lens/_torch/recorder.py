@@ -6,6 +6,7 @@ import dataclasses
 import time
 from typing import Any
 
+from ..decision import Decision
 from ..graph import Graph, Source
 from ..record import (
     LOWERED_STAGES,
@@ -47,6 +48,7 @@ class Draft:
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.eager: tuple[EagerOp, ...] | None = None
         self.eager_note = "the graph did not reach the backend"
+        self.decisions: dict[str, tuple[Decision, ...]] = {}
         self.phase = ""
         self.doing = "dynamo"
         # Scratch of the stages in progress; it holds nodes of torch's graphs, so it goes when they are done.
@@ -84,6 +86,7 @@ class Draft:
             dynamic=self.dynamic,
             eager=self.eager,
             eager_note="" if self.eager is not None else self.eager_note,
+            decisions=tuple(self.decisions.items()),
         )
 
     def _absent(self) -> list[tuple[str, str]]:

@@ -48,6 +48,15 @@ class Chain:
         links = self._links
         return (*links.nodes, *links.kernels, *links.code_lines, *links.lines)
 
+    def __contains__(self, address: object) -> bool:
+        links = self._links
+        return (
+            address in links.nodes
+            or address in links.kernels
+            or address in links.code_lines
+            or address in links.lines
+        )
+
     def links(self) -> Iterator[tuple[Address, Collection[Address]]]:
         """Each address of ``addresses()``, in that order, and what it directly came from.
 

@@ -1,0 +1,200 @@
+"""A decision of Inductor's scheduler: may two of its nodes become one? And its reasons, in plain words.
+
+Inductor fuses in rounds. In each it proposes pairs of nodes that touch a common buffer, refuses those that
+must not or need not be fused, ranks the rest, and fuses the best first. A node that it has fused is proposed
+again in the next round. *Lowering's inlining* comes before all this and is not fusion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a pair was not fused, for a learner: a sentence, and what one could try."""
+
+    sentence: str
+    remedy: str
+
+
+_NOTHING = "Nothing is lost: there is no memory traffic to save."
+
+REASONS: dict[str, Reason] = {
+    "extern": Reason(
+        "One of the two is a call of a library or of a kernel written by hand: Inductor did not write its "
+        "loop, so it cannot add to it.",
+        "Write the operation with ordinary PyTorch operators, or let Inductor generate it "
+        '(for matrix products: mode="max-autotune").',
+    ),
+    "nop": Reason(
+        "One of the two does no work of its own (a view, memory that is only set aside, one result of a "
+        "library call), so there is no loop to fuse.",
+        _NOTHING,
+    ),
+    "order": Reason("They were tried the wrong way round: the second must run before the first.", ""),
+    "different devices": Reason(
+        "They run on different devices, and one kernel runs on one device.",
+        "Move the tensors to one device before the two operations.",
+    ),
+    "stream": Reason(
+        "They run on different streams, or in different memory pools.",
+        "Do both in one stream.",
+    ),
+    "different sizes": Reason(
+        "They loop over different numbers of elements, and one loop runs a fixed number of times.",
+        "Give both the same shape, or do the smaller one inside an expression over the larger shape.",
+    ),
+    "different loops": Reason(
+        "They visit equally many elements, but in loops that are nested or split differently.",
+        "Keep one layout and one shape through both (no reshape or transpose in between).",
+    ),
+    "reduction sizes": Reason(
+        "At least one of the two reduces, and the loops around and inside the reduction do not fit the other's.",
+        "Reduce over the same dimensions of tensors of one shape.",
+    ),
+    "reduction barrier": Reason(
+        "The second needs finished results of a reduction, and the first has them only after its loop has run.",
+        "Reduce over the last dimension, so that each row is finished in turn, or write the computation so "
+        "that the reduction comes last.",
+    ),
+    "outer loop": Reason(
+        "One of the two already shares only its outer loop with others, and the C++ backend adds no "
+        "independent work to such a node.",
+        "Nothing simple: the C++ backend has this limit.",
+    ),
+    "no shared data": Reason(
+        "They have no data in common, so that fusing them would save no memory traffic.",
+        _NOTHING,
+    ),
+    "little shared data": Reason(
+        "They have so little data in common that Inductor does not think it worth it.",
+        "Lower torch._inductor.config.score_fusion_memory_threshold, and measure.",
+    ),
+    "different indices": Reason(
+        "Both touch a buffer, but in the same step of the loop not the same elements of it, or in another order.",
+        "Avoid slicing, shifting, gathering, reshaping or transposing between the two.",
+    ),
+    "between": Reason(
+        "Something that needs the first, and that the second needs, has to run between them.",
+        "Look at what stands between them: what keeps that apart keeps these apart.",
+    ),
+    "cycle": Reason(
+        "Fused, each would have to wait for the other: what was fused before leads from one back to the other.",
+        "Reorder the computation, so that nothing has to run between them.",
+    ),
+    "too large": Reason(
+        "The kernel would become too large: more loops or buffers than Inductor's limit allows.",
+        "Raise the limit (max_fusion_size, cpp.max_horizontal_fusion_size, max_fusion_unique_io_buffers), "
+        "and measure.",
+    ),
+    "peak memory": Reason(
+        "Fused, tensors would have to live longer, and more memory would be needed at once.",
+        "Compute the two closer together in the program.",
+    ),
+    "mutation": Reason(
+        "One of the two overwrites, or adds up in place, a buffer that the other reads: all of one has to be "
+        "done before the other.",
+        "Use the out-of-place form of the operation.",
+    ),
+    "template": Reason(
+        "One of the two is a template (a hand-tuned matrix product, convolution or attention), which takes in "
+        "only certain pointwise work.",
+        "Keep what goes into or comes out of it pointwise, of the same shape, and used once.",
+    ),
+    "foreach": Reason(
+        "One of the two is a list of operations that run together (foreach), whose members do not fit the other's.",
+        "Use lists of the same length, and no reductions.",
+    ),
+    "scan": Reason(
+        "One of the two is a scan that is split over blocks, which takes in no reduction.",
+        "Nothing simple: the scan needs its blocks.",
+    ),
+    "tiling": Reason(
+        "They want to cut their elements into differently shaped tiles, and one kernel has one shape.",
+        "Keep one memory layout through both (no transpose in between).",
+    ),
+    "combined reductions": Reason(
+        "One of the two is already made of reductions in different orders, to which Inductor adds only some work.",
+        "Nothing simple: it is a limit of Inductor.",
+    ),
+    "numerics": Reason(
+        "Fused, numbers would be added up in another order, and the settings ask for the order to stay.",
+        "Allow another order of summation, if the last digits do not matter.",
+    ),
+    "config": Reason(
+        "A setting forbids it.",
+        "Change the setting that Inductor's words name.",
+    ),
+    "slower": Reason(
+        "Inductor tried it, and the fused kernel was slower, or used more registers than there are.",
+        "Nothing: it was measured.",
+    ),
+    "overtaken": Reason(
+        "It was allowed, but one of the two was fused with something better first.",
+        "Nothing simple: Inductor takes the pair with the most shared data first.",
+    ),
+    "backend": Reason("It was refused by the backend, which gives no reason.", ""),
+    "unsaid": Reason("Inductor refused it without giving a reason.", ""),
+    "other": Reason("Inductor refused it, in words that this version does not know.", ""),
+}
+"""Every kind of reason, with its sentence."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One pair of scheduler nodes that Inductor considered, and what became of it.
+
+    Attributes:
+        phase: the graph that was being compiled.
+        a, b: the two nodes, each as the names of its loops in ``"<phase>.loops"``; ``a`` runs first where
+            one needs the other.
+        fused: whether the two ended up in one node, as this pair or with others.
+        round: the round of fusion, from 1, in which the pair was last considered.
+        reason: a key of ``REASONS``; ``""`` where it was fused.
+        said: Inductor's own words, ``""`` where it gave none.
+        shown: the figures that the reason rests on (ranges, limits, buffers), read from the two nodes.
+        where: the place in torch that refused (``torch/_inductor/scheduler.py:7492 in _can_fuse``).
+        shared: bytes of the elements that both touch, as Inductor counts them; ``None`` where the pair was
+            decided before it counted.
+        score: what Inductor ranked the pair by, most important first: template, same kind, shared bytes
+            (for torch 2.13 and later also bytes of buffers read by both), nearness; empty if not ranked.
+    """
+
+    phase: str
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    fused: bool
+    round: int
+    reason: str = ""
+    said: str = ""
+    shown: str = ""
+    where: str = ""
+    shared: int | None = None
+    score: tuple[int, ...] = ()
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The loops of both."""
+        return (*self.a, *self.b)
+
+    @property
+    def sentence(self) -> str:
+        """The decision in one plain sentence."""
+        if self.fused:
+            return "They were fused."
+        found = REASONS.get(self.reason)
+        return found.sentence if found is not None else "Inductor refused it."
+
+    @property
+    def remedy(self) -> str:
+        """What one could try to have them fused, ``""`` where nothing is known."""
+        found = REASONS.get(self.reason)
+        return "" if self.fused or found is None else found.remedy
+
+    def __str__(self) -> str:
+        text = f"round {self.round}: {' + '.join(self.a)} and {' + '.join(self.b)}: "
+        text += "fused" if self.fused else f"not fused ({self.reason}). {self.sentence}"
+        text += f" Shown: {self.shown}." if self.shown else ""
+        text += f" Inductor: “{self.said}”." if self.said else ""
+        return text + (f" {self.where}" if self.where else "")

@@ -1,0 +1,231 @@
+"""Which loops a kernel, an ATen node, a group or a Python line stands for, in each graph that it is part of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from compile_lens.errors import UsageError
+from compile_lens.graph import Node
+from compile_lens.measures.chain import PYTHON, Address, Chain, walk
+from compile_lens.record import PHASES, Capture, Kernel
+
+Place = tuple[str, str]
+"""A compile id and a phase."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """Something that was asked for: its name, and its loops by place, in order of the record.
+
+    ``kind`` is ``kernel``, ``line`` or ``node``; ``note`` says why there is no loop.
+    """
+
+    name: str
+    kind: str
+    places: dict[Place, tuple[str, ...]] = field(default_factory=dict)
+    note: str = ""
+
+
+def resolve(
+    capture: Capture, a: Kernel | str | int, b: Kernel | str | int, phase: str = ""
+) -> tuple[Members, Members, Place | None]:
+    """What ``a`` and ``b`` stand for, and the one place where both are (``None`` if there is none).
+
+    Raises ``UsageError`` for what is unknown, and where both are in several places and ``phase`` picks none.
+    """
+    finder = _Finder(capture)
+    one, two = finder.find(a), finder.find(b)
+    common = [place for place in finder.places if place in one.places and place in two.places]
+    if phase:
+        wanted = [p for p in finder.places if phase in (p[1], f"{p[0]} {p[1]}")]
+        if not wanted:
+            raise UsageError(f"phase {phase!r} is not in this capture, which has {_said(finder.places)}")
+        common = [place for place in common if place in wanted]
+        if not common:
+            here = "; ".join(f"{m.name} is in {_said(m.places) or 'none'}" for m in (one, two))
+            raise UsageError(f"phase {phase!r} does not hold both: {here}")
+    if len(common) > 1:
+        raise UsageError(
+            f"{one.name} and {two.name} are both in {_said(common)}: "
+            f"pick one with phase={_shortest(common, finder.places)!r}"
+        )
+    return one, two, common[0] if common else None
+
+
+def _said(places: Iterable[Place]) -> str:
+    return ", ".join(f"{cid} {phase}" for cid, phase in places)
+
+
+def _shortest(common: list[Place], every: list[Place]) -> str:
+    cid, phase = common[0]
+    return phase if sum(p[1] == phase for p in every) == 1 else f"{cid} {phase}"
+
+
+class _Finder:
+    """Looks names up in one capture."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.chain: Chain = capture.chain
+        self.addresses = self.chain.addresses()
+        self._loops_of: dict[Place, dict[str, Node]] = {}
+        self._targets_of: dict[Place, dict[str, str]] = {}
+        self.places = [
+            (c.id, phase) for c in capture.compilations for phase in PHASES if f"{phase}.loops" in c.graphs
+        ]
+
+    def find(self, what: Kernel | str | int) -> Members:
+        """What ``what`` stands for; the first of these that there is: kernel, line, ATen node, loop, group."""
+        if isinstance(what, Kernel):
+            return self._kernels(what.name, self._home(what))
+        if isinstance(what, int) and not isinstance(what, bool):
+            return self._line("", what)
+        if not isinstance(what, str):
+            raise UsageError(
+                f"{what!r} is no kernel, name or line: give a Kernel, a name such as 'add', "
+                "a line such as 'model.py:7', or a line number"
+            )
+        named = [
+            (c.id, k)
+            for c in self.capture.compilations
+            for code in c.code.values()
+            for k in code.kernels
+            if k.name == what
+        ]
+        if named:
+            return self._kernels(what, named)
+        file, colon, number = what.rpartition(":")
+        if colon and number.isdigit():
+            return self._line(file, int(number))
+        return self._node(what)
+
+    def _home(self, kernel: Kernel) -> list[tuple[str, Kernel]]:
+        every = [
+            (c.id, k) for c in self.capture.compilations for code in c.code.values() for k in code.kernels
+        ]
+        found = [(cid, k) for cid, k in every if k is kernel] or [(cid, k) for cid, k in every if k == kernel]
+        if not found:
+            names = ", ".join(dict.fromkeys(k.name for _, k in every)) or "none"
+            raise UsageError(f"kernel {kernel.name!r} is not one of this capture, which has {names}")
+        return found
+
+    def _kernels(self, name: str, kernels: list[tuple[str, Kernel]]) -> Members:
+        places: dict[Place, tuple[str, ...]] = {}
+        for cid, kernel in kernels:
+            start = [(cid, f"{kernel.phase}.groups", group) for group in kernel.groups]
+            start = start or [(cid, f"{kernel.phase}.post_grad", origin) for origin in kernel.origins]
+            loops = self._loops(start)
+            for place, found in loops.items():
+                places[place] = tuple(dict.fromkeys((*places.get(place, ()), *found)))
+        return Members(
+            name, "kernel", places, "the record does not say which loops it runs" if not places else ""
+        )
+
+    def _line(self, file: str, line: int) -> Members:
+        lines = [a for a in self.addresses if a[1] == PYTHON]
+        found = [a for a in lines if _is(a, file, line)]
+        files = dict.fromkeys(a[2].rpartition(":")[0] for a in found)
+        if len(files) > 1:
+            raise UsageError(
+                f"line {line} is in {', '.join(files)}: name the file, such as '{next(iter(files))}:{line}'"
+            )
+        name = f"{file}:{line}" if file else f"line {line}"
+        if not found:
+            some = ", ".join(a[2] for a in lines[:12]) + (", …" if len(lines) > 12 else "")
+            raise UsageError(
+                f"{name} holds no tensor operation of this capture; lines that do: {some or 'none'}"
+            )
+        places = self._loops(found)
+        return Members(name, "line", places, "" if places else "it became no loop")
+
+    def _node(self, name: str) -> Members:
+        places: dict[Place, tuple[str, ...]] = {}
+        known = False
+        for cid, phase in self.places:
+            for stage in (f"{phase}.post_grad", phase, f"{phase}.loops", f"{phase}.groups"):
+                if (cid, stage, name) in self.chain:
+                    known = True
+                    found = self._loops([(cid, stage, name)]).get((cid, phase))
+                    if found:
+                        places[cid, phase] = found
+                    break
+        if not known:
+            names = dict.fromkeys(
+                a[2]
+                for a in self.addresses
+                if a[1].endswith((".post_grad", ".code")) and ":" not in a[2] and a[2] != "output"
+            )
+            some = ", ".join(list(names)[:20]) + (", …" if len(names) > 20 else "")
+            raise UsageError(
+                f"{name!r} is no kernel, ATen node, loop or group of this capture, and no line such as "
+                f"'model.py:7'; it has {some or 'none'}"
+            )
+        note = "" if places else "it became no loop: an input, a view, or optimised away"
+        return Members(name, "node", places, note)
+
+    def _loops(self, start: list[Address]) -> dict[Place, tuple[str, ...]]:
+        """The loops of addresses: of a group its members, of all else those that compute what it became."""
+        found: dict[Place, set[str]] = {}
+        for address in start:
+            if address not in self.chain:
+                continue
+            stage = address[1]
+            if stage.endswith(".groups"):
+                reached = self.chain.up(address)
+            elif stage.endswith(".loops"):
+                reached = (address,)
+            else:
+                lowered = [
+                    a for a in (address, *self.chain.descendants(address)) if a[1].endswith(".post_grad")
+                ]
+                reached = tuple(loop for node in lowered for loop in self._computing(node))
+            for where, at, loop in reached:
+                if at.endswith(".loops"):
+                    found.setdefault((where, at.rpartition(".")[0]), set()).add(loop)
+        return {
+            place: tuple(n for n in self._graph(*place) if n in found[place])
+            for place in self.places
+            if place in found
+        }
+
+    def _computing(self, address: Address) -> list[Address]:
+        """The loops that compute an ATen node.
+
+        Inductor also counts it to the library call that takes its result, and counts the call's node to the
+        loops that prepare its arguments: a call computes the node that it is named after, and no other that
+        has a loop.
+        """
+        cid, stage, name = address
+        below = [a for a in self.chain.down(address) if a[1].endswith(".loops")]
+        nodes = {a: self._graph(cid, a[1].rpartition(".")[0])[a[2]] for a in below}
+        calls = [a for a, n in nodes.items() if n.op in ("extern", "nop")]
+        own = self._targets(cid, stage).get(name, "")
+        if any(nodes[a].op == "extern" and _operator(nodes[a].target) == _operator(own) for a in calls):
+            return calls
+        return [a for a in below if a not in calls] or below
+
+    def _graph(self, cid: str, phase: str) -> dict[str, Node]:
+        if (cid, phase) not in self._loops_of:
+            compilation = next(c for c in self.capture.compilations if c.id == cid)
+            graph = compilation.graphs[f"{phase}.loops"]
+            self._loops_of[cid, phase] = {path + node.name: node for path, node in walk(graph)}
+        return self._loops_of[cid, phase]
+
+    def _targets(self, cid: str, stage: str) -> dict[str, str]:
+        if (cid, stage) not in self._targets_of:
+            compilation = next(c for c in self.capture.compilations if c.id == cid)
+            graph = compilation.graphs[stage]
+            self._targets_of[cid, stage] = {path + node.name: node.target for path, node in walk(graph)}
+        return self._targets_of[cid, stage]
+
+
+def _operator(target: str) -> str:
+    """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
+    parts = target.split(".")
+    return parts[-1] if len(parts) < 3 else parts[-2]
+
+
+def _is(address: Address, file: str, line: int) -> bool:
+    path, _, number = address[2].rpartition(":")
+    return int(number) == line and (not file or path == file or path.endswith("/" + file))

@@ -1,0 +1,391 @@
+"""Every fusion decision: overheard as it is made, with a reason that can be trusted, and without a trace."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import inspect
+import itertools
+import logging
+import re
+import statistics
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from gpt2 import TINY, example
+from zoo_tensors import chain, naive_attention, sin2_cos2
+
+from compile_lens import capture
+from compile_lens._torch import decisions, hooks, refusals, versions
+from compile_lens.capture import run
+from compile_lens.decision import REASONS, Decision
+from compile_lens.record import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+N = 2**20
+
+
+def ramp(*shape: int, grad: bool = False) -> torch.Tensor:
+    size = torch.Size(shape).numel()
+    return torch.linspace(-3.0, 3.0, size).reshape(shape).requires_grad_(grad)
+
+
+@torch.library.custom_op("lens_decisions::plus", mutates_args=())
+def plus(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y
+
+
+plus.register_fake(lambda x, y: torch.empty_like(x))
+
+
+def three(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.sin(x), torch.cos(x), torch.exp(x)
+
+
+def cumsum(x: torch.Tensor) -> torch.Tensor:
+    return torch.cos(torch.cumsum(torch.sin(x), 0))
+
+
+def sort(x: torch.Tensor) -> torch.Tensor:
+    return torch.cos(torch.sort(torch.sin(x)).values)
+
+
+def custom(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.cos(plus(torch.sin(x), y))
+
+
+def normalise(x: torch.Tensor) -> torch.Tensor:
+    return x / x.sum()
+
+
+def slices(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin(), x[:100].cos()
+
+
+def transposed(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin() + 1, x.t().contiguous().cos()
+
+
+def scatter(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(10).index_add(0, i, x.sin()) + 1
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(torch.tanh(q @ k.transpose(-2, -1) / 32**0.5), dim=-1) @ v
+
+
+def branches(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(p, lambda x: x.sin().sum() * x, lambda x: x.cos() + 1, (x,))  # type: ignore[no-any-return]
+
+
+Q = ramp(2, 4, 64, 32)
+INDEX = torch.arange(100) % 10
+
+# torch 2.11 lowers the tanh into the loops of the softmax as well, and fuses them.
+ATTENTION = ("fused", "") if versions.torch_version() < (2, 13) else ("not fused", "different loops")
+
+
+# The well-known cases, by kind.
+@pytest.mark.parametrize(
+    ("fn", "args", "options", "pair", "verdict", "reason"),
+    [
+        (three, (ramp(N),), {}, ("sin", "cos"), "fused", ""),
+        (three, (ramp(N),), {"max_fusion_size": 1}, ("sin", "cos"), "not fused", "too large"),
+        (sin2_cos2, (ramp(N),), {}, ("sin", "add"), "inlined", ""),
+        (cumsum, (ramp(N),), {}, ("sin", "cos"), "not fused", "extern"),
+        (sort, (ramp(N),), {}, ("sin", "cos"), "not fused", "extern"),
+        (custom, (ramp(N), ramp(N)), {}, ("sin", "cos"), "not fused", "extern"),
+        (custom, (ramp(N), ramp(N)), {}, ("sin", "plus"), "not fused", "extern"),
+        (lambda x: torch.softmax(x, -1), (ramp(512, 512),), {}, ("amax", "sub"), "fused", ""),
+        (lambda x: torch.softmax(x, 0), (ramp(512, 512),), {}, ("amax", "sub"), "not fused", "reduction barrier"),
+        (lambda x: torch.softmax(x, 0), (ramp(512, 512),), {}, ("sum_1", "div"), "not fused", "reduction barrier"),
+        (normalise, (ramp(N),), {}, ("sum_1", "div"), "not fused", "reduction barrier"),
+        (slices, (ramp(N),), {}, ("sin", "cos"), "not fused", "different sizes"),
+        (transposed, (ramp(64, 32),), {}, ("sin", "cos"), "not fused", "different indices"),
+        (scatter, (ramp(100), INDEX), {}, ("index_put", "add"), "not fused", "mutation"),
+        (attention, (Q, Q + 1, Q + 2), {}, ("tanh", "div_1"), *ATTENTION),
+        (lambda a, b: torch.relu(a @ b), (ramp(64, 32), ramp(32, 16)), {}, ("mm", "relu"), "not fused", "extern"),
+    ],
+    ids=[
+        "readers", "limit", "inlined", "cumsum", "sort", "custom between", "custom", "softmax -1", "softmax 0",
+        "softmax 0 end", "normalise", "slices", "transposed", "scatter", "attention", "mm relu",
+    ],
+)  # fmt: skip
+def test_known_reasons(fn: Any, args: Any, options: Any, pair: Any, verdict: str, reason: str) -> None:
+    found = capture(fn, *args, options=options).why(*pair)
+    assert (found.verdict, found.reason) == (verdict, reason), str(found)
+
+
+def test_fused_attention_is_one_library_call() -> None:
+    found = capture(naive_attention, Q, Q + 1, Q + 2)
+    assert len(found.kernels) == 1 and not found.decisions
+
+
+def test_long_chains_are_fused_again() -> None:
+    found = capture(chain, ramp(N), 100)
+    assert found.decisions and any(d.fused for d in found.decisions)
+    assert len({g for k in found.kernels for g in k.groups}) == 1
+
+
+def test_a_decision_is_complete() -> None:
+    refused = [d for d in capture(lambda x: torch.softmax(x, 0), ramp(512, 512)).decisions if not d.fused]
+    assert refused
+    for d in refused:
+        assert re.fullmatch(r"torch/_inductor/[\w/]+\.py:\d+ in \w+", d.where)
+        assert d.reason in REASONS and d.sentence and d.round >= 1
+    (barrier,) = [d for d in refused if (d.a, d.b) == (("op0",), ("op1",))]
+    assert barrier.said == "no shared data" and barrier.shared == 0
+    assert barrier.shown == "512 reductions over 512 against 512 × 512"
+    fused = [d for d in capture(three, ramp(N)).decisions if d.fused]
+    assert fused and all(d.shared == N * 4 and not d.said for d in fused)
+    assert all(d.score[2] == N * 4 for d in fused if len(d.loops) == 2)
+
+
+def test_what_the_cpp_backend_does_not_say_is_shown_by_its_conditions() -> None:
+    (d,) = capture(normalise, ramp(N)).decisions
+    assert not d.said and d.reason == "reduction barrier"
+    assert d.shown == f"one reduction over {N} against {N}"
+    assert re.fullmatch(r"torch/_inductor/codegen/cpp\.py:\d+ in can_fuse_vertical", d.where)
+
+
+def test_the_horizontal_limit_of_the_cpp_backend_is_named() -> None:
+    options = {"cpp.max_horizontal_fusion_size": 2}
+    found = [d for d in capture(three, ramp(N), options=options).decisions if d.reason == "too large"]
+    assert found and all("cpp.max_horizontal_fusion_size is 2" in d.shown and not d.said for d in found)
+
+
+def said_by_torch() -> Iterator[str]:
+    """Every reason that this torch can give, read from its source."""
+    import torch._inductor.choices as choices
+    import torch._inductor.codegen.simd as simd
+    import torch._inductor.scheduler as scheduler
+
+    for module in (choices, simd, scheduler):
+        for item in ast.walk(ast.parse(inspect.getsource(module))):
+            if not isinstance(item, ast.Call) or not item.args:
+                continue
+            name = item.func.id if isinstance(item.func, ast.Name) else ""
+            made = isinstance(item.func, ast.Call) and getattr(item.func.func, "id", "") == "WhyNoFuse"
+            first = item.args[0]
+            if (name == "why" or made) and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+
+
+def test_every_word_of_inductors_is_known() -> None:
+    words = set(said_by_torch())
+    assert len(words) > 35
+    assert {w: refusals.kind(w) for w in words if refusals.kind(w) == "other"} == {}
+    assert {reason for _, reason in refusals.WORDS} <= set(REASONS)
+
+
+FUNCTIONS: list[tuple[Any, tuple[Any, ...]]] = [
+    (lambda x: F.layer_norm(x.sin(), (64,)), (ramp(32, 64, grad=True),)),
+    (lambda x: torch.softmax(x, 0), (ramp(512, 512, grad=True),)),
+    (attention, (Q.clone().requires_grad_(), Q + 1, Q + 2)),
+    (lambda x: F.gelu(x @ x.t()).sum(0).softmax(-1), (ramp(16, 16, grad=True),)),
+    (transposed, (ramp(64, 32),)),
+    (scatter, (ramp(100), INDEX)),
+    (lambda x: (x.mean(0), x.var(1), x.amax()), (ramp(64, 48),)),
+    (lambda x: F.conv2d(x, x[:, :, :3, :3]).relu().mean(), (ramp(2, 3, 9, 9),)),
+    (branches, (torch.tensor(True), ramp(40))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fn", "args"), FUNCTIONS)
+def test_every_pair_of_groups_that_shares_a_buffer_is_explained(fn: Any, args: Any) -> None:
+    found = capture(fn, *args)
+    pairs = several = 0
+    for compilation in found.compilations:
+        for phase in compilation.phases:
+            graph = compilation.graphs.get(f"{phase}.groups")
+            groups = [n for n in graph.nodes if n.members] if graph is not None else []
+            several += len(groups) > 1
+            for one, two in itertools.combinations(groups, 2):
+                if one.name in two.inputs or two.name in one.inputs or set(one.inputs) & set(two.inputs):
+                    answer = found.why(one.name, two.name, phase=f"{compilation.id} {phase}")
+                    pairs += 1
+                    assert answer.verdict == "not fused"
+                    assert answer.reason in REASONS, str(answer)
+                    assert answer.reason not in ("backend", "unsaid", "other"), str(answer)
+    assert bool(pairs) == bool(several)
+
+
+@pytest.mark.parametrize(("fn", "args"), FUNCTIONS)
+def test_decisions_agree_with_the_groups(fn: Any, args: Any) -> None:
+    found = capture(fn, *args)
+    for compilation in found.compilations:
+        for phase, made in compilation.decisions:
+            loops = {n.name for n in compilation.graphs[f"{phase}.loops"].nodes}
+            of = {m: n.name for n in compilation.graphs[f"{phase}.groups"].nodes for m in n.members}
+            assert len({(d.a, d.b) for d in made}) == len(made)
+            for d in made:
+                assert d.phase == phase and set(d.loops) <= loops
+                if d.fused:
+                    assert len({of[loop] for loop in d.loops}) == 1
+            joined = {d.loops for d in made if d.fused}
+            for group, members in itertools.groupby(sorted(of, key=lambda m: of[m]), key=lambda m: of[m]):
+                whole = set(members)
+                assert len(whole) == 1 or any(set(j) == whole for j in joined), group
+
+
+def test_a_nested_body_has_decisions_of_its_own() -> None:
+    fn, args = FUNCTIONS[-1]
+    found = capture(fn, *args)
+    assert any("true_graph_0" in loop for d in found.decisions for loop in d.loops)
+
+
+def test_decisions_survive_json() -> None:
+    found = capture(lambda x: torch.softmax(x, 0), ramp(512, 512))
+    again = Capture.from_json(found.to_json())
+    assert again.decisions == found.decisions and again.why("amax", "sub") == found.why("amax", "sub")
+
+
+def test_words_of_a_torch_to_come() -> None:
+    assert refusals.kind("the moon is full") == "other"
+    assert refusals.words("%s and %s", ("a",)) == "%s and %s"
+    assert refusals.words("%s and %s", ("a", 1)) == "a and 1"
+
+
+def test_places_outside_of_torch_show_no_path() -> None:
+    code = test_places_outside_of_torch_show_no_path.__code__
+    assert refusals.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
+
+
+# Listening changes nothing, keeps nothing, costs little.
+@pytest.fixture
+def switch() -> Iterator[Any]:
+    """Switch the hooks of this stage on and off."""
+    mine = {p: w for p, w in hooks._registry.items() if w.__module__ == decisions.__name__}
+    assert set(decisions.ESSENTIAL) <= set(mine)
+    order = dict(hooks._registry)
+
+    def set_to(on: bool) -> None:
+        for path, wrap in mine.items():
+            if on:
+                hooks._registry[path] = wrap
+            else:
+                hooks._registry.pop(path, None)
+
+    yield set_to
+    hooks._registry.clear()
+    hooks._registry.update(order)
+
+
+def code(found: Capture) -> list[str]:
+    return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]
+
+
+def groups(found: Capture) -> list[tuple[str, ...]]:
+    stages = [g for c in found.compilations for key, g in c.graphs.items() if key.endswith(".groups")]
+    return [n.members for g in stages for n in g.nodes]
+
+
+@pytest.mark.parametrize(("fn", "args"), FUNCTIONS)
+def test_fusion_and_code_are_the_same_without_listening(fn: Any, args: Any, switch: Any) -> None:
+    heard = capture(fn, *args)
+    switch(False)
+    unheard = capture(fn, *args)
+    assert code(heard) == code(unheard) and groups(heard) == groups(unheard)
+    assert any(made for c in heard.compilations for _, made in c.decisions)
+    assert not unheard.decisions
+
+
+def test_results_are_the_same() -> None:
+    x = ramp(64, 64)
+    _, result = run(lambda x: torch.softmax(x, 0), x)
+    assert torch.equal(result, torch.softmax(x, 0))
+
+
+def test_nothing_of_the_listening_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Any]] = []
+
+    class Watch(decisions.Watch):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(decisions, "Watch", Watch)
+    found = capture(three, ramp(16, grad=True))
+    gc.collect()
+    assert len(made) == 2 and found.decisions
+    assert [ref() is None for ref in made] == [True, True]
+
+
+def test_the_users_own_log_of_fusion_is_as_it_was() -> None:
+    log = logging.getLogger("torch._inductor.scheduler.__fusion")
+    texts: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
+    before = (log.level, log.disabled, list(log.handlers), log.propagate)
+    capture(normalise, ramp(N))
+    assert (log.level, log.disabled, list(log.handlers), log.propagate) == before
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        capture(lambda x: torch.softmax(x, 0), ramp(512, 512))
+    finally:
+        log.setLevel(before[0])
+        log.removeHandler(handler)
+    assert any("no shared data" in text for text in texts)
+
+
+@pytest.mark.parametrize("path", decisions.ESSENTIAL)
+def test_without_a_hook_there_are_no_decisions(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    real = versions.find
+    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    found = capture(lambda x: torch.softmax(x, 0), ramp(512, 512))
+    assert found.kernels and not found.decisions
+    assert [m.stage for m in found.missing] == ["joint"]  # there is no backward
+    assert any("lacks the hook" in note for note in found.notes)
+    assert "the record holds no decisions of the scheduler for this graph" in found.why("amax", "sub").facts
+
+
+def test_a_user_who_chooses_for_himself_is_listened_to() -> None:
+    from torch._inductor.choices import InductorChoices
+    from torch._inductor.virtualized import V
+
+    class Mine(InductorChoices):
+        @staticmethod
+        def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
+            return False
+
+    with V.set_choices_handler(Mine()):
+        found = capture(three, ramp(N)).decisions
+    assert found and {d.reason for d in found} == {"unsaid"}
+    assert all(not d.said and "scheduler.py" in d.where for d in found)
+
+
+def ratio(fn: Any, args: tuple[Any, ...], switch: Any, rounds: int) -> float:
+    """Processor time of a capture with listening, by that without, measured in turns."""
+    ratios = []
+    for i in range(rounds):
+        spent = {}
+        for on in (True, False) if i % 2 else (False, True):
+            switch(on)
+            gc.collect()
+            start = time.process_time()
+            capture(fn, *args)
+            spent[on] = time.process_time() - start
+        ratios.append(spent[True] / spent[False])
+    return statistics.median(ratios)
+
+
+@pytest.mark.slow
+def test_listening_costs_little(switch: Any) -> None:
+    model, inputs = example(TINY)
+    cost = ratio(model, inputs, switch, 7)
+    print(f"cost of listening to fusion: {cost:.3f} of a capture without")
+    assert cost <= 1.05
+
+
+def test_a_decision_reads_well() -> None:
+    d = Decision(
+        "forward", ("op0",), ("op1", "op2"), False, 2, "cycle", "will create cycle", where="torch/x.py:1 in f"
+    )
+    assert str(d).startswith("round 2: op0 and op1 + op2: not fused (cycle). Fused, each would have to wait")
