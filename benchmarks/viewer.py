@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "torch")]
 
-from made import without_modules, with_modules  # noqa: E402
+from made import with_modules, without_modules  # noqa: E402
 
 from compile_lens import Capture, load  # noqa: E402
 from compile_lens.views.html import document, fragment  # noqa: E402
