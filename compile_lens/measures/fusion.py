@@ -22,7 +22,7 @@ SAME, INLINED, FUSED, NOT_FUSED, APART, NOTHING = (
 
 _VERDICTS = {
     SAME: "They are the same.",
-    INLINED: "They are in one loop: lowering inlined one into the other, before any fusion.",
+    INLINED: "They are in one loop: lowering computes them together, before any fusion.",
     FUSED: "They were fused: their loops are in one group.",
     APART: "They belong to graphs that are compiled on their own, so nothing can fuse them.",
 }
