@@ -85,5 +85,5 @@ def _graph(stage: str, phase: str, before: str, count: int, modules: bool) -> Gr
 
 def _module(i: int) -> str:
     """``stages.3.blocks.2.parts.0.layers.1.mlp``: five levels."""
-    last = "attention" if i % 25 < 12 else "mlp"
-    return f"stages.{i // 2500}.blocks.{i // 500 % 5}.parts.{i // 100 % 5}.layers.{i // 25 % 4}.{last}"
+    part = "attention" if i % 25 < 12 else "mlp"
+    return f"stages.{i // 2500}.blocks.{i // 500 % 5}.parts.{i // 100 % 5}.layers.{i // 25 % 4}.{part}"

@@ -123,9 +123,8 @@ class Heap:
         assert "exceptionDetails" not in said, said
         return int(said["result"]["value"])
 
-    def counters(self) -> tuple[int, int]:
-        """How many nodes and listeners the page has, shown or not."""
+    def nodes(self) -> int:
+        """How many nodes the page has, shown or not."""
         for _ in range(2):
             self._session.send("HeapProfiler.collectGarbage")
-        found = self._session.send("Memory.getDOMCounters")
-        return int(found["nodes"]), int(found["jsEventListeners"])
+        return int(self._session.send("Memory.getDOMCounters")["nodes"])

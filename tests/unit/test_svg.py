@@ -292,6 +292,42 @@ def test_the_graph_draws_itself() -> None:
     assert sin_cos()._repr_svg_() == svg.to_svg(sin_cos())
 
 
+@for_all(
+    st.lists(st.tuples(*[st.floats(-2000, 2000)] * 2), min_size=4, max_size=10).filter(
+        lambda points: len(points) % 3 == 1 and len(set(points)) > 1
+    )
+)
+def test_steps_lead_where_the_curve_leads(points: list[tuple[float, float]]) -> None:
+    """The short form of a path, in images, has the same points to a tenth of a pixel."""
+    wanted = [float(n) for n in re.findall(r"-?[\d.]+", svg._path(points))]
+    x = y = 0.0
+    found: list[float] = []
+    for command, numbers in re.findall(r"([Mcml])([^Mcml]*)", svg._relative(points)):
+        assert re.fullmatch(r"(?:(?:^| |(?=-))-?(?:\d+|\d*\.\d))*", numbers)
+        values = [float(n) for n in re.findall(r"-?(?:\d*\.\d|\d+)", numbers)]
+        for at in range(0, len(values), 2):
+            point = [values[at] + x * (command != "M"), values[at + 1] + y * (command != "M")]
+            found += point
+            if command != "c" or at % 6 == 4:
+                x, y = point
+    assert found == pytest.approx(wanted, abs=0.11)
+
+
+def test_an_image_says_what_the_document_says() -> None:
+    """What stands in a page as an image has the same texts and boxes; only what a script would need is gone."""
+    graph = encoder(1)
+    (whole,), (image,) = to_svgs([graph]), to_svgs([graph], plain=True)
+    shown = [sorted(t.text or "" for t in parsed(d).iter(f"{NS}text")) for d in (whole, image)]
+    legend = {meaning.meaning for meaning in COLOURS.values()}
+    assert [t for t in shown[0] if t not in legend] == [t for t in shown[1] if t not in legend]
+    boxes = [
+        {(r.get("x"), r.get("y"), r.get("width")) for r in parsed(d).iter(f"{NS}rect") if r.get("rx") == "6"}
+        for d in (whole, image)
+    ]
+    assert boxes[0] == boxes[1]
+    assert len(image) < 0.8 * len(whole)
+
+
 def test_an_edge_of_one_point_has_an_arrow() -> None:
     layout = place(Graph("dynamo", "", "", (given("x"), result("x"))))
     edge = replace(layout.edges[0], points=((5.0, 5.0),) * 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
+import importlib
 import json
 import re
 import zlib
@@ -30,6 +31,8 @@ from compile_lens.views.viewer.lines import defining_lines
 from compile_lens.views.viewer.modules import modules
 
 Parts = dict[str, Any]
+
+parts_module = importlib.import_module("compile_lens.views.viewer.parts")  # a function has its name
 
 
 def bodies() -> Capture:
@@ -605,6 +608,23 @@ def test_the_same_capture_gives_the_same_bytes(name: str) -> None:
         assert re.fullmatch(r"[^<>&\"'\\\s]+", part)
         data = json.loads(_text(part))
         assert json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode() == _text(part)
+
+
+def test_bodies_of_a_large_part_are_texts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page reads thousands of boxes when it draws them; what they say is the same."""
+    capture = samples.layers(3, 10)
+    monkeypatch.setattr(parts_module, "SMALL", 0)
+    plain = {n: json.loads(_text(p)) for n, p in viewer.encoded(capture).items()}
+    monkeypatch.setattr(parts_module, "LARGE", 0)
+    late = {n: json.loads(_text(p)) for n, p in viewer.encoded(capture).items()}
+    seen = 0
+    for name, part in late.items():
+        if "bodies" in part:
+            assert all(isinstance(body, str) for body in part["bodies"])
+            part["bodies"] = [json.loads(body) for body in part["bodies"]]
+            seen += len(part["bodies"])
+        assert part == plain[name]
+    assert seen > 3
 
 
 def test_kernels_of_one_name_share_an_item() -> None:

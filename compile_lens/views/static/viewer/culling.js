@@ -1,11 +1,10 @@
 // Which pieces of a large drawing are on the page: those in view and near it. A browser lays out all that is
 // there anew with every box that opens, and thousands of pieces would hold it up.
 
-import { BoxView } from "./views.js";
-
+/** @typedef {import("./views.js").BoxView} CulledBox */
 /** @typedef {import("./views.js").EdgeView} CulledEdge */
 /** @typedef {import("./views.js").StubView} CulledStub */
-/** @typedef {BoxView | CulledEdge | CulledStub} CulledPiece */
+/** @typedef {CulledBox | CulledEdge | CulledStub} CulledPiece */
 
 /** A drawing of so many boxes is on the page as a whole. */
 const CULLED_FROM = 120;
@@ -28,7 +27,7 @@ export class Culling {
 
   /**
    * Sorts out the pieces for a part of the drawing that is in view now.
-   * @param {{ boxes: BoxView[], stubs: CulledStub[], roving: BoxView | CulledStub | null }} drawing
+   * @param {{ boxes: CulledBox[], stubs: CulledStub[], roving: CulledBox | CulledStub | null }} drawing
    * @param {{ x: number, y: number, width: number, height: number }} view
    */
   look({ boxes, stubs, roving }, { x, y, width, height }) {
@@ -44,7 +43,7 @@ export class Culling {
     /** @type {Set<CulledPiece>} */
     const held = new Set();
     if (roving) held.add(roving);
-    for (let up = roving instanceof BoxView ? roving : (roving?.owner ?? null); up; up = up.level.parent) held.add(up);
+    for (let up = roving?.level.parent ?? null; up; up = up.level.parent) held.add(up);
     for (const view of boxes) {
       const [bx, by, bw, bh] = view.at;
       this.sort(view, held.has(view) || this.near(bx, by, bx + bw, by + bh));
