@@ -41,7 +41,14 @@ element => {
 _IMAGES = """
 async root => {
   const images = [...root.querySelectorAll("img")];
-  await Promise.all(images.map((image) => image.decode().catch(() => {})));
+  // Not decode(): that waits for a frame, which a page that is not drawn never gets.
+  const loaded = (image) => new Promise((done) => {
+    if (image.complete) return done();
+    image.addEventListener("load", done);
+    image.addEventListener("error", done);
+    setTimeout(done, 10000);
+  });
+  await Promise.all(images.map(loaded));
   return images.map((image) => image.naturalWidth);
 }
 """

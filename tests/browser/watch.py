@@ -46,7 +46,8 @@ class Watch:
     def settle(self, page: Page) -> None:
         """Wait until what the page has said so far has arrived."""
         if not page.is_closed():
-            page.evaluate("() => new Promise(requestAnimationFrame)")
+            # A page that is not drawn never gets a frame.
+            page.evaluate("() => new Promise(done => { requestAnimationFrame(done); setTimeout(done, 1000); })")
 
     def problems(self) -> list[str]:
         """What went wrong."""
