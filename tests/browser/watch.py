@@ -47,7 +47,9 @@ class Watch:
         """Wait until what the page has said so far has arrived."""
         if not page.is_closed():
             # A page that is not drawn never gets a frame.
-            page.evaluate("() => new Promise(done => { requestAnimationFrame(done); setTimeout(done, 1000); })")
+            page.evaluate(
+                "() => new Promise(done => { requestAnimationFrame(done); setTimeout(done, 1000); })"
+            )
 
     def problems(self) -> list[str]:
         """What went wrong."""
