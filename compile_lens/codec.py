@@ -16,18 +16,27 @@ import typing
 from collections import Counter
 from typing import Any
 
+from . import decision as _decision
 from . import graph as _graph
+from . import kernel as _kernel
+from . import lowered as _lowered
+from . import measurement as _measurement
+from . import memory as _memory
 from . import record as _record
+from . import rewrite as _rewrite
 from .errors import RecordError
 from .record import SCHEMA_VERSION, Capture
 
 FORMAT = "compile_lens capture"
 
+_NAMES = {
+    name: found
+    for module in (_graph, _kernel, _decision, _lowered, _rewrite, _memory, _measurement, _record)
+    for name, found in vars(module).items()
+}
+
 _CLASSES: dict[str, Any] = {
-    name: cls
-    for module in (_graph, _record)
-    for name, cls in vars(module).items()
-    if isinstance(cls, type) and dataclasses.is_dataclass(cls)
+    name: cls for name, cls in _NAMES.items() if isinstance(cls, type) and dataclasses.is_dataclass(cls)
 }
 
 
@@ -94,7 +103,7 @@ def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
 
 @functools.cache
 def _hints(cls: Any) -> dict[str, Any]:
-    return typing.get_type_hints(cls, {**vars(_graph), **vars(_record)})
+    return typing.get_type_hints(cls, _NAMES)
 
 
 def _object(cls: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any, Union
 from .decision import Decision
 from .errors import StageMissing
 from .graph import Frame, Graph, Source
+from .kernel import LINE_FORMS as LINE_FORMS
+from .kernel import NO_LINES as NO_LINES
+from .kernel import UNSAID as UNSAID
+from .kernel import Code as Code
+from .kernel import Kernel as Kernel
+from .kernel import LineOrigin as LineOrigin
 from .late import late
+from .lowered import Lowered
+from .measurement import Benchmark
+from .memory import Memory, Partition
+from .rewrite import Pass
 
 if TYPE_CHECKING:
     from .measures.chain import Chain
@@ -31,88 +41,6 @@ PHASES = ("forward", "backward", "inference")
 
 LOWERED_STAGES = ("post_grad", "loops", "groups", "code")
 """Stages that each phase passes through inside Inductor, in order; keys such as ``"forward.loops"``."""
-
-
-LINE_FORMS = frozenset(
-    "barrier|branch|comment|declaration|directive|error flag|include|index arithmetic|loop header|mask|parallel region|"
-    "signature".split("|")
-)
-"""``no_origin`` of lines that compute, load, store and reduce nothing: what they are instead."""
-
-UNSAID = "Inductor did not say which operation it is of"
-"""``no_origin`` of every other line that has no origin."""
-
-NO_LINES = "the lines of kernels have no origins"
-"""How the note of a capture begins whose lines could not be followed."""
-
-
-@dataclass(frozen=True)
-class LineOrigin:
-    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none.
-
-    ``line`` counts from 1 in the kernel's ``source``. Blank lines and lone brackets have no entry.
-    """
-
-    line: int
-    origins: tuple[str, ...] = ()
-    no_origin: str = ""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One generated kernel, or one library function that the generated code calls.
-
-    Attributes:
-        language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
-        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``.
-        source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
-            (1-based; 0 where it does not).
-        launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.
-        groups: names of the nodes of ``"<phase>.groups"`` that it runs.
-        origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
-        reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.
-        lines: where each line of ``source`` came from; empty where they were not followed (library calls,
-            templates; otherwise a note says why).
-    """
-
-    name: str
-    phase: str
-    language: str
-    kind: str
-    source: str
-    first_line: int = 0
-    last_line: int = 0
-    launch_lines: tuple[int, ...] = ()
-    groups: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    no_origin: str = ""
-    reads: int | None = None
-    writes: int | None = None
-    lines: tuple[LineOrigin, ...] = ()
-
-    @property
-    def launches(self) -> int:
-        """How often one call of the compiled function launches it."""
-        return len(self.launch_lines)
-
-
-@dataclass(frozen=True)
-class Code:
-    """The module that Inductor wrote for one phase.
-
-    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``.
-    """
-
-    phase: str
-    text: str
-    stamp: str
-    device: str
-    kernels: tuple[Kernel, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Its stage key, such as ``"forward.code"``."""
-        return f"{self.phase}.code"
 
 
 @dataclass(frozen=True)
@@ -217,7 +145,9 @@ class Compilation:
 
     Frames are numbered from 0 in each capture. ``eager`` is ``None`` when the eager operators could not be
     counted (``eager_note`` says why). ``decisions`` are those of the scheduler, by phase; a phase that is not
-    there was not overheard.
+    there was not overheard. ``lowered`` says what lowering made of each ATen node, ``passes`` what Inductor's
+    passes changed in the graphs, ``memory`` which buffers the generated code holds, ``partition`` what the
+    forward keeps for the backward.
     """
 
     id: str
@@ -232,6 +162,10 @@ class Compilation:
     eager: tuple[EagerOp, ...] | None = None
     eager_note: str = ""
     decisions: tuple[tuple[str, tuple[Decision, ...]], ...] = ()
+    lowered: tuple[Lowered, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    memory: tuple[Memory, ...] = ()
+    partition: Partition | None = None
 
     @property
     def graphs(self) -> Stages:
@@ -282,6 +216,20 @@ class Options:
     build: bool = False
 
 
+@dataclass(frozen=True)
+class Ablation:
+    """The same function compiled with less: ``step`` is one of ``ABLATIONS``, ``settings`` how it was had."""
+
+    step: str
+    settings: tuple[tuple[str, str], ...] = ()
+    compilations: tuple[Compilation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+ABLATIONS = ("nothing inlined or fused", "inlined", "fused")
+"""Steps of an ablation, from least to most; ``"fused"`` is what ``torch.compile`` does."""
+
+
 @dataclass(frozen=True, repr=False)
 class Capture:
     """Everything that one call of ``capture`` saw.
@@ -293,6 +241,8 @@ class Capture:
         nothing: why nothing was compiled, ``""`` if something was.
         failure: the error that ended the capture, if one did.
         notes: things that a reader should know (a warning of the compiler, a stage order).
+        ablations: the steps that ``ablate`` ran, from least to most.
+        benchmark: what ``benchmark`` measured.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
 
@@ -307,6 +257,8 @@ class Capture:
     failure: Failure | None = None
     notes: tuple[str, ...] = ()
     created: str = ""
+    ablations: tuple[Ablation, ...] = ()
+    benchmark: Benchmark | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from ..decision import Decision
 from ..graph import Graph, Source
+from ..lowered import Lowered
+from ..memory import Memory, Partition
 from ..record import (
     LOWERED_STAGES,
     PHASES,
@@ -21,6 +23,7 @@ from ..record import (
     Stage,
     Timing,
 )
+from ..rewrite import Pass
 from . import versions
 
 ORDER = (
@@ -49,6 +52,10 @@ class Draft:
         self.eager: tuple[EagerOp, ...] | None = None
         self.eager_note = "the graph did not reach the backend"
         self.decisions: dict[str, tuple[Decision, ...]] = {}
+        self.lowered: list[Lowered] = []
+        self.passes: list[Pass] = []
+        self.memory: list[Memory] = []
+        self.partition: Partition | None = None
         self.phase = ""
         self.doing = "dynamo"
         # Scratch of the stages in progress; it holds nodes of torch's graphs, so it goes when they are done.
@@ -87,6 +94,10 @@ class Draft:
             eager=self.eager,
             eager_note="" if self.eager is not None else self.eager_note,
             decisions=tuple(self.decisions.items()),
+            lowered=tuple(self.lowered),
+            passes=tuple(self.passes),
+            memory=tuple(self.memory),
+            partition=self.partition,
         )
 
     def _absent(self) -> list[tuple[str, str]]:

@@ -70,7 +70,8 @@ def strategy(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def objects(cls: Any) -> st.SearchStrategy[Any]:
-    hints = typing.get_type_hints(cls, {**vars(graph_module), **vars(record_module)})
+    own = vars(sys.modules[cls.__module__])
+    hints = typing.get_type_hints(cls, {**vars(graph_module), **vars(record_module), **own})
     fields = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.name != "unknown_fields"}
     if cls is Graph:  # the one class that holds itself: one level is enough
         fields.pop("subgraphs")

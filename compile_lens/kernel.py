@@ -1,0 +1,86 @@
+"""Generated code: the module that Inductor wrote for a phase, its kernels, and where each line came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LINE_FORMS = frozenset(
+    "barrier|branch|comment|declaration|directive|error flag|include|index arithmetic|loop header|mask|parallel region|"
+    "signature".split("|")
+)
+"""``no_origin`` of lines that compute, load, store and reduce nothing: what they are instead."""
+
+UNSAID = "Inductor did not say which operation it is of"
+"""``no_origin`` of every other line that has no origin."""
+
+NO_LINES = "the lines of kernels have no origins"
+"""How the note of a capture begins whose lines could not be followed."""
+
+
+@dataclass(frozen=True)
+class LineOrigin:
+    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none.
+
+    ``line`` counts from 1 in the kernel's ``source``. Blank lines and lone brackets have no entry.
+    """
+
+    line: int
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One generated kernel, or one library function that the generated code calls.
+
+    Attributes:
+        language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
+        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``.
+        source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
+            (1-based; 0 where it does not).
+        launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.
+        groups: names of the nodes of ``"<phase>.groups"`` that it runs.
+        origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
+        reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.
+        lines: where each line of ``source`` came from; empty where they were not followed (library calls,
+            templates; otherwise a note says why).
+    """
+
+    name: str
+    phase: str
+    language: str
+    kind: str
+    source: str
+    first_line: int = 0
+    last_line: int = 0
+    launch_lines: tuple[int, ...] = ()
+    groups: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+    reads: int | None = None
+    writes: int | None = None
+    lines: tuple[LineOrigin, ...] = ()
+
+    @property
+    def launches(self) -> int:
+        """How often one call of the compiled function launches it."""
+        return len(self.launch_lines)
+
+
+@dataclass(frozen=True)
+class Code:
+    """The module that Inductor wrote for one phase.
+
+    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``.
+    """
+
+    phase: str
+    text: str
+    stamp: str
+    device: str
+    kernels: tuple[Kernel, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its stage key, such as ``"forward.code"``."""
+        return f"{self.phase}.code"

@@ -1,0 +1,48 @@
+"""What Inductor's passes change in a graph: which pass, which pattern, the nodes before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One place where a pass changed the graph.
+
+    Attributes:
+        pattern: the pattern that matched, by its own name or as text; ``""`` where the pass uses none.
+        before: names of the nodes that were matched or removed, as they were called then.
+        after: names of the nodes that were put in their place; empty if they were only removed.
+        before_text, after_text: the same nodes as text, one line each.
+        origins: names of the nodes of the recorded stage before that the matched ones came from.
+        where: the place in torch of the pattern or the pass.
+    """
+
+    pattern: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    before_text: str = ""
+    after_text: str = ""
+    origins: tuple[str, ...] = ()
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over a graph, in the order in which they ran.
+
+    Attributes:
+        stage: the stage that the passes lead to: ``"pre_grad"``, ``"forward"`` (for those over the joint
+            graph; ``"inference"`` without a backward) or ``"<phase>.post_grad"``.
+        name: the pass, by torch's own name.
+        nodes_before, nodes_after: how many nodes the graph had.
+        rewrites: what it changed, in order; empty if it looked and changed nothing.
+        misses: of patterns that came close: which, and what did not fit.
+    """
+
+    stage: str
+    name: str
+    nodes_before: int
+    nodes_after: int
+    rewrites: tuple[Rewrite, ...] = ()
+    misses: tuple[str, ...] = ()
