@@ -43,6 +43,8 @@ async root => {
   const images = [...root.querySelectorAll("img")];
   // Not decode(): that waits for a frame, which a page that is not drawn never gets.
   const loaded = (image) => new Promise((done) => {
+    // One that is far below the window waits until it is near; a printer does not.
+    image.loading = "eager";
     if (image.complete) return done();
     image.addEventListener("load", done);
     image.addEventListener("error", done);
