@@ -23,6 +23,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from torch._inductor import config as inductor_config  # noqa: E402
 from torch._inductor.graph import GraphLowering  # noqa: E402
 
 from compile_lens import capture  # noqa: E402
+from compile_lens._torch import hooks  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,46 @@ def gpt2(rounds: int, quick: bool) -> Iterator[Figure]:
     yield Figure("gpt2", f"{name}: capture / torch's own", ratio, "×", "<= 1.15")
 
 
+FINDINGS = ("decisions", "line_origins", "lowered", "memory", "partition", "rewrites")
+"""Modules of ``compile_lens/_torch`` that say why: without them a capture still has every stage."""
+
+
+@contextlib.contextmanager
+def stages_only() -> Iterator[None]:
+    """Captures that record the stages, and no reasons."""
+    kept = [(registry, dict(registry)) for registry in (hooks._registry, hooks._free)]
+    for registry, all_hooks in kept:
+        for path, wrap in all_hooks.items():
+            if wrap.__module__.rpartition(".")[2] in FINDINGS:
+                del registry[path]
+    try:
+        yield
+    finally:
+        for registry, all_hooks in kept:
+            registry.clear()
+            registry.update(all_hooks)
+
+
+def findings(rounds: int, quick: bool) -> Iterator[Figure]:
+    """What the reasons cost: origins of lines, fusion decisions, lowering, passes, memory."""
+    size = Size(layers=2 if quick else 6)
+    model, inputs = example(size)
+
+    def less(fn: Any, *args: Any) -> None:
+        with stages_only():
+            capture(fn, *args)
+
+    capture(wave, leaf())
+    for name, fn, args, count in (
+        ("sin²+cos²", wave, (leaf(),), 5 * rounds),
+        (f"GPT-2 shape, {size.layers} layers", model, inputs, rounds),
+    ):
+        ratio, whole, part = ratios(partial(capture, fn, *args), partial(less, fn, *args), count)
+        yield Figure("findings", f"{name}: stages only", part, "s")
+        yield Figure("findings", f"{name}: with every reason", whole, "s")
+        yield Figure("findings", f"{name}: with / without reasons", ratio, "×", "<= 1.10")
+
+
 def views(rounds: int, quick: bool) -> Iterator[Figure]:
     """The views of a large capture: time and size."""
     size = Size(layers=2 if quick else 12)
@@ -253,7 +295,7 @@ def memory(rounds: int, quick: bool) -> Iterator[Figure]:
     )
 
 
-BENCHMARKS = {f.__name__: f for f in (code_only, overhead, gpt2, views, memory)}
+BENCHMARKS = {f.__name__: f for f in (code_only, overhead, gpt2, findings, views, memory)}
 
 
 def main(argv: list[str] | None = None) -> int:
