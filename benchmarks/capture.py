@@ -32,12 +32,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "torch")]
 
 import torch  # noqa: E402
 from gpt2 import Size, example  # noqa: E402
+from reasons import stages_only  # noqa: E402
 from torch._functorch import config as functorch_config  # noqa: E402
 from torch._inductor import config as inductor_config  # noqa: E402
 from torch._inductor.graph import GraphLowering  # noqa: E402
 
 from compile_lens import capture  # noqa: E402
-from compile_lens._torch import hooks  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -189,27 +189,7 @@ def gpt2(rounds: int, quick: bool) -> Iterator[Figure]:
     yield Figure("gpt2", f"{name}: capture / torch's own", ratio, "×", "<= 1.15")
 
 
-FINDINGS = ("decisions", "line_origins", "lowered", "memory", "partition", "rewrites")
-"""Modules of ``compile_lens/_torch`` that say why: without them a capture still has every stage."""
-
-
-@contextlib.contextmanager
-def stages_only() -> Iterator[None]:
-    """Captures that record the stages, and no reasons."""
-    kept = [(registry, dict(registry)) for registry in (hooks._registry, hooks._free)]
-    for registry, all_hooks in kept:
-        for path, wrap in all_hooks.items():
-            if wrap.__module__.rpartition(".")[2] in FINDINGS:
-                del registry[path]
-    try:
-        yield
-    finally:
-        for registry, all_hooks in kept:
-            registry.clear()
-            registry.update(all_hooks)
-
-
-def findings(rounds: int, quick: bool) -> Iterator[Figure]:
+def reasons(rounds: int, quick: bool) -> Iterator[Figure]:
     """What the reasons cost: origins of lines, fusion decisions, lowering, passes, memory."""
     size = Size(layers=2 if quick else 6)
     model, inputs = example(size)
@@ -224,9 +204,9 @@ def findings(rounds: int, quick: bool) -> Iterator[Figure]:
         (f"GPT-2 shape, {size.layers} layers", model, inputs, rounds),
     ):
         ratio, whole, part = ratios(partial(capture, fn, *args), partial(less, fn, *args), count)
-        yield Figure("findings", f"{name}: stages only", part, "s")
-        yield Figure("findings", f"{name}: with every reason", whole, "s")
-        yield Figure("findings", f"{name}: with / without reasons", ratio, "×", "<= 1.10")
+        yield Figure("reasons", f"{name}: stages only", part, "s")
+        yield Figure("reasons", f"{name}: with every reason", whole, "s")
+        yield Figure("reasons", f"{name}: with / without reasons", ratio, "×", "<= 1.10")
 
 
 def views(rounds: int, quick: bool) -> Iterator[Figure]:
@@ -295,7 +275,7 @@ def memory(rounds: int, quick: bool) -> Iterator[Figure]:
     )
 
 
-BENCHMARKS = {f.__name__: f for f in (code_only, overhead, gpt2, findings, views, memory)}
+BENCHMARKS = {f.__name__: f for f in (code_only, overhead, gpt2, reasons, views, memory)}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,14 +11,26 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .ablate import ablate
+    from .benchmark import benchmark
     from .capture import backend, capture, device, last, show
-    from .errors import CaptureError, LayoutError, LensError, RecordError, StageMissing, UsageError
+    from .errors import (
+        BuildError,
+        CaptureError,
+        LayoutError,
+        LensError,
+        RecordError,
+        StageMissing,
+        UsageError,
+    )
     from .record import Capture
+    from .speed import measure_speed
     from .views.files import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BuildError",
     "Capture",
     "CaptureError",
     "LayoutError",
@@ -26,17 +38,23 @@ __all__ = [
     "RecordError",
     "StageMissing",
     "UsageError",
+    "ablate",
     "backend",
+    "benchmark",
     "capture",
     "device",
     "last",
     "load",
+    "measure_speed",
     "show",
 ]
 
 _HOMES = {
     "Capture": "record",
+    "ablate": "ablate",
+    "benchmark": "benchmark",
     "load": "views.files",
+    "measure_speed": "speed",
     **{name: "errors" for name in __all__ if name.endswith("Error") or name == "StageMissing"},
     **{name: "capture" for name in ("backend", "capture", "device", "last", "show")},
 }

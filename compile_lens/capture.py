@@ -7,11 +7,12 @@ captures.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -21,15 +22,18 @@ from .inputs import Live, describe_all, name_of, short, tensors
 from .record import Capture, Options
 from .sources import with_inlined
 
+if TYPE_CHECKING:
+    from ._torch.session import Outcome, Request
+
 _F = TypeVar("_F", bound=Callable[..., Any])
-_outside_dynamo: Callable[[_F], _F] = torch.compiler.disable
+outside_dynamo: Callable[[_F], _F] = torch.compiler.disable
 """Dynamo, where it traces a program that captures something itself, must not look inside."""
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Names that ``mode`` takes, as in ``torch.compile``."""
 
 
-@_outside_dynamo
+@outside_dynamo
 def capture(
     fn: Any,
     *args: Any,
@@ -60,10 +64,11 @@ def capture(
         CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
             every stage before the failure, ``error.__cause__`` the original exception.
     """
-    return _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, True)[0]
+    asked = Asked(backward, dynamic, mode, options, fullgraph, build)
+    return perform(fn, args, kwargs, asked, launch_backward=backward is not False)[0]
 
 
-@_outside_dynamo
+@outside_dynamo
 def run(
     fn: Any,
     *args: Any,
@@ -79,10 +84,12 @@ def run(
 
     The backward is compiled but not launched, so that the caller can start it from the result.
     """
-    return _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, False)
+    asked = Asked(backward, dynamic, mode, options, fullgraph, build)
+    made, outcome = perform(fn, args, kwargs, asked)
+    return made, outcome.result
 
 
-@_outside_dynamo
+@outside_dynamo
 def show(
     fn: Any,
     *args: Any,
@@ -101,7 +108,8 @@ def show(
     from .views.notebook import display
 
     try:
-        made = _run(fn, args, kwargs, backward, dynamic, mode, options, fullgraph, build, True)[0]
+        asked = Asked(backward, dynamic, mode, options, fullgraph, build)
+        made = perform(fn, args, kwargs, asked, launch_backward=backward is not False)[0]
     except CaptureError as error:
         display(error.capture)
         raise
@@ -118,52 +126,62 @@ def device() -> torch.device:
     return torch.device("cpu")
 
 
-def _run(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None,
-    backward: bool | str,
-    dynamic: bool | None,
-    mode: str | None,
-    options: dict[str, Any] | None,
-    fullgraph: bool,
-    build: bool,
-    launch_backward: bool,
-) -> tuple[Capture, Any]:
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The options of ``capture``, as they were given."""
+
+    backward: bool | str = "auto"
+    dynamic: bool | None = None
+    mode: str | None = None
+    options: dict[str, Any] | None = None
+    fullgraph: bool = False
+    build: bool = False
+
+    def recorded(self) -> Options:
+        """Their plain form."""
+        said = {True: "yes", False: "no"}.get(self.backward) if isinstance(self.backward, bool) else "auto"
+        return Options(
+            backward=said or "auto",
+            dynamic=self.dynamic,
+            mode=self.mode,
+            options=tuple(sorted((k, repr(v)) for k, v in (self.options or {}).items())),
+            fullgraph=self.fullgraph,
+            build=self.build,
+        )
+
+    def request(self, **more: Any) -> Request:
+        """What they ask of a session. Raises ``UsageError`` for a mode or an option that torch does not know."""
+        from ._torch.session import Request
+
+        return Request(
+            build=self.build,
+            backward=self.backward is not False,
+            patches=_patches(self.mode, self.options, self.dynamic),
+            dynamic=self.dynamic,
+            fullgraph=self.fullgraph,
+            **more,
+        )
+
+
+def perform(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, asked: Asked, **more: Any
+) -> tuple[Capture, Outcome]:
+    """One session, its record, and what else it left. ``more`` are fields of the session's ``Request``."""
     from ._torch import session
 
-    keywords = _check(fn, args, kwargs, backward, dynamic)
-    patches = _patches(mode, options, dynamic)
-    outcome = session.run(
-        fn,
-        args,
-        keywords,
-        build=build,
-        backward=backward is not False,
-        patches=patches,
-        dynamic=dynamic,
-        fullgraph=fullgraph,
-        launch_backward=launch_backward and backward is not False,
-    )
-    asked = Options(
-        backward={True: "yes", False: "no"}.get(backward, "auto") if isinstance(backward, bool) else "auto",
-        dynamic=dynamic,
-        mode=mode,
-        options=tuple(sorted((k, repr(v)) for k, v in (options or {}).items())),
-        fullgraph=fullgraph,
-        build=build,
-    )
-    made = _record(fn, args, keywords, asked, outcome)
+    keywords = _check(fn, args, kwargs, asked.backward, asked.dynamic)
+    outcome = session.run(fn, args, keywords, asked.request(**more))
+    made = _record(fn, args, keywords, asked.recorded(), outcome)
     object.__setattr__(made, "_live", Live(fn, args, keywords))
     if outcome.error is not None:
         assert outcome.failure is not None
         raise CaptureError(_say(made), made) from outcome.error
-    if backward is True and not any("backward" in c.graphs for c in made.compilations):
+    if asked.backward is True and not any("backward" in c.graphs for c in made.compilations):
         raise UsageError(
             f"backward=True, but nothing in {made.function} is differentiable: no output depends on a tensor "
             'with requires_grad=True. Pass such an input, or backward="auto" to skip it'
         )
-    return made, outcome.result
+    return made, outcome
 
 
 def _check(

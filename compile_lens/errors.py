@@ -31,6 +31,10 @@ class LayoutError(LensError):
     """Graphviz could not place a graph (missing, failed, or over its time limit)."""
 
 
+class BuildError(LensError, RuntimeError):
+    """Generated code cannot be built on this machine; the message names what is missing and what to do."""
+
+
 class CaptureError(LensError):
     """The function raised, or a stage of the compiler rejected it.
 

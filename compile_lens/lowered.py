@@ -1,8 +1,9 @@
-"""What lowering made of one ATen node: computed inside the loops that read it, or written to memory, and why.
+"""What lowering made of one ATen node: computed inside the loops that read it, or given a buffer, and why.
 
 This is *inlining*, and not fusion: it happens before there is a scheduler. A pointwise node becomes a function
 of an index, and whoever reads the node computes it there and then, until something makes lowering *realise*
-it: give it a loop and a buffer of its own.
+it: give it a loop and a buffer of its own. A buffer need not reach memory: when fusion joins the loop that
+writes it with every loop that reads it, the kernel may keep the value in registers.
 """
 
 from __future__ import annotations
@@ -18,60 +19,103 @@ REALISED: dict[str, Reason] = {
         "for every reader would cost too much.",
         "",
     ),
-    "extern": Reason(
-        "A library call reads or writes it, and that needs it in memory.",
-        "",
-    ),
+    "extern": Reason("A library call, or a template, reads or writes it, and that needs it in memory.", ""),
     "many readers": Reason(
-        "It is read more often than Inductor is ready to compute it again.",
-        "Raise torch._inductor.config.realize_reads_threshold, and measure.",
+        "It is read more than once, and its expression is too large to be computed again for each reader: it "
+        "reads too many buffers, or has too many operations.",
+        "Raise the limit that is named (an option of torch._inductor.config), and measure.",
     ),
     "heavy": Reason(
-        "It is read more than once, and costs too much to be computed again (an exponential, say).",
+        "It is read more than once, and has an operation that Inductor does not compute again (on the CPU "
+        "an exponential, say).",
         "",
     ),
     "many operations": Reason(
-        "The expression that it would be inlined into has too many operations.",
-        "Raise torch._inductor.config.realize_opcount_threshold, and measure.",
+        "Its expression has grown too large to be inlined any further, even into one reader: it has too many "
+        "operations.",
+        "Raise the limit that is named, where it is an option of torch._inductor.config, and measure.",
     ),
     "many reads": Reason(
-        "The expression that it would be inlined into reads too many buffers.",
-        "Raise torch._inductor.config.realize_acc_reads_threshold, and measure.",
+        "Its expression has grown too large to be inlined any further, even into one reader: it reads too many "
+        "buffers.",
+        "Raise the limit that is named (an option of torch._inductor.config), and measure.",
+    ),
+    "concat": Reason(
+        "It is a piece of a concatenation, or the whole: each piece is written straight to its place.", ""
     ),
     "mutation": Reason("It overwrites memory, or the memory that it reads is overwritten later.", ""),
-    "hint": Reason("The lowering of an operator that reads it asks for it in memory.", ""),
+    "hint": Reason(
+        "The lowering of its own operator, or of one that reads it, asks for it to be in memory.", ""
+    ),
     "layout": Reason("It has to be in memory with certain strides.", ""),
     "other": Reason("Inductor realised it at a place that this version does not know.", ""),
 }
-"""Every kind of reason for a value to be written to memory, with its sentence."""
+"""Every kind of reason for a value to be given a buffer, with its sentence.
+
+``many readers`` and ``heavy`` are about a value that is read more than once; ``many operations`` and ``many
+reads`` about an expression that is too large, however often it is read.
+"""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What became of one node of ``"<phase>.post_grad"``.
+    """What became of one node of ``"<phase>.post_grad"`` that computes something.
 
     Attributes:
         phase: the graph that was being compiled.
-        node: the node's name.
-        loops: the loops of ``"<phase>.loops"`` that compute it.
-        buffer: the loop that writes its value to memory; ``""``: it was inlined, its value is never in memory.
-        reason: a key of ``REALISED``; ``""`` if it was inlined.
+        node: the node's name; of a body of a higher-order operator with its path (``"true_graph_0/sin"``).
+        loops: the loops of ``"<phase>.loops"`` that compute it, or a part of it. Several: each computes it anew,
+            but for ``buffer`` and ``parts``.
+        buffer: the loop, or library call, that writes its value to a buffer; ``""``: its value was inlined, and
+            has no buffer.
+        parts: loops that write only a part of it to buffers: its other results, what its lowering computes
+            on the way (the sum of a mean, the copy of an input in another layout), a copy of it in another layout.
+        reason: why there is ``buffer``, or else why there are ``parts``: a key of ``REALISED``; ``""`` if it was
+            inlined as a whole.
         shown: the figures that the reason rests on, with the name of the limit.
-        where: the place in torch that realised it.
+        where: the place in torch that realised it (``torch/_inductor/graph.py:2121 in run_node``).
     """
 
     phase: str
     node: str
     loops: tuple[str, ...] = ()
     buffer: str = ""
+    parts: tuple[str, ...] = ()
     reason: str = ""
     shown: str = ""
     where: str = ""
 
     @property
+    def inlined(self) -> tuple[str, ...]:
+        """The loops into which it was inlined: those that compute it for themselves, and keep no result of it."""
+        own = (self.buffer, *self.parts)
+        return tuple(loop for loop in self.loops if loop not in own)
+
+    @property
     def sentence(self) -> str:
-        """What became of it, in one plain sentence."""
-        if not self.buffer:
-            return "It was inlined: each loop that reads it computes it." if self.loops else ""
+        """What became of it, in plain sentences."""
         found = REALISED.get(self.reason)
-        return found.sentence if found is not None else "It was written to memory."
+        why = found.sentence if found is not None else ""
+        into = ", ".join(self.inlined)
+        if self.buffer:
+            also = f" {into} {_does(self.inlined)} it, or a part of it, as well." if into else ""
+            return f"Its value has a buffer, that of {self.buffer}. {why}{also}"
+        if self.parts:
+            rest = f" The rest was inlined into {into}." if into else ""
+            return f"A part of it has a buffer, that of {', '.join(self.parts)}. {why}{rest}"
+        return f"It was inlined into {into}: its value has no buffer."
+
+    @property
+    def remedy(self) -> str:
+        """What one could try to have it inlined, ``""`` where nothing is known."""
+        found = REALISED.get(self.reason)
+        return found.remedy if found is not None else ""
+
+    def __str__(self) -> str:
+        text = f"{self.node}: {self.sentence}"
+        text += f" Shown: {self.shown}." if self.shown else ""
+        return text + (f" {self.where}" if self.where else "")
+
+
+def _does(loops: tuple[str, ...]) -> str:
+    return "computes" if len(loops) == 1 else "compute"

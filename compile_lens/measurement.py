@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .late import late
+
+FORWARD, BOTH = "forward", "forward+backward"
+"""What a series times: one call; one call and the gradients of its results."""
+
 
 @dataclass(frozen=True)
 class Series:
-    """Times of one way to run the function, in seconds, in the order in which they were taken.
+    """Times of one way to run the function, in seconds per call, in the order in which they were taken.
 
-    ``name`` is ``eager``, a step of ``ABLATIONS`` or ``compiled``. ``what`` is ``forward`` or ``forward+backward``.
-    ``nbytes`` is the modelled traffic of one call; ``launches`` the ledger's; ``profiled`` those that the
-    profiler counted on a GPU, ``None`` elsewhere.
+    Attributes:
+        name: ``eager``, a step of ``ABLATIONS`` or ``compiled`` (the last step: what ``torch.compile`` does).
+        what: ``forward`` or ``forward+backward``; where a gradient is needed, ``forward`` keeps what it needs.
+        seconds: one figure for each round, the mean of ``calls`` calls. Series of one ``what`` took turns: the
+            n-th figures of all of them are of the same round.
+        nbytes: modelled traffic of one call, in bytes: of eager's operators, else of the groups.
+        launches: the ledger's; of ``eager`` the operators that it dispatches.
+        profiled: kernels that the profiler saw in one call on an NVIDIA GPU; ``None`` elsewhere.
     """
 
     name: str
@@ -20,6 +30,7 @@ class Series:
     nbytes: int | None = None
     launches: int | None = None
     profiled: int | None = None
+    calls: int = 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,14 @@ class DeviceSpeed:
 class Benchmark:
     """Times of a function: eager, ablated and compiled, taken in turns.
 
-    ``clock`` says how time was taken. ``compile_seconds`` is the wall time of each stage of the compile.
+    Attributes:
+        device: what it ran on, with the number of threads on a CPU.
+        clock: how time was taken.
+        warm_up: calls of each series before the first that counts, at least.
+        compile_seconds: wall time of each stage of the compile, without caches, while it was recorded. The
+            stages of ablated steps are not among them.
+        speed: what the device can do, where it was measured.
+        notes: what a reader must know to read the times right.
     """
 
     series: tuple[Series, ...]
@@ -52,3 +70,7 @@ class Benchmark:
     compile_seconds: tuple[tuple[str, float], ...] = ()
     speed: DeviceSpeed | None = None
     notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words: tuple[str, ...] = late("measures.timing:words")(self)
+        return "\n".join(words)

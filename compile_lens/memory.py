@@ -10,13 +10,18 @@ class Buffer:
     """One buffer that the generated ``call()`` holds.
 
     Attributes:
-        name: its name in the wrapper module.
+        name: its name in the wrapper module; one result of a library call that is never given a name of its
+            own is ``buf1[1]``.
         kind: ``input``, ``intermediate``, ``output`` or ``saved`` (for the backward).
-        nbytes: its size; ``None`` where that depends on data.
+        nbytes: its size, at the sizes that were seen; ``None`` where that depends on data.
         born, dead: lines of the wrapper module at which it is there and gone; 0: on entry, not before the end.
-        reuses: the buffer whose memory it takes over; ``""`` if it is set aside anew.
+            Results of a library call are there at the line of the call. An input that is not donated belongs
+            to the caller: it is there to the end, also where the call lets go of it.
+        reuses: the buffer whose memory it takes over; ``""`` if it does not.
+        within: the buffer that it is a part or a view of; ``""`` if it is none.
         donated: an input whose memory the code may take over: its caller does not need it any more.
-        origins: names of the nodes of ``"<phase>.post_grad"`` whose value it holds.
+        origins: names of the nodes of ``"<phase>.post_grad"`` whose value it holds; none for what exists only
+            inside a kernel's algorithm (the parts of a mean, say).
     """
 
     name: str
@@ -25,6 +30,7 @@ class Buffer:
     born: int = 0
     dead: int = 0
     reuses: str = ""
+    within: str = ""
     donated: bool = False
     origins: tuple[str, ...] = ()
 
@@ -33,8 +39,10 @@ class Buffer:
 class Memory:
     """The buffers of one phase. Modelled from the order of the wrapper module: the allocator is not asked.
 
-    ``peak`` is the most bytes that are held at once, inputs and outputs among them, ``peak_line`` the line of
-    the wrapper module at which they are; ``peak`` is ``None``, and ``note`` says why, where it is not known.
+    ``peak`` is the most bytes that are held at once, inputs and outputs among them, ``peak_line`` the first
+    line of the wrapper module at which they are (0: on entry). It counts no rounding of the allocator, no work
+    space inside of library calls and no constants of the module. ``peak`` is ``None``, and ``note`` says why,
+    where it is not known.
     """
 
     phase: str
@@ -43,13 +51,39 @@ class Memory:
     peak_line: int = 0
     note: str = ""
 
+    @property
+    def reused(self) -> tuple[Buffer, ...]:
+        """The buffers that take over the memory of another."""
+        return tuple(b for b in self.buffers if b.reuses)
+
+    @property
+    def freed(self) -> tuple[Buffer, ...]:
+        """The buffers whose memory goes back before the end: no other takes it over, and none is a part of it."""
+        taken = {b.reuses for b in self.buffers}
+        return tuple(b for b in self.buffers if b.dead and not b.within and b.name not in taken)
+
+    @property
+    def donated(self) -> tuple[Buffer, ...]:
+        """The inputs whose memory the code may take over."""
+        return tuple(b for b in self.buffers if b.donated)
+
 
 @dataclass(frozen=True)
 class Kept:
-    """A tensor that the forward keeps for the backward: the node of the joint graph, and its size."""
+    """A tensor that the forward keeps for the backward.
+
+    Attributes:
+        node: its name in the graph that the partitioner was given: the joint graph after Inductor's passes.
+        nbytes: its size; ``None`` where that depends on data, 0 for a symbolic size that is kept.
+        origins: the nodes of the recorded ``"joint"`` that it is, or stands in for.
+        shares: the input or result of the forward in whose memory it lies, if it does: keeping it then takes no
+            memory of its own. An input shares with itself.
+    """
 
     node: str
     nbytes: int | None = None
+    origins: tuple[str, ...] = ()
+    shares: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,11 +91,18 @@ class Partition:
     """What the forward keeps for the backward: the choice that was made, and the default partitioner's.
 
     The min-cut partitioner, which Inductor uses, computes in the backward again what is cheaper to compute
-    than to keep. ``recomputed`` names the nodes of the joint graph that both halves compute. ``default`` is
-    ``None``, and ``note`` says why, where the default partitioner could not be asked.
+    than to keep. ``recomputed`` names the nodes of the joint graph that both halves compute (views left out).
+    ``default`` is ``None``, and ``note`` says why, where AOTAutograd's default partitioner was not asked.
     """
 
     chosen: tuple[Kept, ...] = ()
     recomputed: tuple[str, ...] = ()
     default: tuple[Kept, ...] | None = None
     note: str = ""
+
+
+def extra(kept: tuple[Kept, ...]) -> int | None:
+    """Bytes that keeping takes: what lies in the memory of an input or a result takes none. ``None`` if unknown."""
+    sizes = [k.nbytes for k in kept if not k.shares]
+    known = [s for s in sizes if s is not None]
+    return sum(known) if len(known) == len(sizes) else None

@@ -1,11 +1,11 @@
-"""Progress of the command line: after a second of work, stderr says what is being done, and for how long."""
+"""Progress on stderr: what is being done and for how long, after a second of work; and a bar where it has steps."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -34,6 +34,38 @@ def progress(what: str, *, quiet: bool = False, patience: float = PATIENCE) -> I
     finally:
         done.set()
         told.join()  # nothing may be written after the work is over
+
+
+@contextmanager
+def bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar on stderr, plain ``tqdm`` (the notebook's own needs widgets). It goes away at the end.
+
+    Yields ``tell(part, done, total)``. Nothing runs beside the work: the bar moves only when it is told.
+    """
+    if quiet or sys.stderr is None:
+        yield lambda part, done, total: None
+        return
+    with _Quiet(desc=what, file=sys.stderr, leave=False, unit="round") as shown:
+
+        def tell(part: str, done: int, total: int) -> None:
+            shown.set_description(f"{what} {part}", refresh=False)
+            if shown.total != total or done < shown.n:
+                shown.reset(total)
+            shown.update(done - shown.n)
+
+        yield tell
+
+
+class _Quiet(tqdm):  # type: ignore[misc]  # tqdm is not typed here
+    monitor_interval = 0  # tqdm's own starts a thread that stays
+
+
+def watched() -> bool:
+    """Whether somebody looks at stderr: it is a terminal, or the program is a notebook's kernel."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        return True
+    shell = sys.modules.get("IPython")
+    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
 
 
 def _tell(what: str, stream: TextIO, done: threading.Event, patience: float) -> None:

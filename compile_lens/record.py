@@ -23,7 +23,7 @@ from .kernel import Kernel as Kernel
 from .kernel import LineOrigin as LineOrigin
 from .late import late
 from .lowered import Lowered
-from .measurement import Benchmark
+from .measurement import Benchmark, DeviceSpeed
 from .memory import Memory, Partition
 from .rewrite import Pass
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .measures.coverage import Coverage
     from .measures.fusion import Why
     from .measures.ledger import Ledger
+    from .measures.roofline import Roofline
+    from .measures.traffic import Traffic
 
 SCHEMA_VERSION = 1
 """Version of the JSON form. A record with a greater number is refused."""
@@ -330,6 +332,19 @@ class Capture:
         picks one where they are in several. Raises ``UsageError`` for what is unknown or ambiguous.
         """
         made: Why = late("measures.fusion:why")(self, a, b, phase)
+        return made
+
+    def traffic(self) -> Traffic:
+        """Bytes and arithmetic of each kernel, modelled (see ``compile_lens.measures.traffic``)."""
+        made: Traffic = late("measures.traffic:traffic")(self)
+        return made
+
+    def roofline(self, speed: DeviceSpeed | None = None) -> Roofline:
+        """Whether memory or arithmetic bounds each kernel on a device of that ``speed``.
+
+        Without one: the speed that ``benchmark`` measured, or the published peaks of the capture's device.
+        """
+        made: Roofline = late("measures.roofline:roofline")(self, speed)
         return made
 
     def to_json(self) -> str:

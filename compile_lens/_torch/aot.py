@@ -7,7 +7,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import fx
+from . import fx, rewrites
+from . import partition as partitioning
 from .hooks import hook
 from .provenance import Lineage, joint_origins
 from .recorder import Draft
@@ -23,8 +24,8 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
     lineage: Lineage = draft.scratch.get("dynamo") or Lineage(gm)
     draft.scratch["lineage"] = lineage
     try:
-        with lineage.watching(gm):
-            result = real(gm, *args, **kwargs)
+        with lineage.watching(gm), rewrites.recorded(draft, "pre_grad", gm, lineage.origins) as left:
+            result = left(real(gm, *args, **kwargs))
     finally:
         draft.scratch["in pre_grad"] = False
         draft.scratch["lineage"] = None
@@ -52,6 +53,8 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     count = kwargs.get("num_fwd_outputs")
     if isinstance(count, int):
         draft.scratch["saved"] = _saved(forward, count)
+    draft.scratch["forward outputs"] = count
+    partitioning.record(draft, forward, backward, count)
     draft.lap("forward")
     return forward, backward
 
@@ -60,14 +63,20 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Without a backward there is no joint graph, but the same passes run over what AOTAutograd traced."""
     lineage, _ = _traced(draft)
-    if "joint" in draft.scratch or "untouched" in draft.scratch or lineage is None:
+    joint: Lineage | None = draft.scratch.get("joint")
+    inside = "passes" in draft.scratch or draft.scratch.get("lineage") is not joint
+    if joint is not None and not inside:  # the whole joint graph, not a body in it
+        with rewrites.recorded(draft, "forward", gm, joint.origins) as left:
+            return left(real(gm, *args, **kwargs))
+    if joint is not None or "untouched" in draft.scratch or lineage is None:
         return real(gm, *args, **kwargs)
     origins = joint_origins(lineage, gm)
     draft.scratch["lineage"] = untouched = Lineage(gm)
     draft.scratch["untouched"] = untouched
     draft.scratch["untouched origins"] = {n.name: origins(n) for n in gm.graph.nodes}
-    with untouched.watching(gm):
-        return real(gm, *args, **kwargs)
+    came_from = _inference_origins(draft) or untouched.origins
+    with untouched.watching(gm), rewrites.recorded(draft, "inference", gm, came_from) as left:
+        return left(real(gm, *args, **kwargs))
 
 
 def _inference_origins(draft: Draft) -> fx.Origins | None:

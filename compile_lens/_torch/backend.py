@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import aot, dynamo, eager, fx, hooks, inductor, versions
+from . import aot, dynamo, eager, fx, hooks, inductor, rewrites, versions
 from .provenance import Lineage
 from .recorder import Draft, Recorder
 
@@ -65,9 +65,10 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     draft.dynamic = dynamo.dynamic_dims(gm)
     draft.scratch["dynamo"] = Lineage(gm)
     draft.lap("dynamo")
-    draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
+    if not recorder.step:  # a step of an ablation has the same graph as the capture that it belongs to
+        draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
     recorder.lap("eager count")
-    runnable = None if recorder.build else _own_copy(gm)
+    runnable = None if recorder.build else own_copy(gm)
     with contextlib.ExitStack() as stack:
         if recorder.backward:
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
@@ -112,6 +113,7 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
         with hooks.compiling(draft):
             lineage = aot.handed_over(draft, phase, gm)
             inductor.begin(draft, phase, lineage)
+            rewrites.begin(draft, f"{phase}.post_grad", gm, lineage.origins)
             try:
                 with lineage.watching(gm):
                     return compile_fx_inner(gm, example_inputs, **kwargs)
@@ -119,13 +121,14 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                 recorder.fail(draft)
                 raise
             finally:
+                rewrites.end(draft)
                 inductor.end(draft, phase)
                 recorder.lap("rest of the compile")
 
     return inner_compile
 
 
-def _own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph with nodes of its own and the tensors of the original: Inductor takes over what it is given."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
@@ -137,6 +140,6 @@ def _own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
-                setattr(copied, str(node.target), _own_copy(inner))
+                setattr(copied, str(node.target), own_copy(inner))
     copied.meta = dict(gm.meta)
     return copied

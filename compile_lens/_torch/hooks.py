@@ -115,9 +115,14 @@ def _remove() -> None:
 def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
     @functools.wraps(real)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if not needs_draft:
-            return wrap(real, *args, **kwargs)
-        draft = current()
+        # As ``current``, without a call: some of these run for every line that Inductor writes.
+        stack = getattr(_local, "stack", None)
+        draft = stack[-1] if stack else None
         return real(*args, **kwargs) if draft is None else wrap(draft, real, *args, **kwargs)
 
-    return staticmethod(wrapper) if isinstance(real, staticmethod) else wrapper
+    @functools.wraps(real)
+    def free(*args: Any, **kwargs: Any) -> Any:
+        return wrap(real, *args, **kwargs)
+
+    made = wrapper if needs_draft else free
+    return staticmethod(made) if isinstance(real, staticmethod) else made

@@ -11,7 +11,7 @@ from typing import Any
 from ..graph import Graph
 from ..record import Code
 from . import code as code_text
-from . import decisions, fx, line_origins, loops, scheduler_nodes
+from . import decisions, fx, line_origins, loops, lowered, memory, rewrites, scheduler_nodes
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -39,6 +39,7 @@ def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
     }
     line_origins.begin(draft)
     decisions.begin(draft)
+    lowered.begin(draft)
 
 
 def end(draft: Draft, phase: str) -> None:
@@ -46,6 +47,7 @@ def end(draft: Draft, phase: str) -> None:
     state = draft.scratch.pop("phase", None)
     line_origins.end(draft)
     decisions.end(draft, phase)
+    lowered.end(draft, phase, state["loops"] if state is not None else ())
     if state is None:
         return
     for stage, before in (("loops", f"{phase}.post_grad"), ("groups", f"{phase}.loops")):
@@ -62,6 +64,7 @@ def run(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> An
         return real(lowering, *args, **kwargs)
     lineage: Lineage = state["lineage"]
     gm = lowering.module
+    rewrites.end(draft, gm)
     draft.put(
         fx.convert(gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=lineage.origins)
     )
@@ -88,6 +91,7 @@ def before_fusion(users_pass: Any) -> Any:
             for part in scheduler_nodes.parts(node):
                 loop = scheduler_nodes.loop(part, makers, lowering, state)
                 state["loops"].append(loop)
+                lowered.record(draft, part)
                 state["loops text"].append(loops.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
         draft.doing = f"{draft.phase}.groups"
@@ -164,6 +168,7 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.build else "generated only"
     draft.put(Code(phase, wrapper_code.value, stamp, _device(lowering), kernels))
+    memory.record(draft, lowering, wrapper_code.value)
     draft.lap(f"{phase}.code")
     if draft.recorder.build:
         result = real(lowering, wrapper_code, *args, **kwargs)

@@ -217,7 +217,7 @@ def written(draft: Draft, real: Any, buffer: Any, line: Any, *args: Any, **kwarg
     tracker: Tracker | None = draft.scratch.get("lines")
     if tracker is None:
         return result
-    names = _kept(line)
+    names = None if type(line) is str else _kept(line)
     if names is None:
         if not tracker.writing and tracker.operation() is None:
             return result  # most lines: those of the wrapper

@@ -161,7 +161,9 @@ def _apply(
         return real(entry, match, graph, *args, **kwargs)
     names = lineage.names_of(match.nodes)
     before = set(graph.nodes)
-    result = real(entry, match, graph, *args, **kwargs)
+    passes = draft.scratch.get("passes")
+    with passes.applying(entry, match, graph) if passes is not None else contextlib.nullcontext():
+        result = real(entry, match, graph, *args, **kwargs)
     for node in graph.nodes:
         if node not in before:
             node.meta[TAG] = names

@@ -166,6 +166,7 @@ class Recorder:
         self.why_no_backward = "" if backward else "backward=False"
         self.isa = ""
         self.target = "cpu"
+        self.step = ""  # of an ablation; "" is none, or the last, which is an ordinary capture
         self._mark = time.perf_counter()
 
     def start(self) -> None:

@@ -4,13 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..record import Failure
-from . import backend, copies, dynamo, hooks, isolation, tree, versions
+from . import ablation, backend, copies, dynamo, hooks, isolation, tree, versions
 from .recorder import Recorder
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is asked of one session.
+
+    Attributes:
+        build: build the generated code and run it; else only generate it.
+        backward: lower the backward with its forward.
+        patches: Inductor's settings.
+        launch_backward: with ``build``, run the compiled backward too, which uses up the result's graph.
+        steps: names of ablations that are compiled beside.
+        then: called after the first call, while the compiled code is there, with the compiled callable, the
+            eager one, and the switch between steps.
+    """
+
+    build: bool = False
+    backward: bool = True
+    patches: dict[str, Any] = dataclasses.field(default_factory=dict)
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    launch_backward: bool = False
+    steps: tuple[str, ...] = ()
+    then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
 
 
 @dataclasses.dataclass
@@ -18,6 +43,7 @@ class Outcome:
     """What one session saw. ``error`` is what the function or the compiler raised."""
 
     recorder: Recorder
+    steps: list[ablation.Step] = dataclasses.field(default_factory=list)
     result: Any = None
     error: Exception | None = None
     failure: Failure | None = None
@@ -35,23 +61,9 @@ def inductor_patches(
     return dict(wrapper.config)
 
 
-def run(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    *,
-    build: bool,
-    backward: bool,
-    patches: dict[str, Any],
-    dynamic: bool | None,
-    fullgraph: bool,
-    launch_backward: bool,
-) -> Outcome:
-    """Compile ``fn`` for these arguments while recording, and call it once.
-
-    ``launch_backward``: with ``build``, run the compiled backward too, which uses up the result's graph.
-    """
-    recorder = Recorder(build=build, backward=backward, patches=patches)
+def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) -> Outcome:
+    """Compile ``fn`` for these arguments while recording, and call it once."""
+    recorder = Recorder(build=asked.build, backward=asked.backward, patches=asked.patches)
     target, note = copies.original(fn)
     recorder.note(note)
     dynamo.keep_root(recorder, target)
@@ -66,25 +78,31 @@ def run(
             isolation.isolated(recorder),
             copies.on_own_code(target) as copied,
         ):
-            recorder.isa = instruction_set(build)
-            inspect_backend = backend.make(recorder)
+            recorder.isa = instruction_set(asked.build)
+            outcome.steps = ablation.steps(asked.steps, recorder)
+            switch = ablation.Switch()
+            inspect_backend = (
+                ablation.make(recorder, outcome.steps, switch) if outcome.steps else backend.make(recorder)
+            )
             compiled = isolation.optimize(
-                recorder, inspect_backend, copied, fullgraph=fullgraph, dynamic=dynamic
+                recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
             )
             recorder.start()
             try:
                 outcome.result = compiled(*args, **kwargs)
                 recorder.lap("run")
-                if build:
+                if asked.build:
                     recorder.stamp("inference", "ran")
                     recorder.stamp("forward", "ran")
-                    if launch_backward and _run_backward(outcome.result):
+                    if asked.launch_backward and _run_backward(outcome.result):
                         recorder.stamp("backward", "ran")
                         recorder.lap("run")
             except Exception as error:
                 outcome.error = error
                 outcome.failure = _failure(recorder, error)
                 outcome.result = None
+            if asked.then is not None and outcome.error is None:
+                asked.then(outcome, compiled, target, switch)
 
     with isolation.alone():
         isolation.in_own_context(call)
@@ -104,6 +122,18 @@ def instruction_set(build: bool) -> str:
         return f"unknown ({type(error).__name__})"
 
 
+def lacks_compiler() -> str:
+    """Why Inductor has no C++ compiler to build with, ``""`` if it has one."""
+    from torch._inductor import cpp_builder
+
+    try:
+        cpp_builder.get_cpp_compiler()
+    except Exception as error:  # torch has an error of its own for each way of not finding one
+        lines = str(error).strip().splitlines()
+        return lines[0].rstrip(".") if lines else type(error).__name__
+    return ""
+
+
 def _run_backward(result: Any) -> bool:
     """Run the compiled backward on the sum of the differentiable outputs; no ``.grad`` is touched."""
     roots = differentiable(result)
@@ -120,14 +150,15 @@ def differentiable(result: Any) -> list[torch.Tensor]:
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
     """Gradients of the sum of ``roots`` for every leaf that they depend on, without touching ``.grad``."""
-    inputs = _leaves_behind(roots)
+    inputs = leaves_behind(roots)
     if not inputs:
         return []
     ones = [torch.ones_like(r) for r in roots]
     return list(torch.autograd.grad(roots, inputs, ones, allow_unused=True))
 
 
-def _leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
+def leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The leaves that ``roots`` depend on and that take a gradient."""
     found: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
     seen: set[Any] = set()
     pending = [r.grad_fn for r in roots if r.grad_fn is not None]

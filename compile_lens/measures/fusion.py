@@ -8,10 +8,11 @@ backend writes both, one loop after the other, into one function with one launch
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compile_lens.decision import REASONS, Decision
 from compile_lens.graph import Graph, Node
+from compile_lens.lowered import REALISED
 from compile_lens.measures.members import Members, resolve
 from compile_lens.record import Capture, Code, Kernel
 
@@ -112,6 +113,7 @@ class _Place:
         self.of = {loop: n.name for n in self.groups.values() for loop in n.members}
         self.kernels = code.kernels if isinstance(code, Code) else ()
         self.decisions: tuple[Decision, ...] | None = dict(compilation.decisions).get(phase)
+        self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
 
     def why(self, one: Members, two: Members) -> Why:
         """The answer for two things of this place."""
@@ -122,9 +124,10 @@ class _Place:
         both = [loop for loop in a if loop in b]
         if both:
             whole = set(a) == set(b) == set(both)
-            facts = (f"both are {'' if whole else 'in part '}in {_list(both)}",)
+            facts: tuple[str, ...] = (f"both are {'' if whole else 'in part '}in {_list(both)}",)
             if "kernel" in (one.kind, two.kind):
                 return Why(one.name, two.name, where, SAME, sentence=_PART, facts=facts)
+            facts = (*facts, *self._inlined(one, both), *self._inlined(two, both))
             return Why(one.name, two.name, where, INLINED, sentence=_VERDICTS[INLINED], facts=facts)
         if not self.groups:
             note = f"stage {self.phase}.groups is not in the record"
@@ -133,9 +136,42 @@ class _Place:
             )
         ga, gb = self._groups(a), self._groups(b)
         shared = [g for g in ga if g in gb]
-        if shared:
-            return self._fused(one.name, two.name, where, a, b, shared)
-        return self._not_fused(one.name, two.name, where, ga, gb)
+        found = (
+            self._fused(one.name, two.name, where, a, b, shared)
+            if shared
+            else self._not_fused(one.name, two.name, where, ga, gb)
+        )
+        return replace(found, facts=(*found.facts, *self._realised(one, b), *self._realised(two, a)))
+
+    def _inlined(self, node: Members, loops: list[str]) -> Iterator[str]:
+        """What lowering made of an ATen node that is in these loops."""
+        entry = self.lowered.get(node.name) if node.kind == "node" else None
+        if entry is None:
+            return
+        into = [loop for loop in loops if loop in entry.inlined]
+        if into and not entry.buffer and not entry.parts:
+            yield f"{node.name} was inlined into {_list(into)}: its value has no buffer"
+        elif into and entry.parts and not entry.buffer:
+            yield (
+                f"a part of {node.name} has a buffer, that of {_list(entry.parts)} ({entry.reason}); "
+                f"the rest was inlined into {_list(into)}"
+            )
+        elif entry.buffer in loops:
+            yield f"{entry.buffer} is the loop of {node.name}, whose value has a buffer ({entry.reason})"
+
+    def _realised(self, node: Members, loops: Collection[str]) -> Iterator[str]:
+        """Why an ATen node was not inlined into loops that read it."""
+        entry = self.lowered.get(node.name) if node.kind == "node" else None
+        if entry is None or entry.reason not in REALISED:
+            return
+        reading = [self.loops[loop] for loop in loops if loop in self.loops]
+        readers = [n.name for n in reading if n.op == "loop" and entry.buffer in n.inputs]
+        if readers:
+            shown = f" Shown: {entry.shown}." if entry.shown else ""
+            yield (
+                f"{node.name} was not inlined into {_list(readers)} ({entry.reason}). "
+                f"{REALISED[entry.reason].sentence}{shown}"
+            )
 
     def _groups(self, loops: Collection[str]) -> list[str]:
         return list(dict.fromkeys(self.of[loop] for loop in loops if loop in self.of))

@@ -13,6 +13,7 @@ from compile_lens.graph import Frame
 from compile_lens.record import Capture, Compilation, Ending
 
 from . import outline
+from .findings import findings, unknown
 from .listing import listing
 from .markup import (
     EDGE,
@@ -24,7 +25,6 @@ from .markup import (
     STATE_COLOURS,
     Budget,
     block,
-    chip,
     div,
     faint,
     fold,
@@ -46,6 +46,9 @@ _MANY = 40
 
 _FEW = 3
 """Compilations whose strips stand at the top; with more of them each strip stands in its own section."""
+
+_BRIEF = 8
+"""Lines of one finding before the rest is only counted."""
 
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
@@ -87,6 +90,7 @@ def static(capture: Capture) -> str:
     if ledger.rows:
         parts.append(heading("Ledger", "what there was to do, and what fusion left of it", "ledger-heading"))
         parts.append(ledger_table(ledger))
+    parts.append(_findings(capture))
     parts.append(_sources(capture, budget))
     stages = Stages(capture, shown, budget)
     by_id = dict(ledger.graphs)
@@ -133,13 +137,12 @@ def _header(capture: Capture) -> str:
         mono(short(capture.function, 300), "font-size:22px;font-weight:600"),
         "margin:2px 0 6px 0;line-height:1.3",
     )
-    facts = "".join(chip(text(short(f, 300))) for f in outline.environment(capture))
+    told = [text(short(f, 300)) for f in outline.environment(capture)]
     stamp = outline.stamp(capture)
-    if stamp:
-        facts += chip(f"code {text(short(stamp, 300))}", INK)
+    told += [f"code {text(short(stamp, 300))}"] if stamp else []
     asked = outline.asked(capture)
-    if asked:
-        facts += chip(f"options: {text(short(asked, 1000))}", INK)
+    told += [f"options: {text(short(asked, 1000))}"] if asked else []
+    facts = faint(" · ".join(told), "font-size:13px")
     return div(top + name + div(facts, "overflow-wrap:break-word") + _inputs(capture), "", "header")
 
 
@@ -175,6 +178,24 @@ def _outcome(capture: Capture) -> str:
         said += div(hint, f"margin-top:4px;font-size:13px;color:{ink}")
     look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(said, look, f"outcome cl-{state}")
+
+
+def _findings(capture: Capture) -> str:
+    """Each finding in a few lines: the rest of it is for the interactive page."""
+    found = findings(capture)
+    if not found:
+        return ""
+    parts = [heading("Why", "what stayed apart, what was rewritten, what is in memory", "why-heading")]
+    for finding in found:
+        if finding.missing:
+            continue
+        lines = [text(short(words, 300)) for words in finding.brief[:_BRIEF]]
+        left = len(finding.brief) - len(lines)
+        lines.append(faint(f"{f'and {left} more: ' if left > 0 else 'all of it: '}{text(finding.where)}"))
+        head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
+        parts.append(fold(head, "".join(div(line) for line in lines), "finding"))
+    parts += [note(f"{text(', '.join(titles))}: {text(why)}") for why, titles in unknown(found)]
+    return "".join(parts)
 
 
 def _sources(capture: Capture, budget: Budget) -> str:

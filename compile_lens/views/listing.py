@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from compile_lens.record import Kernel
 
@@ -25,10 +25,9 @@ def listing(
     first: int = 1,
     origins: Mapping[int, str] | None = None,
     height: int = 420,
-    numbers: Sequence[int] = (),
+    numbered: bool = True,
 ) -> str:
     """HTML of a text. ``first`` is the number of its first line, ``origins`` a word for lines counted from 1.
-    ``numbers`` gives each line its own number instead.
 
     Numbers stand in a column of their own, so that the text can be copied without them. What does not fit
     the page's budget is left out, and a note says how much.
@@ -40,15 +39,12 @@ def listing(
     if lines and not lines[-1]:
         lines.pop()
         done = min(done, len(lines))
-    numbered = numbers or range(first, first + len(lines))
-    columns = [
-        _column(
-            "\n".join(str(n) for n in numbered[: len(lines)]), "text-align:right;min-width:24px", "numbers"
-        )
-    ]
+    columns = []
+    if numbered:
+        numbers = "\n".join(str(n) for n in range(first, first + len(lines)))
+        columns.append(_column(numbers, f"color:{FAINT};text-align:right", "numbers"))
     if origins:
         width = min(max((len(o) for o in origins.values()), default=0), _SIDE)
-        # An empty line at the head of a <pre> would be dropped, and the columns would no longer match.
         side = "\n".join(_cut(origins.get(i, " "), width) for i in range(1, len(lines) + 1))
         columns.append(_column(side, f"color:{PHASE_COLOURS['forward']}", "origins"))
     body = "\n".join(lines)
@@ -74,14 +70,20 @@ def listing(
     return page
 
 
-def kernel_origins(kernel: Kernel) -> dict[int, str]:
-    """For each line of a kernel the operators it came from, as ``← sin``; empty without a line map."""
-    return {line.line: "← " + ", ".join(line.origins) for line in kernel.lines if line.origins}
+def kernel_origins(kernel: Kernel, again: Collection[str] = ()) -> dict[int, str]:
+    """For each line of a kernel the operators it came from, as ``← sin``; empty without a line map.
+
+    Those that are computed ``again`` in other kernels say so.
+    """
+    return {
+        line.line: "← " + ", ".join(f"{o} (again)" if o in again else o for o in line.origins)
+        for line in kernel.lines
+        if line.origins
+    }
 
 
 def _column(content: str, style: str, cls: str) -> str:
-    look = f"{_PRE};color:{FAINT};padding:8px;{style}"
-    return tag("pre", content, look, cls)
+    return tag("div", content, f"white-space:pre;padding:8px;{style}", cls)
 
 
 def _cut(value: str, width: int) -> str:

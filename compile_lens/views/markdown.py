@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Compilation, Kernel, Missing
 
 from . import outline
 from .characters import clean, flat
+from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
 
 CODE_LIMIT = 60_000
 """Characters of one kernel that are shown."""
@@ -29,6 +31,7 @@ def page(capture: Capture) -> str:
     out = _Out()
     _header(out, capture)
     _ledger(out, capture)
+    _findings(out, capture)
     for compilation in capture.compilations[:_MANY]:
         _compilation(out, capture, compilation)
     out.more(len(capture.compilations) - _MANY, "compilation")
@@ -137,6 +140,59 @@ def _ledger(out: _Out, capture: Capture) -> None:
         out.add("\n".join(f"- {escape(n)}" for n in notes[:_MANY]))
 
 
+def _findings(out: _Out, capture: Capture) -> None:
+    found = findings(capture)
+    if not found:
+        return
+    out.add("## Why")
+    for finding in found:
+        if finding.missing:
+            continue
+        out.add(f"### {escape(finding.title)}: {escape(finding.fact)}")
+        out.add(escape(finding.intro))
+        for section in finding.sections:
+            _section(out, section)
+        out.add(f"All of it: {code(finding.where)}; the .html report shows it with code and pictures.")
+    for why, titles in unknown(found):
+        out.add(f"{escape(', '.join(titles))}: {escape(why)}.")
+
+
+def _section(out: _Out, section: Section) -> None:
+    if isinstance(section, Table) and not section.full:
+        out.add(f"**{escape(section.title)}**")
+        out.add("\n".join(f"- {escape(words)}" for words in section.words))
+        lines = [_line(section.head), "| " + " | ".join(_SIDES.get(k, "---") for k in section.kinds) + " |"]
+        lines += [_line(row.cells) for row in section.rows[:_ROWS]]
+        out.add("\n".join(lines))
+        left = len(section.rows) - _ROWS + section.left
+        if left > 0:
+            out.add(f"… and {outline.plural(left, 'row')} more.")
+    elif isinstance(section, Prose):
+        title = f"**{escape(section.title)}** " if section.title else ""
+        out.add(title + "\\\n".join(escape(words) for words in section.paragraphs))
+    elif isinstance(section, Steps):
+        lines = [
+            f"{n}. {code(s.title)}: {escape(s.words[0])}" for n, s in enumerate(section.steps[:_ROWS], 1)
+        ]
+        left = len(section.steps) - _ROWS + section.left
+        lines += [f"\n… and {outline.plural(left, 'change')} more."] if left > 0 else []
+        out.add("\n".join(lines))
+    elif isinstance(section, Columns):
+        head = ["", *(what for what, _ in section.columns[0].figures)] if section.columns else [""]
+        lines = [_line(head), "| --- |" + " ---: |" * (len(head) - 1)]
+        lines += [_line((c.title, *(value for _, value in c.figures))) for c in section.columns]
+        out.add("\n".join(lines))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(escape(cell) for cell in cells) + " |"
+
+
+_SIDES = {"number": "---:"}
+_ROWS = 20
+"""Rows of one table, and changes one by one, before the rest is only counted."""
+
+
 def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
     where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
     out.add(f"## {escape(f'{compilation.id} {compilation.function}')}")
@@ -200,7 +256,8 @@ def _kernel(out: _Out, kernel: Kernel, origin: outline.Origin) -> None:
     chain = [", ".join(code(o) for o in origin.operators)] if origin.operators else []
     chain += [code(outline.places(origin.lines))] if origin.lines else []
     chain += [escape(origin.unknown)] if origin.unknown else []
-    out.add(escape(" · ".join(facts)) + "\\\n← " + " ← ".join(chain))
+    said = escape(" · ".join(facts)) + "\\\n← " + " ← ".join(chain)
+    out.add(said + ("\\\n" + escape(outline.again(origin)) if origin.again else ""))
     if kernel.source.strip():
         out.listing(
             kernel.source, {"triton": "python", "metal": "cpp"}.get(kernel.language, "cpp"), CODE_LIMIT

@@ -115,15 +115,6 @@ def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 
     return tag("details", head + body, frame, cls, "open" if open else "")
 
 
-def chip(content: str, ink: str = FAINT) -> str:
-    """A small rounded label."""
-    return span(
-        content,
-        f"display:inline-block;border:1px solid {EDGE};border-radius:10px;padding:0 8px;margin:0 6px 2px 0;"
-        "font-size:12px" + (f";color:{ink}" if ink != INK else ""),
-    )
-
-
 def note(content: str) -> str:
     """A line that says what is not shown, or why."""
     return div(content, f"margin:6px 0;font-size:13px;color:{FAINT};font-style:italic", "note")

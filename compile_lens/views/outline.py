@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from compile_lens.graph import Frame, Graph
@@ -224,11 +224,15 @@ def asked(capture: Capture) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a kernel computes: operators, the Python lines they came from, or why that is not known."""
+    """What a kernel computes: operators, the Python lines they came from, or why that is not known.
+
+    ``again`` names the operators that other kernels of the same module compute as well, and those kernels.
+    """
 
     operators: tuple[str, ...]
     lines: tuple[Frame, ...]
     unknown: str = ""
+    again: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,6 +264,15 @@ class Origins:
 
     def __init__(self, capture: Capture) -> None:
         self._chain = capture.chain
+        self._others: dict[int, tuple[tuple[str, tuple[str, ...]], ...]] = {}
+        for compilation in capture.compilations:
+            for code in compilation.code.values():
+                graph = compilation.graphs.get(f"{code.phase}.post_grad")
+                again = computed_again(code, [n.name for n in graph.nodes if n.compute] if graph else ())
+                self._others.update(
+                    (id(k), tuple((o, others) for o in k.origins if (others := again(k, o))))
+                    for k in code.kernels
+                )
 
     def of(self, kernel: Kernel) -> Origin:
         """The origins of one kernel. A Python line that several operators share stands once."""
@@ -270,7 +283,34 @@ class Origins:
             unknown = kernel.no_origin or "the record names no operator for it"
         elif not lines:
             unknown = "no Python line is known for these operators"
-        return Origin(kernel.origins, lines, unknown)
+        return Origin(kernel.origins, lines, unknown, self._others.get(id(kernel), ()))
+
+
+def again(origin: Origin, limit: int = 4) -> str:
+    """Which operators other kernels compute as well: ``computed more than once: cos (also in k1)``."""
+    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in origin.again[:limit])
+    more = len(origin.again) - limit
+    return f"computed more than once: {some}" + (f" and {more} more" if more > 0 else "") if some else ""
+
+
+def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
+    """For a kernel and one of its operators, the other kernels of the module that compute it as well.
+
+    ``nodes`` are the operators that compute anything: a view moves nothing, however many kernels look through
+    it. A library call shares its name with others, and is one operator: it counts for nothing here.
+    """
+    wanted = set(nodes)
+    computing: dict[str, dict[str, None]] = {}
+    for kernel in code.kernels:
+        for origin in wanted.intersection(kernel.origins) if kernel.language != "extern" else ():
+            computing.setdefault(origin, {})[kernel.name] = None
+
+    def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
+        if kernel.language == "extern":
+            return ()
+        return tuple(name for name in computing.get(origin, ()) if name != kernel.name)
+
+    return others
 
 
 def place(frame: Frame) -> str:
@@ -325,6 +365,18 @@ def amount(value: Figure) -> str:
         if scaled < 999.5 or unit == "TB":
             break
     return f"{mark}{scaled:.3g} {unit}" if scaled < 999.5 else f"{mark}{scaled:,.0f} {unit}"
+
+
+def count(value: int) -> str:
+    """A large number in short: ``16.8 M``. Exact below 10,000."""
+    if value < 10_000:
+        return f"{value:,}"
+    scaled = float(value)
+    for unit in ("k", "M", "G", "T"):
+        scaled /= 1000
+        if scaled < 999.5 or unit == "T":
+            break
+    return f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:,.0f} {unit}"
 
 
 def duration(value: float | None) -> str:

@@ -16,14 +16,12 @@ from .markup import (
     EDGE,
     FAINT,
     GROUND,
-    INK,
     KERNELS,
     PHASE_COLOURS,
     PICTURE_ONE,
     PICTURE_TOTAL,
     WHOLE,
     Budget,
-    chip,
     div,
     faint,
     fold,
@@ -36,7 +34,6 @@ from .markup import (
     text,
 )
 from .svg import to_svgs
-from .viewer.folds import Fold, module_folds
 
 _OPEN = ("forward", "inference", "forward.code", "inference.code")
 """Stages that are open when the page is first seen, in the first compilation."""
@@ -104,7 +101,7 @@ class Stages:
         )
 
     def _graph(self, compilation: Compilation, graph: Graph) -> str:
-        source = listing(graph.text, "", self._budget, height=560)
+        source = listing(graph.text, "", self._budget, height=560, numbered=False)
         if not graph.nodes:
             return note("this graph holds no node") + source
         elsewhere = _elsewhere(compilation, graph)
@@ -160,28 +157,23 @@ class Stages:
         if not code.kernels:
             parts.append(note("this module launches no kernel"))
         lines = outline.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
-        head = span("the whole module", "font-weight:600") + faint(
-            f" {lines}, {text(outline.STAMPS.get(code.stamp, code.stamp))}, for {text(code.device)}",
-            "font-size:13px",
-        )
-        source, numbers = _without_kernels(code)
-        body = listing(source, "python", self._budget, height=640, numbers=numbers)
-        parts.append(fold(head, body, "module", level=1))
+        stamp = f"{text(outline.STAMPS.get(code.stamp, code.stamp))}, for {text(code.device)}"
+        parts.append(note(f"the whole module ({lines}, {stamp}): capture.code['{text(code.phase)}']"))
         return "".join(parts)
 
     def _kernel(self, code: Code, kernel: Kernel) -> str:
         name = mono(kernel.name, "font-size:14px;font-weight:600")
         language = outline.LANGUAGES.get(kernel.language, kernel.language)
-        chips = chip(text(language), INK)
-        chips += chip(text(kernel.kind), INK) if kernel.kind != kernel.language else ""
-        chips += chip(outline.plural(kernel.launches, "launch", "launches"), INK)
+        facts = [text(language)] + ([text(kernel.kind)] if kernel.kind != kernel.language else [])
+        facts.append(outline.plural(kernel.launches, "launch", "launches"))
         size = outline.traffic(kernel)
-        chips += chip(f"{size} read and written, modelled") if size else chip("bytes unknown")
-        head = div(name + div(chips), "display:flex;flex-wrap:wrap;gap:4px 14px;align-items:baseline")
+        facts.append(f"{size} read and written, modelled" if size else "bytes unknown")
+        head = div(f"{name} {faint(' · '.join(facts), 'font-size:13px')}")
         if kernel.source.strip():
             first = kernel.first_line or 1
+            again = {name for name, _ in self._origins.of(kernel).again}
             body = listing(
-                kernel.source, kernel.language, self._budget, first, kernel_origins(kernel), height=520
+                kernel.source, kernel.language, self._budget, first, kernel_origins(kernel, again), height=520
             )
         elif kernel.language == "extern":
             body = note("a library call: its source is not part of the generated code")
@@ -210,28 +202,13 @@ class Stages:
             some += f" and {more} more" if more > 0 else ""
             word = "line" if len(kernel.launch_lines) == 1 else "lines"
             launched = faint(f"launched in {word} {some} of the module", "font-size:12px;margin-left:12px")
+        again = div(faint(text(outline.again(origin)), "font-size:13px")) if origin.again else ""
         arrow = span("← ", f"color:{FAINT}")
         return div(
-            arrow + f" {arrow}".join(steps) + launched,
+            arrow + f" {arrow}".join(steps) + launched + again,
             "margin:2px 0 6px 0;overflow-wrap:break-word",
             "origin",
         )
-
-
-def _without_kernels(code: Code) -> tuple[str, list[int]]:
-    """The module with one line in place of each kernel, which stands above it, and of its boilerplate."""
-    lines = code.text.split("\n")
-    folds = module_folds(code.text)
-    for kernel in code.kernels[:KERNELS]:
-        if 0 < kernel.first_line < kernel.last_line <= len(lines):
-            folds.append(Fold(kernel.first_line, kernel.last_line, f"{kernel.name}, above"))
-    shown = {number: line for number, line in enumerate(lines, 1)}
-    for fold_ in folds:
-        for number in range(fold_.first, fold_.last + 1):
-            shown.pop(number, None)
-        shown[fold_.first] = f"# lines {fold_.first} to {fold_.last}: {fold_.label}"
-    numbers = sorted(shown)
-    return "\n".join(shown[number] for number in numbers), numbers
 
 
 def _opens(step: outline.Step) -> bool:
@@ -268,6 +245,8 @@ def _nothing_new(compilation: Compilation, graph: Graph) -> str:
     """Why a graph needs neither text nor drawing, since other stages show it, as HTML; "" if it does."""
     if _unchanged(compilation, graph):
         return f"the same operations as in {text(_name(graph.before))}: no pass changed them"
+    if graph.stage == "groups" and f"{graph.phase}.loops" in compilation.graphs and _alone(graph):
+        return "nothing was fused: each loop is a group of its own"
     if graph.stage == "joint" and {"forward", "backward"} <= set(compilation.graphs) and not graph.subgraphs:
         return "its two halves follow, forward and backward; graph.text is the whole"
     return ""
@@ -278,15 +257,21 @@ def _elsewhere(compilation: Compilation, graph: Graph) -> str:
     graphs = compilation.graphs
     if _unchanged(compilation, graph):
         return f"drawn under {_name(graph.before)}"
+    handed = next((key for key in ("forward", "inference") if key in graphs), "")
+    if graph.stage in ("dynamo", "pre_grad") and handed and not graph.subgraphs:
+        return f"drawn as {handed}, in ATen operators"
     if len(graph.calls) == 1:
         return f"one operation, {text(short(graph.calls[0].name, 200))}: the text says it all"
     if graph.stage == "joint" and "forward" in graphs and "backward" in graphs:
         return "drawn in its two halves: forward and backward"
-    groups = f"{graph.phase}.groups"
-    if graph.stage == "loops" and groups in graphs and graphs[groups].nodes:
-        if all(len(node.members) <= 1 for node in graphs[groups].nodes):
-            return "nothing was fused: each loop is a group of its own, drawn under groups"
+    if graph.stage == "groups" and f"{graph.phase}.loops" in graphs and _alone(graph):
+        return "drawn under loops"
     return ""
+
+
+def _alone(groups: Graph) -> bool:
+    """Whether each group is one loop."""
+    return all(len(node.members) <= 1 for node in groups.nodes)
 
 
 def _name(key: str) -> str:

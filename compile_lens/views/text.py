@@ -11,6 +11,7 @@ from compile_lens.record import Capture, Compilation, Ending, Kernel
 
 from . import outline
 from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
+from .findings import findings, unknown
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""
@@ -22,6 +23,9 @@ MANY = 12
 
 FEW = 5
 """Notes under the ledger: a failure takes many figures away for one reason, said above already."""
+
+SOME = 3
+"""Lines of one finding before the rest is only counted."""
 
 LONG = 12
 """Lines of one message shown before the rest is only counted."""
@@ -49,6 +53,7 @@ def page(capture: Capture, width: int | None = None, ascii: bool | None = None) 
     paper.more(len(capture.compilations) - MANY, "compilation", "capture.compilations")
     _ledger(paper, capture)
     _kernels(paper, capture)
+    _findings(paper, capture)
     _breaks(paper, capture)
     _rest(paper, capture)
     return paper.text()
@@ -242,6 +247,26 @@ def _kernel(paper: _Paper, kernel: Kernel, where: str, origin: outline.Origin) -
     chain += [outline.places(origin.lines)] if origin.lines else []
     chain += [f"unknown: {origin.unknown}"] if origin.unknown else []
     paper.text_block(" ← ".join(chain), "    ← ", "      ", limit=4)
+    if origin.again:
+        paper.text_block(outline.again(origin), "    ", "      ", limit=2)
+
+
+def _findings(paper: _Paper, capture: Capture) -> None:
+    found = findings(capture)
+    if not found:
+        return
+    paper.section("why")
+    for finding in found:
+        if finding.missing:
+            continue
+        paper.line(f"  {finding.title}: {finding.fact}")
+        for said in finding.brief[:SOME]:
+            room = 2 * (paper.width - 8)
+            paper.text_block(said if len(said) <= room else f"{said[: room - 1]}…", "    · ", "      ")
+        left = len(finding.brief) - SOME
+        paper.line(f"    {f'… and {left} more: ' if left > 0 else ''}{finding.where}")
+    for why, names in unknown(found):
+        paper.text_block(f"{', '.join(names)}: {why}", "  ", "    ", limit=2)
 
 
 def _breaks(paper: _Paper, capture: Capture) -> None:

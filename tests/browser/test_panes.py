@@ -53,7 +53,7 @@ def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], C
             assert fact in said, stage.key
         assert page.card(stage.key).locator(".card-time").inner_text() == outline.duration(seconds[stage.key])
         seen += 1
-    cards = page.find("button.card")
+    cards = page.find("button.card:not(.card-why)")
     assert cards.count() == seen + 1 + page.find(".card-fusion").count(), "and the Python source"
     assert page.find(".card-missing").count() == len(shown.missing)
     assert f"{len(shown.sources)} function" in page.card("python").inner_text()

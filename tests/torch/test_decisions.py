@@ -8,8 +8,6 @@ import inspect
 import itertools
 import logging
 import re
-import statistics
-import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +15,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from gpt2 import TINY, example
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
 from compile_lens import capture
@@ -257,7 +254,7 @@ def test_places_outside_of_torch_show_no_path() -> None:
     assert refusals.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
 
 
-# Listening changes nothing, keeps nothing, costs little.
+# Listening changes nothing, keeps nothing.
 @pytest.fixture
 def switch() -> Iterator[Any]:
     """Switch the hooks of this stage on and off."""
@@ -359,29 +356,6 @@ def test_a_user_who_chooses_for_himself_is_listened_to() -> None:
         found = capture(three, ramp(N)).decisions
     assert found and {d.reason for d in found} == {"unsaid"}
     assert all(not d.said and "scheduler.py" in d.where for d in found)
-
-
-def ratio(fn: Any, args: tuple[Any, ...], switch: Any, rounds: int) -> float:
-    """Processor time of a capture with listening, by that without, measured in turns."""
-    ratios = []
-    for i in range(rounds):
-        spent = {}
-        for on in (True, False) if i % 2 else (False, True):
-            switch(on)
-            gc.collect()
-            start = time.process_time()
-            capture(fn, *args)
-            spent[on] = time.process_time() - start
-        ratios.append(spent[True] / spent[False])
-    return statistics.median(ratios)
-
-
-@pytest.mark.slow
-def test_listening_costs_little(switch: Any) -> None:
-    model, inputs = example(TINY)
-    cost = ratio(model, inputs, switch, 7)
-    print(f"cost of listening to fusion: {cost:.3f} of a capture without")
-    assert cost <= 1.05
 
 
 def test_a_decision_reads_well() -> None:

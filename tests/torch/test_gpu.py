@@ -7,8 +7,13 @@ import torch
 from state import diff, snapshot
 from zoo_tensors import sin2_cos2
 
-from compile_lens import capture, device
+from compile_lens import ablate, benchmark, capture, device
 from compile_lens.capture import run
+from compile_lens.clock import clock_of
+from compile_lens.measurement import BOTH, FORWARD
+from compile_lens.measures import timing
+from compile_lens.measures.steps import steps
+from compile_lens.record import ABLATIONS
 
 pytestmark = pytest.mark.torch
 
@@ -96,3 +101,54 @@ def test_code_only_state(where: str, language: str, prefix: str) -> None:
     capture(lambda x: torch.nn.functional.dropout(x, 0.5), leaf(where))
     assert diff(before, snapshot()) == []
     assert torch.equal(getattr(torch, where).get_rng_state(), random)
+
+
+# Measurement.
+MEASURED = [
+    pytest.param(sin2_cos2, (N,), id="sin2_cos2"),
+    pytest.param(lambda x: torch.softmax(x, -1), (512, 512), id="softmax"),
+    pytest.param(lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]), (512, 512), id="layer_norm"),
+    pytest.param(lambda x: torch.cumsum(torch.sin(x), -1), (64, 1024), id="scan"),
+    pytest.param(lambda x: torch.sin(x).sum(), (N,), id="sum"),
+]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not CUDA, reason="no NVIDIA GPU in this machine")
+@pytest.mark.slow
+@pytest.mark.parametrize(("fn", "shape"), MEASURED)
+def test_the_profiler_counts_the_launches_of_the_ledger(fn: object, shape: tuple[int, ...]) -> None:
+    x = torch.linspace(-3, 3, torch.Size(shape).numel(), device="cuda").reshape(shape).requires_grad_()
+    found = benchmark(fn, x, seconds=0.5).benchmark
+    assert found is not None and found.clock == "CUDA events"
+    for name in (*ABLATIONS[:2], "compiled"):
+        for what in (FORWARD, BOTH):
+            series = timing.find(found, name, what)
+            assert series is not None and series.profiled is not None
+            assert series.profiled == series.launches, (name, what)
+    assert timing.disagreements(found) == ()
+    assert not any("differs" in note for note in found.notes)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not CUDA, reason="no NVIDIA GPU in this machine")
+@pytest.mark.slow
+def test_a_fused_kernel_moves_bytes_as_fast_as_a_copy() -> None:
+    """sin² + cos² reads and writes each element once, as a copy does: within 10 %."""
+    x = torch.linspace(-3, 3, 2**26, device="cuda")
+    found = benchmark(sin2_cos2, x, ablations=False, seconds=2).benchmark
+    assert found is not None
+    series = timing.find(found, "compiled")
+    assert series is not None and series.nbytes == 2 * 4 * 2**26
+    y, clock = torch.empty_like(x), clock_of("cuda")
+    clock.time(lambda: y.copy_(x), 10)
+    copies = [series.nbytes / clock.time(lambda: y.copy_(x), series.calls) for _ in range(30)]
+    reached = timing.bandwidth(series)
+    assert reached is not None and reached >= 0.9 * timing.spread(tuple(copies)).median
+
+
+@each_device
+def test_ablation_steps(where: str, language: str, prefix: str) -> None:
+    made = ablate(sin2_cos2, leaf(where).detach())
+    assert [step.launches for step in steps(made)] == [5, 1, 1]
+    assert [step.nbytes for step in steps(made)] == [11 * N * 4, 2 * N * 4, 2 * N * 4]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import re
-import statistics
-import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -260,7 +258,7 @@ def test_a_text_is_found_again_under_its_name() -> None:
     assert line_forms.align(["void k(x)", "a;", "b;"], helper, ["sin"])[2] is None  # type: ignore[index]
 
 
-# Recording changes nothing, keeps nothing, costs little.
+# Recording changes nothing, keeps nothing.
 @pytest.fixture
 def switch() -> Iterator[Any]:
     """Switch the hooks of this stage on and off."""
@@ -322,28 +320,6 @@ def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, p
     (note,) = cover.notes
     assert note.startswith(NO_LINES) and "lacks the hook" in note and torch.__version__ in note
     assert note in str(cover)
-
-
-def ratio(fn: Any, args: tuple[Any, ...], switch: Any, rounds: int) -> float:
-    """Processor time of a capture with recording, by that without, measured in turns."""
-    ratios = []
-    for i in range(rounds):
-        spent = {}
-        for on in (True, False) if i % 2 else (False, True):
-            switch(on)
-            gc.collect()
-            start = time.process_time()
-            capture(fn, *args)
-            spent[on] = time.process_time() - start
-        ratios.append(spent[True] / spent[False])
-    return statistics.median(ratios)
-
-
-@pytest.mark.slow
-def test_recording_costs_little(switch: Any) -> None:
-    assert ratio(wave, (torch.rand(1000, requires_grad=True),), switch, 15) <= 1.10
-    model, inputs = example(TINY)
-    assert ratio(model, inputs, switch, 7) <= 1.10
 
 
 # Coverage.

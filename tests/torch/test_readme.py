@@ -96,8 +96,18 @@ def test_the_backend_by_name(
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
 
 
+@pytest.mark.slow
+def test_what_each_step_saves(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON[3], session, tmp_path, "steps")
+    said = capsys.readouterr().out
+    assert "nothing inlined or fused: 17 loops" in said
+    assert "forward+backward: " in said and "x eager's speed" in said
+
+
 def test_no_block_is_left_out() -> None:
-    assert len(PYTHON) == 3
+    assert len(PYTHON) == 4
     assert [line.split()[1] for line in COMMANDS] == ["show", "show", "open", "doctor"]
 
 

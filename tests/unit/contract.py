@@ -10,7 +10,7 @@ import compile_lens
 
 TYPES = Path(compile_lens.__file__).parent / "views" / "static" / "viewer" / "types.d.ts"
 
-_TOKEN = re.compile(r'\s*([A-Za-z_]\w*|\d+|"[^"]*"|[{}\[\]:;,|=])')
+_TOKEN = re.compile(r'\s*([A-Za-z_]\w*|\d+|"[^"]*"|[(){}\[\]:;,|=])')
 Type = tuple[str, Any]
 
 
@@ -73,6 +73,11 @@ class _Parser:
         return made
 
     def _simple(self) -> Type:
+        if self._peek() == "(":
+            self._next()
+            made = self._union()
+            self._take(")")
+            return made
         if self._peek() == "{":
             return self._object()
         if self._peek() == "[":

@@ -12,10 +12,12 @@ from urllib.parse import unquote
 
 import pytest
 import samples
+import samples_findings
 
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Code
 from compile_lens.views import characters, highlight, html, listing, markup, outline, stages
+from compile_lens.views.findings import findings
 from compile_lens.views.palette import contrast
 
 VARIANTS = (
@@ -25,6 +27,7 @@ VARIANTS = (
     samples.failed,
     samples.failed_early,
     samples.nothing,
+    samples_findings.told,
 )
 
 # What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
@@ -116,11 +119,15 @@ def test_only_what_an_untrusted_notebook_keeps(make: Callable[[], Capture]) -> N
 
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
 def test_hostile_strings_are_text(string: str) -> None:
-    source = html.static(samples.hostile(string))
+    for capture in (samples.hostile(string), samples_findings.hostile(string)):
+        _text_alone(capture, characters.flat(string))
+
+
+def _text_alone(capture: Capture, shown: str) -> None:
+    source = html.static(capture)
     page = Page(source)
     assert page.tags <= TAGS and page.attributes <= ATTRIBUTES
-    shown = characters.flat(string)
-    assert page.text.count(shown[:100]) > 15 and shown in page.text
+    assert page.text.count(shown[:100]) > 8 and shown[:290] in page.text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", source)
     source.encode("utf-8")
     for image in page.images:
@@ -152,8 +159,8 @@ def test_graphs_are_pictures_with_words() -> None:
     page = Page(html.static(capture))
     drawn = {i["alt"]: drawing(i) for i in page.images}
     # 11 graphs, of which pre-grad and both post-grads are as the stage before, the joint one is two others,
-    # and loops and groups hold one operation each.
-    assert len(page.images) == 3
+    # that of Dynamo is drawn in ATen operators, and loops and groups hold one operation each.
+    assert len(page.images) == 2
     assert any("stage backward: 15 nodes, 12 operations" in alt for alt in drawn)
     for svg in drawn.values():
         assert ET.fromstring(svg).tag.endswith("svg")
@@ -168,26 +175,32 @@ def test_every_line_of_code_is_there() -> None:
     before: dict[str, Graph] = {}
     for stage in capture.compilations[0].stages:
         if isinstance(stage, Graph):
-            if stage.stage != "joint" and not outline.unchanged(stage, before.get(stage.before)):
+            if stage.stage not in ("joint", "groups") and not outline.unchanged(
+                stage, before.get(stage.before)
+            ):
                 wanted.append(stage.text)
             before[stage.key] = stage
         elif isinstance(stage, Code):
             wanted += [k.source for k in stage.kernels]
-            wanted.append(stages._without_kernels(stage)[0])
     assert [t.rstrip("\n") for t in page.listings] == [t.rstrip("\n") for t in wanted]
 
 
-def test_a_module_is_shown_without_what_stands_elsewhere() -> None:
-    code = next(s for s in samples.sample().compilations[0].stages if isinstance(s, Code))
-    shown, numbers = stages._without_kernels(code)
-    lines, said = code.text.split("\n"), dict(zip(numbers, shown.split("\n"), strict=True))
-    kernel = code.kernels[0]
-    assert said[kernel.first_line].endswith(f": {kernel.name}, above")
-    hidden = set(range(1, len(lines) + 1)) - set(numbers)
-    assert hidden and set(range(kernel.first_line + 1, kernel.last_line + 1)) <= hidden
-    assert all(line == lines[n - 1] for n, line in said.items() if not line.startswith("# lines "))
-    launches = [n for n in kernel.launch_lines if n]
-    assert launches and all(said[n] == lines[n - 1] for n in launches)
+def test_what_is_not_shown_says_where_it_is() -> None:
+    said = Page(html.static(samples.sample())).text
+    for phase in ("forward", "backward"):
+        assert f"capture.code['{phase}']" in said
+    assert said.count("nothing was fused: each loop is a group of its own") == 2
+    assert "drawn as forward, in ATen operators" in said
+
+
+def test_findings_are_there_in_brief() -> None:
+    page = Page(html.static(samples_findings.told()))
+    assert page.classes.count("cl-finding") == len(findings(samples_findings.told()))
+    for finding in findings(samples_findings.told()):
+        for words in (finding.title, finding.fact, finding.where, *finding.brief[:8]):
+            assert characters.flat(words)[:300] in page.text, words
+    bare = Page(html.static(samples.sample()))
+    assert "cl-finding" in bare.classes and "not in the record" in bare.text
 
 
 def test_kernel_lines_stand_beside_their_origins() -> None:
@@ -196,7 +209,10 @@ def test_kernel_lines_stand_beside_their_origins() -> None:
     source = kernel.source.splitlines()
     assert [source[n - 1].split()[1] for n in found] == ["tmp1", "tmp2", "tmp3", "tmp4", "tmp5"]
     page = listing.listing(kernel.source, "cpp", markup.Budget(), kernel.first_line, found)
-    columns = [re.sub("<[^>]*>", "", c).split("\n") for c in re.findall("<pre.*?</pre>", page, re.S)]
+    found_columns = re.findall(
+        '<(?:pre|div) class="cl-(?:numbers|origins|code)".*?</(?:pre|div)>', page, re.S
+    )
+    columns = [re.sub("<[^>]*>", "", c).split("\n") for c in found_columns]
     assert [len(c) for c in columns] == [len(source)] * 3
     assert columns[1][7] == "← sin" and columns[1][0] == " " and columns[0][0] == str(kernel.first_line)
 
@@ -262,7 +278,7 @@ def test_a_long_listing_says_where_its_colours_end() -> None:
 def test_a_picture_over_the_budget_is_said_to_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markup, "PICTURE_ONE", 10)
     page = Page(html.static(samples.sample()))
-    assert not page.images and page.text.count("left out to keep the page small") == 3
+    assert not page.images and page.text.count("left out to keep the page small") == 2
 
 
 def test_telling_graphs_are_drawn_before_others() -> None:
@@ -270,7 +286,7 @@ def test_telling_graphs_are_drawn_before_others() -> None:
     made = stages.Stages(capture, capture.compilations, markup.Budget(nodes=14))
     page = Page(made.of(capture.compilations[0], open=True))
     alts = [image["alt"].split()[3].rstrip(":") for image in page.images]
-    assert alts == ["dynamo", "forward"]
+    assert alts == ["forward"]
     assert page.text.count("not drawn here: this graph has") == 1
 
 

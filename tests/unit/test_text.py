@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import samples
+import samples_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ VARIANTS = (
     samples.failed,
     samples.failed_early,
     samples.nothing,
+    samples_findings.told,
 )
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -39,7 +41,9 @@ def test_page_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, s
 
 
 @pytest.mark.parametrize(
-    "make", (samples.sample, samples.graph_break, samples.failed), ids=lambda f: f.__name__
+    "make",
+    (samples.sample, samples.graph_break, samples.failed, samples_findings.told),
+    ids=lambda f: f.__name__,
 )
 def test_markdown_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
     golden(f"{make.__name__}.md", markdown.page(make()))
@@ -56,13 +60,15 @@ def test_page_fits_the_width(make: Callable[[], Capture], width: int) -> None:
 @pytest.mark.parametrize("ascii", (False, True))
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
 def test_hostile_strings_stay_in_their_line(string: str, ascii: bool) -> None:
-    page = text.page(samples.hostile(string), width=80, ascii=ascii)
-    assert max(map(characters.cells, page.split("\n"))) <= 80
-    assert not HIDDEN.search(page)
-    assert len(page) < 60_000
-    if ascii:
-        assert page.isascii()
+    for capture in (samples.hostile(string), samples_findings.hostile(string)):
+        page = text.page(capture, width=80, ascii=ascii)
+        assert max(map(characters.cells, page.split("\n"))) <= 80
+        assert not HIDDEN.search(page)
+        assert len(page) < 60_000
+        if ascii:
+            assert page.isascii()
     start = characters.flat(string)[:20]
+    page = text.page(samples.hostile(string), width=80, ascii=ascii)
     assert (characters.printable(start, "ascii") if ascii else start) in page
 
 

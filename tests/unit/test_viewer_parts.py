@@ -16,6 +16,7 @@ from typing import Any
 import contract
 import pytest
 import samples
+import samples_findings
 import samples_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,8 @@ SAMPLES: dict[str, Callable[[], Capture]] = {
     "bodies": bodies,
     "layers": lambda: samples.layers(3, 10),
     "strange_graph": strange_graph,
+    "told": samples_findings.told,
+    "told_hostile": lambda: samples_findings.hostile(samples.HOSTILE[0]),
     **{f"hostile{i}": functools.partial(samples.hostile, t) for i, t in enumerate(samples.HOSTILE)},
 }
 
@@ -123,7 +126,13 @@ def test_parts_obey_the_contract(name: str) -> None:
     contract.check(parts["core"], "Core")
     contract.check(parts["index"], "Index")
     index = parts["index"]
-    assert [s["part"] for s in index["stages"]] == ["", *list(parts)[2:]]
+    assert [s["part"] for s in index["stages"]] == ["", *(n for n in parts if n[0] == "g")]
+    heads = [finding for finding in parts["core"]["findings"] if finding["part"]]
+    assert {finding["part"] for finding in heads} == set(parts) - {"core", "index"} - {
+        stage["part"] for stage in index["stages"]
+    }
+    for finding in heads:
+        contract.check(parts[finding["part"]], "FindingData")
     for stage in index["stages"][1:]:
         contract.check(parts[stage["part"]], "CodeData" if is_code(stage) else "GraphData")
 

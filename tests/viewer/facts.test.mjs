@@ -13,6 +13,7 @@ const MADE = capture([
 const { model } = MADE;
 const TENSOR = { dtype: "float32", shape: "[1000]", stride: "[1]", device: "cpu", bytes: 4000, grad: true };
 const GRAPH = {
+  apart: [],
   strings: ["", "call_function", "aten.sin.default", "layers.0", "Linear", "/home/me/m.py:9 in f: a(x)", "/home/me/m.py:3 in a: sin(x)", "placeholder", "layers.0.norm"],
   op: [1, 1, 7],
   target: [2, 2, 0],

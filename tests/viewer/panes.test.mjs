@@ -7,6 +7,7 @@ import {
   carriedOver,
   fusionOf,
   placeOf,
+  placeOfFinding,
   roomFor,
   sharesMoved,
   sideBySide,
@@ -132,4 +133,11 @@ test("the cards that are lit: bits of all items of a stage, none of the others",
   const lit = litStages(new Map([[8, 1], [0, 64], [4, 2], [3, 128], [99, 1]]), stages);
   assert.deepEqual([...lit].sort(), [[0, 64], [2, 130], [3, 1]]);
   assert.equal(litStages(new Map(), stages).size, 0);
+});
+
+test("findings stand behind all stages, in their own order, and stay when the compilation changes", () => {
+  const places = [placeOfFinding("memory", 3), placeOf(7), placeOfFinding("fusion", 0), placeOf(0)];
+  assert.deepEqual(sideBySide(places, 5).map((place) => place.key), ["stage 0", "stage 7", "finding fusion", "finding memory"]);
+  const stages = /** @type {IndexStage[]} */ (/** @type {unknown} */ ([{ compilation: -1 }, { compilation: 0, key: "dynamo" }, { compilation: 1, key: "dynamo" }]));
+  assert.deepEqual(carriedOver([placeOfFinding("fusion", 0), placeOf(1)], stages, 0, 1), [placeOfFinding("fusion", 0), placeOf(2)]);
 });

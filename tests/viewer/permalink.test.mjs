@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeOf } from "../../compile_lens/views/static/viewer/arrangement.js";
+import { placeOf, placeOfFinding } from "../../compile_lens/views/static/viewer/arrangement.js";
 import { decodeRanges, decodeState, encodeRanges, encodeState } from "../../compile_lens/views/static/viewer/permalink.js";
 
 const ODD = [
@@ -178,4 +178,19 @@ test("ranges come back, and those that repeat end early", () => {
   assert.deepEqual(decodeRanges("0-10", 10), []);
   // Without a limit this would count to 10,000 for each of its 10,000 runs.
   assert.ok(decodeRanges("0-9998.".repeat(10_000), 10_000).length <= 10_000);
+});
+
+test("a finding is remembered by its key, where the page has it", () => {
+  const index = oddIndex();
+  const findings = ["fusion", "", "memory"];
+  const panes = [
+    { place: placeOfFinding("memory", 2), view: "" },
+    { place: placeOf(0), view: "" },
+  ];
+  const hash = encodeState({ compilation: 0, panes, pins: [] }, index);
+  assert.match(hash, /^open=why:memory,/);
+  assert.deepEqual(decodeState(hash, index, findings)?.panes, panes);
+  assert.deepEqual(decodeState("open=why:memory,why:memory,why:fusion", index, findings)?.panes?.map(({ place }) => place.finding), ["memory", "fusion"]);
+  for (const bad of ["open=why:lowering", "open=why:", "open=why", "open=why:__proto__"]) assert.equal(decodeState(bad, index, findings), null);
+  assert.equal(decodeState(hash.replace(",python:source", ""), index), null);
 });

@@ -68,6 +68,7 @@ class Codes:
             "folds": _folds(folds),
             "traffic": outline.traffic(kernel),
             "operators": _names(origin.operators),
+            "again": [[line(name), line(", ".join(where))] for name, where in origin.again[:MANY]],
             "lines": [line(outline.place(frame)) for frame in origin.lines],
             "unknown": line(origin.unknown),
             "items": [[number, item] for number, item in sorted(lines.items())],

@@ -9,7 +9,9 @@ from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
 
 from .. import outline
+from ..findings import findings
 from ..tables import MEANINGS as MEANINGS
+from .findings import finding_head
 from .index import full_title
 from .items import Items
 from .texts import Texts
@@ -50,6 +52,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
             _compilation(capture, items, index, compilation, by_id[compilation.id])
             for index, compilation in enumerate(items.compilations)
         ],
+        "findings": [finding_head(finding) for finding in findings(capture)],
         "notes": _notes(capture, items),
     }
 

@@ -22,7 +22,7 @@ from .parts import encoded, packed
 MAIN = "main.js"
 """The module that starts the page; every other one is reached from it."""
 
-SHEETS = ("viewer.css", "graph.css", "listing.css", "inspector.css")
+SHEETS = ("viewer.css", "graph.css", "listing.css", "inspector.css", "findings.css")
 """Style sheets of the page's inside, in order."""
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\s*$')

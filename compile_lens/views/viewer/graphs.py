@@ -7,8 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compile_lens.graph import Graph, Literal, Node, Ref, Tensor, Value
 from compile_lens.layout.nest import Nest, nest_all
+from compile_lens.measures.apart import apart
 from compile_lens.measures.chain import walk
+from compile_lens.measures.ledger import MODELLED, Figure
+from compile_lens.record import Capture
 
+from ..outline import amount
 from .core import frame_line
 from .drawings import drawn
 from .index import full_title
@@ -22,7 +26,8 @@ from .words import Strings, block, line
 class Graphs:
     """The ``GraphData`` of every graph stage. All drawings of a page are placed together."""
 
-    def __init__(self, items: Items, texts: Texts) -> None:
+    def __init__(self, capture: Capture, items: Items, texts: Texts) -> None:
+        self._capture = capture
         self._items = items
         self._texts = texts
         self._modules = modules(items)
@@ -66,6 +71,7 @@ class Graphs:
             "detail": [[local, text] for local, node in known if (text := _detail(node))],
             "members": [[local, loops] for local, loops in self._members(seen, known)],
             "saved": [seen.locals[name] for name in dict.fromkeys(graph.saved) if name in seen.locals],
+            "apart": list(self._apart(seen, strings)),
             "code": code,
             "lineOf": [
                 [number, seen.locals[name]] for number, name in defining_lines(graph, str(code["text"]))
@@ -76,6 +82,22 @@ class Graphs:
 
     def _module(self, seen: SeenStage, name: str) -> Path:
         return self._modules[seen.item(name)]
+
+    def _apart(self, seen: SeenStage, strings: Strings) -> Iterator[dict[str, object]]:
+        """Pairs of groups that stayed apart, and why."""
+        if seen.stage.key != f"{seen.stage.phase}.groups":
+            return
+        for pair in apart(self._capture, seen.id, seen.stage.phase):
+            saved = pair.why.saved
+            yield {
+                "first": seen.locals[pair.first],
+                "second": seen.locals[pair.second],
+                "follows": pair.follows,
+                "reason": strings.number(pair.why.reason),
+                "sentence": strings.number(pair.why.sentence),
+                "remedy": strings.number(pair.why.remedy),
+                "saved": strings.number("" if saved is None else amount(Figure(saved, MODELLED))),
+            }
 
     def _members(self, seen: SeenStage, known: Sequence[tuple[int, Node]]) -> Iterator[tuple[int, list[int]]]:
         """Groups, each with the items of its loops."""

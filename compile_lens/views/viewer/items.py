@@ -76,6 +76,10 @@ class Items:
         """The number of a Python line, if the record knows it."""
         return self._of.get(("", PYTHON, f"{file}:{line}"))
 
+    def item(self, address: Address) -> int | None:
+        """The number of anything that has an address, if the page holds it."""
+        return self._of.get(address)
+
     def seen(self, compilation: int, key: str) -> SeenStage | None:
         """A stage by the number of its compilation and its key."""
         return self._by_key.get((compilation, key))

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from compile_lens.graph import Graph
 from compile_lens.record import Capture
 
+from ..findings import findings
 from .code import Codes
 from .core import core
+from .findings import finding_part, findings_data
 from .graphs import Graphs
 from .index import index, part_name
 from .items import Items
@@ -31,14 +33,17 @@ LEVEL_LARGE = 6
 
 
 def parts(capture: Capture) -> dict[str, object]:
-    """The parts as plain JSON data, by name: ``core``, ``index``, then one for each stage that was seen."""
+    """The parts as plain JSON data, by name: ``core``, ``index``, one for each stage seen and each finding."""
     items = Items(capture)
     texts = Texts(capture, items)
     made: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items)}
-    graphs, codes = Graphs(items, texts), Codes(capture, items, texts)
+    graphs, codes = Graphs(capture, items, texts), Codes(capture, items, texts)
     for seen in items.stages:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of
         made[part_name(seen)] = of(seen)
+    for finding in findings(capture):
+        if not finding.missing:
+            made[finding_part(finding)] = findings_data(finding, items)
     return made
 
 

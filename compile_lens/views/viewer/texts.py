@@ -83,7 +83,7 @@ class Texts:
 
     def _text(self, source: str, language: str) -> Text:
         text = self._fit(clean(source))
-        return _made(text, self._runs(text, language))
+        return made(text, self._runs(text, language))
 
     def _fit(self, text: str) -> str:
         """The text, or as many of its lines as fit, and how much is missing."""
@@ -123,8 +123,8 @@ class Texts:
         rest.append(text[at:])
         around = self._runs("".join(rest), "python")
         return Module(
-            _made(text, _spliced(around, spans)),
-            tuple(None if own is None else _made(own, found) for own, found in zip(shown, inks, strict=True)),
+            made(text, _spliced(around, spans)),
+            tuple(None if own is None else made(own, found) for own, found in zip(shown, inks, strict=True)),
             places,
         )
 
@@ -168,7 +168,7 @@ def _spliced(around: Sequence[Run], spans: Sequence[Span]) -> Iterator[Run]:
     yield from pieces
 
 
-def _made(text: str, found: Sequence[Run] | Iterator[Run]) -> Text:
+def made(text: str, found: Sequence[Run] | Iterator[Run]) -> Text:
     """The text with its colours as the page has them; neighbours of one ink are one run.
 
     Lengths are those of the page's script, to which a character beyond U+FFFF is two.

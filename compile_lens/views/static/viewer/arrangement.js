@@ -1,10 +1,13 @@
 // Which panes stand side by side, in which order, and how wide each is. Plain values, no elements.
 
 /**
- * What a pane shows: a stage by its number (0 is the Python source), or the fusion of a phase, which goes by the
- * number of its groups.
- * @typedef {{ key: string, stage: number, fusion: boolean }} Place
+ * What a pane shows: a stage by its number (0 is the Python source), the fusion of a phase, which goes by the
+ * number of its groups, or a finding by its key, whose number is past those of all stages.
+ * @typedef {{ key: string, stage: number, fusion: boolean, finding: string }} Place
  */
+
+/** The number of the first finding. */
+const FINDINGS = 1_000_000;
 
 /** Panes that stand side by side at most. */
 export const MOST_PANES = 5;
@@ -19,7 +22,16 @@ export const PHONE_WIDTH = 640;
  * @returns {Place}
  */
 export function placeOf(stage, fusion = false) {
-  return { key: fusion ? `fusion ${stage}` : `stage ${stage}`, stage, fusion };
+  return { key: fusion ? `fusion ${stage}` : `stage ${stage}`, stage, fusion, finding: "" };
+}
+
+/**
+ * @param {string} finding its key
+ * @param {number} number among the findings
+ * @returns {Place}
+ */
+export function placeOfFinding(finding, number) {
+  return { key: `finding ${finding}`, stage: FINDINGS + number, fusion: false, finding };
 }
 
 /**
@@ -106,6 +118,10 @@ export function carriedOver(open, stages, from, to) {
   const kept = [];
   for (const place of open) {
     let { stage } = place;
+    if (place.finding) {
+      kept.push(place);
+      continue;
+    }
     if (stages[stage].compilation === from) {
       const { key } = stages[stage];
       stage = stages.findIndex((other) => other.compilation === to && other.key === key);

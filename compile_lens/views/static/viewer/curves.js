@@ -196,3 +196,13 @@ function smooth(chain, at) {
   chain[at + 2] = x + (dx / length) * after;
   chain[at + 3] = y + (dy / length) * after;
 }
+
+/**
+ * The middle of a chain of curves: a point on it.
+ * @param {number[]} points
+ * @returns {[number, number]}
+ */
+export function halfway(points) {
+  const at = Math.floor(points.length / 4) * 2;
+  return [points[at] ?? 0, points[at + 1] ?? 0];
+}

@@ -1,9 +1,11 @@
 // One graph as inline SVG, built piece by piece so that a large one never blocks the page.
 
 import { plural, s, turnOfOthers } from "./dom.js";
+import { apartLines, apartPairs } from "./apart.js";
 import { Culling } from "./culling.js";
 import { topmost } from "./graph_walk.js";
 import { Lighting } from "./lighting.js";
+import { halfway } from "./curves.js";
 import { arranged } from "./scene.js";
 import { barShapes, cardShapes, curve, pixel, putLabel, signShapes, stubShapes, translate } from "./shapes.js";
 import { BoxView, EdgeView, LevelView, StubView } from "./views.js";
@@ -50,6 +52,8 @@ export class Drawing {
     /** @type {Promise<void> | null} */
     this.building = null;
     this.culling = new Culling((piece) => this.queue.push(piece));
+    /** Pairs of groups that stayed apart, by both of them. @type {Map<string, import("./apart.js").Apart>} */
+    this.apart = new Map(apartPairs(data).map((pair) => [`${pair.first} ${pair.second}`, pair]));
   }
 
   /**
@@ -280,18 +284,32 @@ export class Drawing {
   /** @param {EdgeView} view */
   makeEdge(view) {
     const label = view.label && view.labelAt ? s("text", {}, view.label) : null;
-    view.element = s("g", { class: "edge" }, s("path", {}), label);
+    view.element = s("g", { class: "edge" }, s("path", {}), label, this.reason(view));
     this.drawEdge(view);
     this.lighting.paintEdge(view);
     view.level.lines.append(view.element);
   }
 
+  /**
+   * Why the two groups at the ends of an edge are not one; null where that is no question.
+   * @param {EdgeView} view
+   */
+  reason({ source, target }) {
+    if (source.box.members.length > 1 || target.box.members.length > 1) return null;
+    const ends = [source, target].map((box) => box.box.members[0]);
+    const pair = this.apart.get(ends.join(" "));
+    if (!pair) return null;
+    const tip = s("title", {}, [`${source.box.name} → ${target.box.name}`, ...apartLines(pair)].join("\n"));
+    return s("text", { class: "apart", "data-pair": ends.map((local) => this.start + local).join(" ") }, `≠ ${pair.reason}`, tip);
+  }
+
   /** @param {EdgeView} view */
   drawEdge(view) {
     if (!view.element || view.far) return;
-    const [path, text] = view.element.children;
+    const [path, ...texts] = view.element.children;
     path.setAttribute("d", curve(view.points));
-    if (text && view.labelAt) putLabel(text, view.labelAt);
+    const [x, y] = view.labelAt ?? halfway(view.points);
+    texts.forEach((text, line) => putLabel(text, [x, y + line * 11]));
   }
 
   /** @param {StubView} view */

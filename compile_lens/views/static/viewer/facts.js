@@ -1,6 +1,7 @@
 // What the record knows of an item: plain rows first, then the elements that show them.
 
 import { PYTHON } from "./model.js";
+import { apartBoth, apartFrom, apartLines, apartPairs } from "./apart.js";
 import { grouped, h, plural, shortened } from "./dom.js";
 import { labelOf, shortPlace } from "./reasons.js";
 
@@ -105,6 +106,8 @@ function nodeFacts(model, stage, item, graph) {
   rows.push(["traffic", trafficWords(graph.traffic.find(([node]) => node === local))]);
   const members = graph.members.find(([node]) => node === local)?.[1] ?? [];
   rows.push(["members", members.length ? `${plural(members.length, "loop")}: ${namesInShort(model, members)}` : ""]);
+  const { start } = model.index.stages[stage];
+  rows.push(["not fused with", listedLines(apartFrom(apartPairs(graph), local, (other) => model.name(start + other)))]);
   rows.push(["no origin", model.noOrigin.get(item) ?? ""]);
   const detail = graph.detail.find(([node]) => node === local)?.[1] ?? "";
   const label = model.index.stages[stage].key.endsWith(".loops") ? "loop body" : "in full";
@@ -208,6 +211,8 @@ async function manyFacts(model, stage, items, name) {
     const types = new Map(items.map((item) => [graph.strings[graph.module[item - start]] ?? "", graph.strings[graph.moduleType[item - start]] ?? ""]));
     const shared = sharedModule([...types.keys()]);
     rows.push(["module", shared && types.get(shared) ? `${shared} (${types.get(shared)})` : shared]);
+    const pair = items.length === 2 ? apartBoth(apartPairs(graph), items[0] - start, items[1] - start) : undefined;
+    if (pair) rows.push(["why apart", apartLines(pair).join("\n")]);
     const saved = new Set(graph.saved);
     const kept = items.filter((item) => saved.has(item - start)).length;
     rows.push(["saved", kept ? `${plural(kept, "node")} kept for backward` : ""]);

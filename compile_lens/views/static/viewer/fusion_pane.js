@@ -2,6 +2,7 @@
 
 import { button, grouped, h, plural, put, s, shortened } from "./dom.js";
 import { bytesInShort } from "./facts.js";
+import { FusionReasons, pairItems, pairName } from "./fusion_reasons.js";
 import { curvesInto, figuresOf, firstNames, fusionPlan, rowsToShow } from "./fusion_plan.js";
 import { HOVER, SELF, coloursOf } from "./selection.js";
 
@@ -37,6 +38,7 @@ export class FusionPane {
     this.phase = app.model.phase(data.groups);
     this.plan = fusionPlan(app.model, app.chain, { stage: data.loops, data: data.loopsData }, { stage: data.groups, data: data.groupsData });
     this.all = false;
+    this.reasons = new FusionReasons(app, data.groups, data.groupsData);
     /** Rows that are shown but not built yet, by their element. @type {Map<Element, FusionRow>} */
     this.waiting = new Map();
     /** Elements of rows by the items in them. @type {Map<number, Element>} */
@@ -93,7 +95,9 @@ export class FusionPane {
     /** @param {Event} event */
     const over = (event) => {
       const item = cardItem(event.target);
-      if (item >= 0) selection.preview([item], model.name(item));
+      const pair = pairItems(event.target);
+      if (pair.length) selection.preview(pair, pairName(model, pair));
+      else if (item >= 0) selection.preview([item], model.name(item));
       else selection.preview([]);
     };
     this.element.addEventListener("pointerover", over);
@@ -103,6 +107,8 @@ export class FusionPane {
     // Cards are buttons: Enter and Space arrive as clicks.
     this.element.addEventListener("click", (event) => {
       const item = cardItem(event.target);
+      const pair = pairItems(event.target);
+      if (pair.length) selection.toggle(pair, pairName(model, pair));
       if (item >= 0) selection.toggle([item], model.name(item));
     });
   }
@@ -181,6 +187,7 @@ export class FusionPane {
       element,
       label ? h("div", { class: "fusion-label" }, label, this.savedText(row)) : null,
       h("div", { class: "fusion-pair" }, place, curves, h("div", { class: "fusion-side" }, group ? this.card(group, "group", row) : null)),
+      group ? this.reasons.of(group.item) : null,
     );
   }
 
@@ -247,6 +254,7 @@ export class FusionPane {
   /** @param {FusionMarks} marks */
   mark(marks) {
     this.marks = marks;
+    this.reasons.mark(this.rows);
     const before = this.lit;
     this.lit = new Set();
     if (marks.size < this.cards.size) {

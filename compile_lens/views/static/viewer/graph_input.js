@@ -1,5 +1,6 @@
 // Pointer and keys on the drawing of a graph: hover and focus preview, click and Enter pin, arrows walk.
 
+import { pairItems, pairName } from "./fusion_reasons.js";
 import { held, nextStop, topmost } from "./graph_walk.js";
 import { BoxView, StubView } from "./views.js";
 
@@ -49,6 +50,11 @@ export class GraphInput {
   /** @param {PointerEvent} event */
   over(event) {
     if (event.pointerType === "touch") return;
+    const pair = pairItems(event.target);
+    if (pair.length) {
+      this.pane.app.selection.preview(pair, pairName(this.pane.app.model, pair));
+      return;
+    }
     this.preview(this.hit(event).stop);
   }
 
@@ -64,7 +70,9 @@ export class GraphInput {
   /** @param {MouseEvent} event */
   click(event) {
     const { stop, sign } = this.hit(event);
+    const pair = pairItems(event.target);
     if (stop) this.act(stop, sign);
+    else if (pair.length) this.pane.app.selection.toggle(pair, pairName(this.pane.app.model, pair));
   }
 
   /**

@@ -27,6 +27,7 @@ export function kernelHead(app, kernel, go) {
     { class: "kernel-head" },
     h("div", { class: "kernel-title" }, name, h("span", { class: "kernel-chips" }, chips)),
     h("div", { class: "kernel-origin" }, kernelOrigin(kernel)),
+    kernel.again.length ? h("div", { class: "kernel-again" }, computedAgain(kernel)) : null,
     h("div", { class: "kernel-launches" }, launched.length ? [word, ...launched, more > 0 ? `and ${more} more` : null] : "no line of the module is known to launch it"),
     kernel.source && kernel.items.length === 0 ? h("p", { class: "kernel-note" }, "origins of single lines are not recorded: the whole kernel is linked") : null,
   );
@@ -63,6 +64,30 @@ function kernelOrigin({ operators, lines, unknown }) {
 }
 
 /**
+ * Which operators other kernels compute as well.
+ * @param {ShownKernel} kernel
+ */
+function computedAgain({ again }) {
+  const some = again.slice(0, FEW).map(([name, where]) => `${shortened(name, 40)} (also in ${shortened(where, 80)})`);
+  return `computed more than once: ${some.join(", ")}${again.length > FEW ? ` and ${again.length - FEW} more` : ""}`;
+}
+
+/**
+ * The remark behind a line: `← cos, again, also in k1`.
+ * @param {string[]} origins
+ * @param {Map<string, string>} again
+ */
+export function originWord(origins, again) {
+  const names = origins.slice(0, 3).map((name) => shortened(name, 32));
+  const said = `← ${names.join(", ")}${origins.length > 3 ? ` and ${origins.length - 3} more` : ""}`;
+  const twice = origins.filter((name) => again.has(name));
+  if (twice.length === 0) return said;
+  const [first, ...others] = (again.get(twice[0]) ?? "").split(", ");
+  const which = origins.length > 1 ? `${shortened(twice[0], 32)} ` : "";
+  return `${said} · ${which}again, also in ${shortened(first, 40)}${others.length ? ` and ${others.length} more` : ""}`;
+}
+
+/**
  * What a listing needs to link a kernel's lines. With `shift`, its source stands that many lines further down.
  * @param {import("./types.d.ts").App} app
  * @param {ShownKernel} kernel
@@ -73,10 +98,11 @@ export function kernelLinks(app, kernel, shift) {
   const items = new Map();
   /** @type {Map<number, string>} */
   const words = new Map();
+  const again = new Map(kernel.again);
   for (const [line, item] of kernel.items) {
     items.set(line + shift, [...(items.get(line + shift) ?? []), item]);
-    const above = app.chain.above(item).map((origin) => shortened(app.model.name(origin), 32));
-    if (above.length) words.set(line + shift, `← ${above.slice(0, 3).join(", ")}${above.length > 3 ? ` and ${above.length - 3} more` : ""}`);
+    const above = app.chain.above(item).map((origin) => app.model.name(origin));
+    if (above.length) words.set(line + shift, originWord(above, again));
   }
   const titles = new Map(kernel.noOrigin.map(([line, why]) => [line + shift, `no origin: ${why}`]));
   return { items, words, titles };

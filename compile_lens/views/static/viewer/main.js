@@ -111,7 +111,7 @@ class Shell {
 
   begin() {
     this.panes.width = this.host.clientWidth;
-    const linked = this.standalone ? decodeState(location.hash, this.model.index) : null;
+    const linked = this.standalone ? decodeState(location.hash, this.model.index, this.findings()) : null;
     this.app.selection.subscribe((what) => {
       this.panes.mark();
       this.strip.mark(this.app.selection.marks);
@@ -125,7 +125,7 @@ class Shell {
     new ResizeObserver(() => this.panes.resized(this.host.clientWidth)).observe(this.host);
     if (this.standalone) {
       window.addEventListener("hashchange", () => {
-        const state = decodeState(location.hash, this.model.index);
+        const state = decodeState(location.hash, this.model.index, this.findings());
         if (state) this.restore(state);
       });
     }
@@ -142,6 +142,11 @@ class Shell {
     this.strip.choose(number);
     this.details.choose(number);
     this.panes.choose(number);
+  }
+
+  /** Keys of the findings that can be shown. */
+  findings() {
+    return this.model.core.findings.map(({ key, missing }) => (missing ? "" : key));
   }
 
   /** @param {import("./permalink.js").PageState} state */

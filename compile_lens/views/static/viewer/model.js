@@ -109,6 +109,16 @@ export class Model {
   }
 
   /**
+   * A finding by its key. Throws if the page has none of that key.
+   * @param {string} key
+   */
+  finding(key) {
+    const found = this.core.findings.find((finding) => finding.key === key);
+    if (!found) throw new Error(`the page has no finding ${key}`);
+    return found;
+  }
+
+  /**
    * Whether a stage is a generated module.
    * @param {number} stage
    */

@@ -2,6 +2,7 @@
 
 import { button, h, put, shortened, turnOfOthers } from "./dom.js";
 import { CodePane } from "./code_pane.js";
+import { FindingPane } from "./finding_pane.js";
 import { FusionPane } from "./fusion_pane.js";
 import { GraphPane } from "./graph_pane.js";
 import { SourcePane } from "./source_pane.js";
@@ -40,13 +41,14 @@ export class PaneFrame {
     this.none = h("p", { class: "frame-none", hidden: true });
     const close = button("×", tell.close, { label: `close ${this.title}`, class: "button frame-close" });
     const { facts, meaning } = frameFacts(app, place);
+    const phase = place.finding ? "" : app.model.phase(place.stage);
     this.element = h(
       "section",
-      { class: "frame", "aria-label": this.title, "data-stage": place.stage, "data-fusion": place.fusion },
+      { class: "frame", "aria-label": this.title, "data-stage": place.stage, "data-fusion": place.fusion, "data-finding": place.finding || null },
       h(
         "div",
         { class: "frame-head" },
-        h("span", { class: `frame-title phase-${app.model.phase(place.stage) || "shared"}`, title: meaning }, this.title),
+        h("span", { class: `frame-title phase-${phase || "shared"}`, title: meaning }, this.title),
         h("span", { class: "frame-facts", title: facts }, facts),
         this.views,
         this.tools,
@@ -73,8 +75,12 @@ export class PaneFrame {
 
   async make() {
     const { model } = this.app;
-    const { stage, fusion } = this.place;
-    if (fusion) {
+    const { stage, fusion, finding } = this.place;
+    if (finding) {
+      const head = model.finding(finding);
+      const data = await model.payload.get(head.part);
+      if (await this.turn()) this.put("finding", () => new FindingPane(this.app, head, data));
+    } else if (fusion) {
       const { key, compilation } = model.index.stages[stage];
       const loops = model.stage(compilation, key.replace(/groups$/, "loops"));
       const [loopsData, groupsData] = await Promise.all([model.graph(loops), model.graph(stage)]);
@@ -197,7 +203,7 @@ export class PaneFrame {
    * @param {string} name of that pin
    */
   explain(reach, name) {
-    const why = reach === null ? "" : this.stages().map((stage) => reach.why(stage)).reduce((one, other) => one && other);
+    const why = reach === null || this.place.finding ? "" : this.stages().map((stage) => reach.why(stage)).reduce((one, other) => one && other);
     this.none.hidden = why === "";
     put(this.none, why && h("b", {}, shortened(name, 40)), why && ` has no match in this stage: ${why}`);
   }
@@ -205,7 +211,8 @@ export class PaneFrame {
   /** Numbers of the stages that are shown here. */
   stages() {
     const { model } = this.app;
-    const { stage, fusion } = this.place;
+    const { stage, fusion, finding } = this.place;
+    if (finding) return [];
     const { compilation, key } = model.index.stages[stage];
     return fusion ? [stage, model.stage(compilation, key.replace(/groups$/, "loops"))] : [stage];
   }
@@ -243,6 +250,7 @@ export class PaneFrame {
  * @param {import("./arrangement.js").Place} place
  */
 function frameTitle(app, place) {
+  if (place.finding) return app.model.finding(place.finding).title;
   if (place.stage === PYTHON) return "Python source";
   const title = app.model.stageTitle(place.stage);
   return place.fusion ? title.replace(/groups$/, "fusion") : title;
@@ -253,6 +261,10 @@ function frameTitle(app, place) {
  * @param {import("./arrangement.js").Place} place
  */
 function frameFacts(app, place) {
+  if (place.finding) {
+    const { fact, intro } = app.model.finding(place.finding);
+    return { facts: fact, meaning: intro };
+  }
   const step = app.model.step(place.stage);
   if (!step) return { facts: "", meaning: "the functions that were seen" };
   if (place.fusion) return { facts: "", meaning: "which loops went into which group, and what that saved" };

@@ -1,7 +1,7 @@
 // The state of a page in the hash of its address: compilation, open panes, pins. What a hash says is checked
 // against what was captured; the rest of it is passed over.
 
-import { MOST_PANES, placeOf } from "./arrangement.js";
+import { MOST_PANES, placeOf, placeOfFinding } from "./arrangement.js";
 import { COLOURS } from "./selection.js";
 import { shortened } from "./dom.js";
 
@@ -31,6 +31,7 @@ export function encodeState(state, index) {
   if (state.compilation > 0) parts.push(`c=${state.compilation}`);
   if (state.panes) {
     const panes = state.panes.map(({ place, view }) => {
+      if (place.finding) return `why:${place.finding}`;
       const shown = place.fusion ? "fusion" : view;
       return stageReference(index.stages[place.stage]) + (shown ? `:${shown}` : "");
     });
@@ -44,9 +45,10 @@ export function encodeState(state, index) {
  * The state that a hash names, or null if it names none of this page. Never throws.
  * @param {string} hash with or without `#`
  * @param {Index} index
+ * @param {string[]} findings keys of those that the page can show, "" for others
  * @returns {PageState | null}
  */
-export function decodeState(hash, index) {
+export function decodeState(hash, index, findings = []) {
   const body = hash.replace(/^#/, "");
   if (body === "" || body.length > LONGEST_HASH) return null;
   /** @type {PageState} */
@@ -63,7 +65,7 @@ export function decodeState(hash, index) {
         found = true;
       }
     } else if (name === "open" && state.panes === null) {
-      const panes = decodePanes(value, index);
+      const panes = decodePanes(value, index, findings);
       if (panes.length || value === "") {
         state.panes = panes;
         found = true;
@@ -82,13 +84,20 @@ export function decodeState(hash, index) {
 /**
  * @param {string} value
  * @param {Index} index
+ * @param {string[]} findings
  * @returns {OpenPane[]}
  */
-function decodePanes(value, index) {
+function decodePanes(value, index, findings) {
   /** @type {OpenPane[]} */
   const panes = [];
   for (const one of value.split(",")) {
     const [compilation, key, view = ""] = one.split(":");
+    if (compilation === "why") {
+      const number = key ? findings.indexOf(key) : -1;
+      const known = panes.some(({ place }) => place.finding === key);
+      if (number >= 0 && !known && panes.length < MOST_PANES) panes.push({ place: placeOfFinding(findings[number], number), view: "" });
+      continue;
+    }
     const stage = referredStage(compilation, key, index);
     if (stage < 0 || panes.length === MOST_PANES) continue;
     if (view !== "" && !VIEWS.includes(view)) continue;

@@ -1,7 +1,7 @@
 // The stage strip: every form that the function took, left to right, a lane for each phase. A card opens its pane.
 
 import { h, put } from "./dom.js";
-import { fusionOf, placeOf } from "./arrangement.js";
+import { fusionOf, placeOf, placeOfFinding } from "./arrangement.js";
 import { coloursOf, HOVER } from "./selection.js";
 
 /** @typedef {import("./types.d.ts").Lane} Lane */
@@ -39,6 +39,7 @@ export class Strip {
     const rows = [];
     if (source || shared.steps.length) rows.push(this.lane(shared, source));
     for (const lane of rest) rows.push(this.lane(lane, null));
+    if (core.findings.length) rows.push(this.findings());
     put(this.element, rows.length ? rows : h("p", { class: "note" }, "no stage was recorded"));
     this.press(this.shown);
     this.mark(this.app.selection.marks);
@@ -97,6 +98,23 @@ export class Strip {
     );
   }
 
+  /** What is known of why it all is as it is: no stages, and in no order. */
+  findings() {
+    const { findings } = this.app.model.core;
+    const cards = findings.map((finding, number) => {
+      if (finding.missing) return unknownCard(finding);
+      return this.card(placeOfFinding(finding.key, number), [], finding.title, [finding.fact], "", finding.intro);
+    });
+    const unknown = findings.map((finding) => finding.missing !== "");
+    const items = [...cards.filter((_, i) => !unknown[i]), ...cards.filter((_, i) => unknown[i])];
+    return h(
+      "div",
+      { class: "strip-lane phase-lane-shared strip-why" },
+      h("div", { class: "strip-phase phase-shared" }, "why"),
+      h("ul", { class: "strip-cards", "aria-label": "why it is so" }, items.map((card) => h("li", {}, card))),
+    );
+  }
+
   sourceCard() {
     const { sources } = this.app.model.core;
     const functions = sources.length === 1 ? "1 function" : `${sources.length} functions`;
@@ -135,9 +153,10 @@ export class Strip {
       "button",
       {
         type: "button",
-        class: place.fusion ? "card card-fusion" : "card",
+        class: place.fusion ? "card card-fusion" : place.finding ? "card card-why" : "card",
         "aria-pressed": "false",
         "data-stage": place.stage,
+        "data-finding": place.finding || null,
         title: meaning,
         onclick: () => this.toggle(place),
       },
@@ -165,6 +184,19 @@ function missingCard(step) {
     { class: "card card-missing", tabindex: "0", role: "note", "data-key": step.key, title: reason },
     h("span", { class: "card-title" }, step.title, h("span", { class: "card-unseen" }, "not seen")),
     h("span", { class: "card-reason" }, reason),
+  );
+}
+
+/**
+ * A finding that the record says nothing of.
+ * @param {import("./types.d.ts").FindingHead} finding
+ */
+function unknownCard({ title, missing }) {
+  return h(
+    "div",
+    { class: "card card-unknown", tabindex: "0", role: "note", title: missing },
+    h("span", { class: "card-title" }, title),
+    h("span", { class: "card-reason" }, missing),
   );
 }
 

@@ -29,6 +29,7 @@ export interface Core {
   ledger: Ledger;
   sources: Source[];
   compilations: Compilation[];
+  findings: FindingHead[];
   /** What a reader should know about the whole capture. */
   notes: string[];
 }
@@ -153,6 +154,8 @@ export interface GraphData {
   members: [number, number[]][];
   /** Nodes kept for backward. */
   saved: number[];
+  /** Of groups: pairs that stayed apart though they touch common data, and why. */
+  apart: ApartPair[];
   code: Text;
   /** `[line of code.text counted from 1, local]`. */
   lineOf: [number, number][];
@@ -161,6 +164,19 @@ export interface GraphData {
   /** In a large part each stands as a text of its own, which `payload.js` reads when it is asked for. */
   bodies: Body[];
   layouts: Layout[];
+}
+
+/** Two groups that are not one, in the order in which they run (locals); words as numbers in `strings`. */
+export interface ApartPair {
+  first: number;
+  second: number;
+  /** Whether the second reads what the first writes; else both read the same. */
+  follows: boolean;
+  reason: number;
+  sentence: number;
+  remedy: number;
+  /** `"~4,000 B"`: what fusing them could have saved. */
+  saved: number;
 }
 
 export interface TensorFacts {
@@ -255,12 +271,101 @@ export interface KernelData {
   traffic: string;
   /** Operators and Python lines it came from, in words; `unknown` says why there are none. */
   operators: string[];
+  /** Operators that other kernels of the module compute as well, and which. */
+  again: [string, string][];
   lines: string[];
   unknown: string;
   /** `[line of source counted from 1, item]`. */
   items: [number, number][];
   /** `[line of source counted from 1, why it has no origin]`. */
   noOrigin: [number, string][];
+}
+
+/** Something that the record tells about why the code is as it is. */
+export interface FindingHead {
+  key: string;
+  title: string;
+  intro: string;
+  /** In a few words. */
+  fact: string;
+  /** Why there is nothing to show; "" where there is. */
+  missing: string;
+  /** The part that holds its `FindingData`; "" where it is missing. */
+  part: PartName;
+}
+
+export interface FindingData {
+  /** The name in Python that gives all of it. */
+  where: string;
+  sections: FindingSection[];
+}
+
+export type FindingSection = TableSection | ProseSection | BlockSection | PictureSection | StepsSection | ColumnsSection;
+
+export interface TableSection {
+  kind: "table";
+  title: string;
+  words: string[];
+  head: string[];
+  /** A kind for each column; a "note" stands below its row. */
+  kinds: ("text" | "name" | "number" | "note")[];
+  /** Cells of each row, then the items that it is about. */
+  rows: { cells: string[]; items: number[] }[];
+  /** Whether it opens folded: everything, for those who look for it. */
+  full: boolean;
+  /** How many rows are left out, and where they are. */
+  left: string;
+}
+
+export interface ProseSection {
+  kind: "prose";
+  title: string;
+  paragraphs: string[];
+}
+
+export interface BlockSection {
+  kind: "block";
+  title: string;
+  code: Text;
+}
+
+export interface PictureSection {
+  kind: "picture";
+  title: string;
+  /** An SVG document, shown as an image. */
+  svg: string;
+  alt: string;
+}
+
+export interface StepsSection {
+  kind: "steps";
+  title: string;
+  steps: FindingStep[];
+  left: string;
+}
+
+/** One change: texts before and after it. */
+export interface FindingStep {
+  title: string;
+  words: string[];
+  before: Text;
+  after: Text;
+  items: number[];
+}
+
+export interface ColumnsSection {
+  kind: "columns";
+  title: string;
+  columns: FindingColumn[];
+}
+
+export interface FindingColumn {
+  title: string;
+  words: string[];
+  /** `[what, how many]`. */
+  figures: [string, string][];
+  blocks: { title: string; code: Text }[];
+  left: string;
 }
 
 // ---------------------------------------------------------------------------------------------------------

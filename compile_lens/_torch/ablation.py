@@ -1,0 +1,178 @@
+"""Ablations: the graph of a capture compiled again with less, in the same compile, and without a second call.
+
+Each step takes the very graph that Dynamo captured. The function does not run again for it, so no side effect
+happens twice and nothing can differ but what Inductor does. Steps are compiled after the capture's own code,
+with guards and tracing facts of their own, so that the capture learns nothing of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..record import ABLATIONS
+from . import backend, dynamo
+from .hooks import hook
+from .recorder import Draft, Recorder
+
+NOTHING, INLINED, FUSED = ABLATIONS
+
+ONE_LOOP_EACH = {"max_fusion_size": 1, "combo_kernels": False}
+"""Inductor's settings with which the scheduler fuses no two loops (``InductorChoices.can_fuse`` counts them) and
+puts no two independent ones into one kernel."""
+
+REALISED = ("each operator", "realised at lowering")
+WRITTEN_ALONE = ("C++ functions", "one for each group")
+"""Beside the settings: what no setting of Inductor's does."""
+
+
+@dataclasses.dataclass
+class Step:
+    """One step in the making. ``error`` is what the compiler raised in it; the capture goes on without it."""
+
+    name: str
+    settings: tuple[tuple[str, str], ...]
+    recorder: Recorder
+    error: Exception | None = None
+
+
+class Switch:
+    """Which step's code runs when the compiled function is called. Every graph of the program obeys it."""
+
+    def __init__(self) -> None:
+        self.step = FUSED
+
+    def over(self, made: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+        """One callable for the code of all steps of a graph."""
+        if len(made) == 1:
+            return made[FUSED]
+
+        def call(*inputs: Any) -> Any:
+            return made[self.step](*inputs)
+
+        return call
+
+
+def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
+    """The steps to compile beside a capture; the last of ``ABLATIONS`` is the capture itself."""
+    found = []
+    for name in names:
+        if name == FUSED:
+            continue
+        beside = Recorder(
+            build=recorder.build, backward=recorder.backward, patches={**recorder.patches, **ONE_LOOP_EACH}
+        )
+        beside.step = name
+        beside.isa = recorder.isa
+        # The same frames must have the same numbers, also where one of them has no graph.
+        beside.frame_numbers, beside.first_attempts = recorder.frame_numbers, recorder.first_attempts
+        beside.root, beside.root_is_torchs = recorder.root, recorder.root_is_torchs
+        settings = (*((key, repr(value)) for key, value in ONE_LOOP_EACH.items()), WRITTEN_ALONE)
+        step = Step(name, (*settings, REALISED) if name == NOTHING else settings, beside)
+        for key, value in ONE_LOOP_EACH.items():
+            if recorder.patches.get(key, value) != value:
+                beside.note(f"the option {key}={recorder.patches[key]!r} is not used in this step")
+        found.append(step)
+    return found
+
+
+def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[..., Any]:
+    """A Dynamo backend that records into ``recorder``, and each step into its own."""
+    plain = backend.make(recorder)
+
+    def compile_lens_ablation(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
+        wanted = [step for step in beside if step.error is None]
+        copies = [_copy(gm) for _ in wanted]  # Inductor takes over what it is given
+        made = {FUSED: plain(gm, example_inputs, **given)}
+        for step, copied in zip(wanted, copies, strict=True):
+            step.recorder.start()
+            try:
+                with _apart():
+                    made[step.name] = backend.make(step.recorder)(copied, example_inputs)
+            except Exception as error:  # whatever the compiler raises: this step is lost, not the capture
+                step.error = error
+        recorder.start()  # the time of the steps is not the capture's
+        return switch.over(made)
+
+    setattr(compile_lens_ablation, dynamo.MARK, recorder)
+    return compile_lens_ablation
+
+
+def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    copied = backend.own_copy(gm)
+    for old, new in zip(gm.graph.nodes, copied.graph.nodes, strict=True):
+        if hasattr(old, "_dynamo_source"):  # by which AOTAutograd knows parameters
+            new._dynamo_source = old._dynamo_source
+    return copied
+
+
+@contextlib.contextmanager
+def _apart() -> Iterator[None]:
+    """Tracing facts of this compile alone: what AOTAutograd notes of one compile is not for the next, and what a
+    step finds out about sizes is no condition of the capture's code."""
+    context = torch._guards.TracingContext.try_get()
+    if context is None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        fresh = torch._guards.TracingContext(context.fake_mode)
+        patch = {name: getattr(fresh, name) for name in _OF_ONE_COMPILE if hasattr(context, name)}
+        stack.enter_context(torch._guards.TracingContext.patch(**patch))
+        shapes = getattr(context.fake_mode, "shape_env", None)
+        if shapes is not None:
+            stack.enter_context(shapes.suppress_guards())
+        yield
+
+
+_OF_ONE_COMPILE = (
+    "guards_context",
+    "fw_metadata",
+    "aot_graph_name",
+    "params_flat",
+    "params_flat_unwrap_subclasses",
+    "params_unwrapped_to_flat_index",
+    "output_strides",
+    "hop_dispatch_set_cache",
+)
+
+
+@hook("torch._inductor.graph:GraphLowering.call_function")
+def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
+    """An operator was lowered. Where nothing is to be inlined, its result becomes a loop of its own at once."""
+    result = real(lowering, *args, **kwargs)
+    if draft.recorder.step == NOTHING:
+        _realise(result, lowering)
+    return result
+
+
+@hook("torch._inductor.codegen.cpp:CppScheduling.ready_to_flush")
+def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwargs: Any) -> Any:
+    """The C++ backend collects loops that were not fused in one function. Where nothing is fused, each loop is
+    written as soon as it is there, so that it is a function, and a launch, of its own."""
+    return True if draft.recorder.step else real(scheduling, *args, **kwargs)
+
+
+def _realise(result: Any, lowering: Any) -> None:
+    from torch._inductor.ir import BaseView, MutableBox, StorageBox
+
+    if isinstance(result, (list, tuple)):
+        for part in result:
+            _realise(part, lowering)
+        return
+    data = result
+    while isinstance(data, (BaseView, MutableBox)) and not isinstance(data, StorageBox):
+        data = data.data
+    if isinstance(data, StorageBox) and not _is_constant_for_others(data, lowering):
+        data.realize()
+
+
+def _is_constant_for_others(data: Any, lowering: Any) -> bool:
+    """A number on the CPU in a graph for another device: as a loop it would be a copy between devices."""
+    device = data.get_device()
+    others = set(getattr(lowering, "device_types", ())) - {"cpu", "meta"}
+    return bool(others) and device is not None and device.type == "cpu" and not data.get_size()

@@ -1,0 +1,243 @@
+"""Arithmetic of one ATen operator, modelled from its name and its shapes.
+
+Rules: a matrix product of M×K and K×N takes 2·M·N·K operations (a multiply and an add each); an elementwise
+operator takes one for each element that it makes, whatever it is: a sine counts as one, like an addition, a
+comparison or a selection, although it takes a processor many; a reduction takes one for each element that it
+reduces (a variance four). What only moves or fills takes none. Attention counts its matrix products, not its
+softmax, and nothing is taken off for a causal mask. An operation on whole numbers counts like one on fractions.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from compile_lens.graph import Node, Ref, Tensor
+
+MOVES = frozenset(
+    "clone _to_copy convert_element_type copy copy_ full full_like zeros zeros_like ones ones_like arange iota fill "
+    "fill_ zero_ scalar_tensor cat stack index gather embedding index_select take select_scatter slice_scatter "
+    "diagonal_scatter as_strided_scatter constant_pad_nd roll flip repeat device_put lift_fresh_copy _unsafe_index "
+    "_unsafe_masked_index scatter scatter_ _unsafe_index_put inductor_seeds inductor_seed inductor_lookup_seed "
+    "_assert_async set_ resize_ _local_scalar_dense".split()
+)
+"""Operators that compute nothing: they copy, convert, fill, pick or place."""
+
+PER_ELEMENT = {"fma": 2, "addcmul": 2, "addcdiv": 2, "lerp": 3, "addcmul_": 2, "addcdiv_": 2, "lerp_": 3}
+"""Elementwise operators that stand for several operations."""
+
+PER_REDUCED = {
+    **dict.fromkeys("sum mean amax amin max min argmax argmin any all prod nansum count_nonzero".split(), 1),
+    **dict.fromkeys("cumsum cumprod cummax cummin aminmax".split(), 1),
+    **dict.fromkeys("var std var_mean std_mean".split(), 4),  # add up; subtract, square, add up
+    **dict.fromkeys("norm linalg_vector_norm".split(), 2),
+    "prepare_softmax_online": 4,  # compare; subtract, exponential, add up
+}
+"""Operations for each element that a reduction or scan reads."""
+
+SCATTERS = {"scatter_add": 3, "scatter_add_": 3, "scatter_reduce": 3, "scatter_reduce_": 3, "index_add": 3,
+            "index_add_": 3, "_unsafe_masked_index_put_accumulate": 3, "embedding_dense_backward": 0}  # fmt: skip
+"""Operators that add at scattered places: the position of the argument whose elements they add."""
+
+PRODUCTS = frozenset(
+    "mm bmm addmm baddbmm mv addmv dot vdot _int_mm _scaled_mm linear _linear_pointwise".split()
+)
+CONVOLUTIONS = frozenset("convolution _convolution _convolution_pointwise convolution_backward".split())
+POOLS = {"avg_pool2d": 1, "avg_pool3d": 1, "max_pool2d_with_indices": 1, "max_pool3d_with_indices": 1,
+         "_low_memory_max_pool_with_offsets": 1, "avg_pool2d_backward": 2, "avg_pool3d_backward": 2}  # fmt: skip
+"""Operators over a window: the position of the window's size."""
+
+ATTENTION = ("_scaled_dot_product", "_flash_attention", "_efficient_attention")
+UNSORTED = frozenset("sort topk msort argsort kthvalue median mode unique_dim _unique2 searchsorted".split())
+
+
+class Unknown(Exception):
+    """The arithmetic of an operator cannot be said; the text says why."""
+
+
+def name_of(node: Node) -> str:
+    """The bare name of an ATen operator: ``aten.mm.default`` gives ``mm``."""
+    parts = node.target.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] in ("aten", "prims", "mkldnn", "inductor") else node.target
+
+
+def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) -> int:
+    """How many operations ``node`` takes.
+
+    Args:
+        nodes: the nodes of its graph by name, for the shapes of what it takes.
+        sizes: the number that was seen for each symbol of a dynamic shape.
+
+    Raises:
+        Unknown: with the reason.
+    """
+    if not node.compute:
+        return 0
+    name = name_of(node)
+    if name in MOVES:
+        return 0
+    if node.kind == "control":
+        raise Unknown(f"{node.target} runs a body whose arithmetic is not counted")
+    if any(t.dtype.startswith("complex") for t in node.outputs):
+        raise Unknown("arithmetic on complex numbers is not modelled")
+    if node.kind == "custom":
+        raise Unknown(f"what {node.target} computes is its author's secret")
+    return _Shapes(node, nodes, sizes).count(name)
+
+
+class _Shapes:
+    def __init__(self, node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) -> None:
+        self.node = node
+        self.nodes = nodes
+        self.sizes = sizes
+
+    def count(self, name: str) -> int:
+        node = self.node
+        if name in PRODUCTS:
+            return self._product(name)
+        if name in CONVOLUTIONS:
+            return self._convolution(name)
+        if name.startswith(ATTENTION):
+            return self._attention(name)
+        if name in PER_REDUCED:
+            return PER_REDUCED[name] * self._elements(self._taken(0))
+        if name in SCATTERS:
+            return self._elements(self._taken(SCATTERS[name]))
+        if name in ("index_put", "index_put_"):
+            adds = len(node.args) > 3 and node.args[3] is True
+            return self._elements(self._taken(2)) if adds else 0
+        if name in POOLS:
+            return self._window(POOLS[name]) * self._elements(
+                self._taken(0) if name.endswith("_backward") else self._made()
+            )
+        if name in UNSORTED:
+            raise Unknown(f"how many comparisons {node.target} takes depends on how it is done")
+        if node.kind in ("pointwise", "random", "mutation"):
+            return PER_ELEMENT.get(name, 1) * sum(self._elements(t) for t in node.outputs)
+        raise Unknown(f"what {node.target} computes is not modelled")
+
+    def _product(self, name: str) -> int:
+        made = self._elements(self._made())
+        first = 1 if name in ("addmm", "baddbmm", "addmv") else 0
+        inner = self._dims(self._taken(first))
+        if not inner:
+            raise Unknown(f"the shapes of {self.node.target} are not in the record")
+        has_bias = name in ("linear", "_linear_pointwise") and len(self.node.args) > 2
+        bias = made if first or (has_bias and isinstance(self.node.args[2], Ref)) else 0
+        return 2 * made * inner[-1] + bias
+
+    def _convolution(self, name: str) -> int:
+        if name == "convolution_backward":
+            grad, image, weight = self._taken(0), self._taken(1), self._taken(2)
+            wanted = self.node.args[-1]
+            mask = wanted if isinstance(wanted, tuple) else (True, True, True)
+            turned = self._argument(7) is True
+            once = self._convolved(image if turned else grad, weight, turned)
+            return once * sum(bool(m) for m in mask[:2]) + (self._elements(grad) if mask[2] else 0)
+        turned = name != "_convolution_pointwise" and self._argument(6) is True
+        made = self._made()
+        bias = self._elements(made) if isinstance(self._argument(2), Ref) else 0
+        return self._convolved(self._taken(0) if turned else made, self._taken(1), turned) + bias
+
+    def _convolved(self, places: Tensor, weight: Tensor, turned: bool) -> int:
+        """Each element of ``places`` meets all of the weights of its channel, forward or turned around."""
+        channels = self._dims(weight)[0]
+        return 2 * self._elements(places) * (self._elements(weight) // max(channels, 1))
+
+    def _attention(self, name: str) -> int:
+        backward = name.endswith("_backward")
+        first = 1 if backward else 0
+        query, key, value = (self._dims(self._taken(first + i)) for i in range(3))
+        if not (len(query) == len(key) == len(value) == 4):
+            raise Unknown(f"the shapes of {self.node.target} are not those of four-dimensional attention")
+        # aten's own layout is batch, heads, length, width; the inner forms have length before heads.
+        length, heads = (1, 2) if name.startswith(ATTENTION[1:]) else (2, 1)
+        rows = query[0] * query[heads] * query[length] * key[length]
+        scores, values = 2 * rows * query[3], 2 * rows * value[3]
+        # Backward: the scores again; gradients of the weights and the values; of the queries and the keys.
+        return 3 * scores + 2 * values if backward else scores + values
+
+    def _window(self, position: int) -> int:
+        window = self._argument(position)
+        sides = window if isinstance(window, tuple) else (window, window)
+        if not all(isinstance(s, int) for s in sides):
+            raise Unknown(f"the window of {self.node.target} is not in the record")
+        total = math.prod(int(s) for s in sides)
+        return total if len(sides) > 1 else total * total
+
+    def _argument(self, position: int) -> Any:
+        return self.node.args[position] if position < len(self.node.args) else None
+
+    def _taken(self, position: int) -> Tensor:
+        value = self._argument(position)
+        source = self.nodes.get(value.name) if isinstance(value, Ref) else None
+        if source is None or not source.outputs:
+            raise Unknown(f"the shapes that {self.node.target} takes are not in the record")
+        return source.outputs[0]
+
+    def _made(self) -> Tensor:
+        if not self.node.outputs:
+            raise Unknown(f"the shape that {self.node.target} makes is not in the record")
+        return self.node.outputs[0]
+
+    def _dims(self, tensor: Tensor) -> list[int]:
+        return [length(size, self.sizes) for size in tensor.shape]
+
+    def _elements(self, tensor: Tensor) -> int:
+        return math.prod(self._dims(tensor))
+
+
+def length(size: int | str, sizes: Mapping[str, int]) -> int:
+    """A size as a number: symbols as they were seen. Raises ``Unknown`` where one depends on data."""
+    if isinstance(size, int):
+        return size
+    try:
+        return _value(ast.parse(size, mode="eval").body, sizes)
+    except (SyntaxError, KeyError, ZeroDivisionError):
+        raise Unknown(f"the size {size} depends on data") from None
+
+
+def _value(expression: ast.expr, sizes: Mapping[str, int]) -> int:
+    if isinstance(expression, ast.Constant) and isinstance(expression.value, int):
+        return expression.value
+    if isinstance(expression, ast.Name):
+        return sizes[expression.id]
+    if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
+        return -_value(expression.operand, sizes)
+    if isinstance(expression, ast.BinOp):
+        left, right = _value(expression.left, sizes), _value(expression.right, sizes)
+        for kind, apply in _OPERATORS.items():
+            if isinstance(expression.op, kind):
+                return int(apply(left, right))
+    if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
+        return int(_FUNCTIONS[expression.func.id](*(_value(a, sizes) for a in expression.args)))
+    raise KeyError(ast.dump(expression))
+
+
+def _power(base: int, exponent: int) -> int:
+    if not 0 <= exponent <= 8:  # no size of a tensor
+        raise KeyError(f"{base}**{exponent}")
+    return int(base**exponent)
+
+
+_OPERATORS: dict[type[ast.operator], Any] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Div: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+    ast.Pow: lambda a, b: _power(a, b),
+}
+_FUNCTIONS: dict[str, Any] = {
+    "Max": max,
+    "Min": min,
+    "Mod": lambda a, b: a % b,
+    "PythonMod": lambda a, b: a % b,
+    "FloorDiv": lambda a, b: a // b,
+    "CleanDiv": lambda a, b: a // b,
+    "CeilDiv": lambda a, b: -(-a // b),
+}
+"""What torch writes into the text of a size."""

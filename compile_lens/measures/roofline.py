@@ -1,0 +1,231 @@
+"""Roofline: whether memory or arithmetic bounds a kernel, and the least time that it can take.
+
+A kernel that moves B bytes and does F operations takes at least B/bandwidth and at least F/rate; the greater of
+the two bounds it. Its arithmetic intensity F/B tells which, against that of the ridge, rate/bandwidth. Source:
+Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009. B and F are modelled; bandwidth and rate are
+measured on a device or its maker's peaks, and the speed says which. Launch costs are left out; what stays in
+a cache moves faster than the roof says.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from compile_lens import device_models
+from compile_lens.measurement import DeviceSpeed
+from compile_lens.record import Capture
+
+from .traffic import KernelTraffic, traffic
+
+MEMORY = "memory"
+COMPUTE = "compute"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What bounds one kernel.
+
+    Attributes:
+        kernel: its traffic.
+        bound: ``memory``, ``compute``, or ``""`` where that is unknown.
+        seconds: the least time of all its launches, in seconds; ``None`` where unknown.
+        rate: operations per second at that time: where it stands under the roof.
+        sentence: the verdict for a reader.
+    """
+
+    kernel: KernelTraffic
+    bound: str = ""
+    seconds: float | None = None
+    rate: float | None = None
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A way to run the whole function that was measured: where it stands, from its median time.
+
+    ``bandwidth`` is its modelled bytes over measured seconds; ``intensity`` and ``rate`` are ``None`` where its
+    arithmetic is unknown.
+    """
+
+    name: str
+    what: str
+    seconds: float
+    bandwidth: float | None = None
+    intensity: float | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """What ``capture.roofline()`` returns. ``speed`` is ``None``, and ``note`` says why, where there is no roof."""
+
+    speed: DeviceSpeed | None
+    bounds: tuple[Bound, ...] = ()
+    runs: tuple[Run, ...] = ()
+    note: str = ""
+
+    @property
+    def ridge(self) -> float | None:
+        """Operations for each byte above which arithmetic bounds; ``None`` without a roof."""
+        return self.speed.flops / self.speed.bandwidth if self.speed is not None else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The least time of one call: the sum over kernels, which run in turn; ``None`` if one is unknown."""
+        known = [b.seconds for b in self.bounds if b.seconds is not None]
+        return sum(known) if known and len(known) == len(self.bounds) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON data."""
+        speed = self.speed
+        return {
+            "device": None if speed is None else speed.device,
+            "bandwidth": None if speed is None else speed.bandwidth,
+            "flops": None if speed is None else speed.flops,
+            "dtype": None if speed is None else speed.dtype,
+            "basis": None if speed is None else "measured" if speed.measured else "published peak",
+            "ridge": self.ridge,
+            "kernels": [
+                {
+                    "name": b.kernel.name,
+                    "phase": b.kernel.phase,
+                    "compilation": b.kernel.compilation,
+                    "bytes": b.kernel.nbytes,
+                    "flops": b.kernel.flops,
+                    "intensity": b.kernel.intensity,
+                    "bound": b.bound or None,
+                    "least_seconds": b.seconds,
+                }
+                for b in self.bounds
+            ],
+            "note": self.note,
+        }
+
+    def to_svg(self, title: str = "") -> str:
+        """The roof and the kernels as a self-contained SVG document."""
+        from compile_lens.late import late
+
+        made: str = late("views.roofline:to_svg")(self, title=title)
+        return made
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def __str__(self) -> str:
+        lines = [roof(self)]
+        lines += [f"{b.kernel.phase} {b.kernel.name}: {b.sentence}" for b in self.bounds]
+        if self.seconds is not None:
+            lines.append(
+                f"All of them take at least {_time(self.seconds)} (modelled: launches are not counted, and what "
+                "stays in a cache moves faster)."
+            )
+        return "\n".join(line for line in lines if line)
+
+
+def roofline(capture: Capture, speed: DeviceSpeed | None = None) -> Roofline:
+    """Every kernel of a capture under a roof.
+
+    Args:
+        speed: the roof; otherwise the one that ``benchmark`` measured, or the model of the capture's device in
+            ``compile_lens.device_models``. With none of them there are intensities and no verdicts.
+    """
+    moved = traffic(capture)
+    note = "; ".join(moved.notes) if not moved.kernels else ""
+    if speed is None and capture.benchmark is not None:
+        speed = capture.benchmark.speed
+    if speed is None:
+        speed, reason = device_models.speed(capture.environment.device, _dtype(moved.kernels))
+        note = note or reason
+    return Roofline(
+        speed, tuple(_bound(k, speed) for k in moved.kernels), _runs(capture, moved.kernels), note
+    )
+
+
+def roof(roofline: Roofline) -> str:
+    """The roof in a sentence, or why there is none."""
+    speed = roofline.speed
+    if speed is None:
+        return f"No roof: {roofline.note}." if roofline.note else "No roof."
+    basis = "measured" if speed.measured else "published peaks"
+    return (
+        f"{speed.device} ({basis}): {speed.bandwidth / 1e9:,.4g} GB/s, {speed.flops / 1e9:,.4g} Gflop/s in "
+        f"{speed.dtype} matrix products (other arithmetic is slower); "
+        f"the ridge is at {speed.flops / speed.bandwidth:.3g} operations for each byte."
+    )
+
+
+def _dtype(kernels: tuple[KernelTraffic, ...]) -> str:
+    """The type in which most of the arithmetic is done; of few figures ``float32``."""
+    totals: dict[str, int] = {}
+    for kernel in kernels:
+        if kernel.dtype.startswith(("float", "bfloat")):
+            totals[kernel.dtype] = totals.get(kernel.dtype, 0) + (kernel.flops or 0)
+    return max(totals, key=lambda d: totals[d]) if totals else "float32"
+
+
+def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
+    nbytes, flops = kernel.nbytes, kernel.flops
+    if nbytes is None or flops is None:
+        return Bound(
+            kernel, sentence="No verdict: " + "; ".join(kernel.notes or ("its figures are unknown",)) + "."
+        )
+    if not nbytes and not flops:
+        return Bound(kernel, sentence="No verdict: it moves no byte and computes nothing.")
+    intensity = f"{kernel.intensity:.3g} operations for each byte" if nbytes else "no byte moved"
+    if speed is None:
+        return Bound(kernel, sentence=f"{intensity} (modelled); no roof to hold it against.")
+    moving, computing = nbytes / speed.bandwidth, flops / speed.flops
+    seconds = max(moving, computing)
+    bound = MEMORY if moving >= computing else COMPUTE
+    moves = f"to move {_count(nbytes)}B takes {_time(moving)}"
+    computes = (
+        f"to compute {_count(flops)}flop {_time(computing)}" if flops else "there is nothing to compute"
+    )
+    verdict = "Memory-bound" if bound == MEMORY else "Compute-bound"
+    sentence = f"{verdict}: {moves}, {computes} ({intensity}, modelled).{_caution(kernel, speed)}"
+    return Bound(kernel, bound, seconds, flops / seconds, sentence)
+
+
+def _caution(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
+    """What a reader must know before trusting the arithmetic side of a verdict."""
+    if kernel.dtype in ("", speed.dtype):
+        return ""
+    return f" It computes in {kernel.dtype}, the roof is that of {speed.dtype}."
+
+
+def _runs(capture: Capture, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...]:
+    if capture.benchmark is None:
+        return ()
+    found = []
+    for series in capture.benchmark.series:
+        if not series.seconds:
+            continue
+        seconds = statistics.median(series.seconds)
+        bandwidth = series.nbytes / seconds if series.nbytes is not None else None
+        flops: int | None = None
+        if series.name == "compiled":
+            part = [k.flops for k in kernels if series.what != "forward" or k.phase != "backward"]
+            known = [f for f in part if f is not None]
+            flops = sum(known) if known and len(known) == len(part) else None
+        intensity = flops / series.nbytes if flops and series.nbytes else None
+        found.append(
+            Run(series.name, series.what, seconds, bandwidth, intensity, flops / seconds if flops else None)
+        )
+    return tuple(found)
+
+
+def _count(number: int) -> str:
+    for size, name in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:.3g} {name}"
+    return f"{number} "
+
+
+def _time(seconds: float) -> str:
+    for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {name}"
+    return f"{seconds * 1e9:.3g} ns"

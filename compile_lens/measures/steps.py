@@ -1,0 +1,135 @@
+"""The steps of an ablation side by side: what each step of the compiler saved, in real code.
+
+Steps and their definition: "PyTorch 2" (ASPLOS 2024), section 6.4. *Nothing inlined or fused*: each ATen operator
+is realised, so each is a loop and each loop a kernel. *Inlined*: lowering as usual, still a kernel for each loop.
+*Fused*: what ``torch.compile`` does. The graph that is lowered is the same in all three: decompositions and
+pattern rewrites happen before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from compile_lens.errors import UsageError
+from compile_lens.record import ABLATIONS, Ablation, Capture, Compilation, Stage
+
+from .ledger import Figure, ledger
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: loops before fusion, groups, launches and modelled bytes of all phases together.
+
+    A figure that the record cannot support is ``None``; ``notes`` say why, and what else a reader should know.
+    """
+
+    name: str
+    loops: Figure | None
+    groups: Figure | None
+    launches: Figure | None
+    nbytes: Figure | None
+    notes: tuple[str, ...] = ()
+
+
+def stepped(capture: Capture, step: str) -> Capture:
+    """The capture as if it had been made in one step: every measure and view works on it.
+
+    Raises ``UsageError`` where the step is not in the record.
+    """
+    found = next((a for a in capture.ablations if a.step == step), None)
+    if found is None:
+        there = ", ".join(repr(a.step) for a in capture.ablations)
+        raise UsageError(
+            f"step {step!r} is not in this capture; it has {there}"
+            if there
+            else "this capture has no ablations: make them with compile_lens.ablate(f, x)"
+        )
+    if step == ABLATIONS[-1] and not found.compilations:
+        return dataclasses.replace(capture, ablations=(), benchmark=None)
+    own = {c.id: c for c in found.compilations}
+    compilations = tuple(_over(c, own[c.id]) for c in capture.compilations if c.id in own)
+    return dataclasses.replace(
+        capture,
+        compilations=compilations,
+        timings=(),
+        notes=(*capture.notes, *found.notes),
+        ablations=(),
+        benchmark=None,
+    )
+
+
+def trimmed(step: Compilation, whole: Compilation) -> Compilation:
+    """A step's compilation without what is the same in the capture's own; ``stepped`` puts it back."""
+    same: dict[str, Stage] = {s.key: s for s in whole.stages}
+    return dataclasses.replace(
+        step,
+        stages=tuple(s for s in step.stages if same.get(s.key) != s),
+        dynamic=(),
+        ending=None,
+        eager_note="",
+        passes=() if step.passes == whole.passes else step.passes,
+        partition=None if step.partition == whole.partition else step.partition,
+    )
+
+
+def _over(whole: Compilation, step: Compilation) -> Compilation:
+    own: dict[str, Stage] = {s.key: s for s in step.stages}
+    keys = dict.fromkeys([*(s.key for s in whole.stages), *own])
+    usual: dict[str, Stage] = {s.key: s for s in whole.stages}
+    return dataclasses.replace(
+        whole,
+        stages=tuple(own.get(key) or usual[key] for key in keys),
+        decisions=step.decisions,
+        lowered=step.lowered,
+        memory=step.memory,
+        passes=step.passes or whole.passes,
+        partition=step.partition or whole.partition,
+    )
+
+
+def steps(capture: Capture) -> tuple[Step, ...]:
+    """The figures of each step of a capture's ablations, from least to most; empty without ablations."""
+    return tuple(_row(capture, ablation) for ablation in capture.ablations)
+
+
+def _row(capture: Capture, ablation: Ablation) -> Step:
+    total = ledger(stepped(capture, ablation.step)).total
+    return Step(
+        ablation.step,
+        total.loops,
+        total.groups,
+        total.launches,
+        total.bytes_after,
+        (*ablation.notes, *total.notes),
+    )
+
+
+def words(capture: Capture) -> tuple[str, ...]:
+    """The steps as lines of text: a sentence for each, with what it saved over the step before."""
+    lines = []
+    before: Step | None = None
+    for step in steps(capture):
+        said = f"{step.name}: {_count(step.launches, 'launch', 'launches')}, {_bytes(step.nbytes)}"
+        if before is not None and before.nbytes and step.nbytes:
+            said += _saved(before, step)
+        lines.append(said)
+        lines += [f"    {note}" for note in step.notes]
+        before = step
+    return tuple(lines)
+
+
+def _count(figure: Figure | None, one: str, many: str) -> str:
+    return f"{many} unknown" if figure is None else f"{figure:,} {one if figure == 1 else many}"
+
+
+def _bytes(figure: Figure | None) -> str:
+    return "bytes unknown" if figure is None else f"{figure:,} bytes ({figure.basis})"
+
+
+def _saved(before: Step, step: Step) -> str:
+    assert before.nbytes is not None and step.nbytes is not None
+    if step.nbytes == before.nbytes:
+        return ", as many bytes as before"
+    share = step.nbytes / before.nbytes
+    return f", {share:.0%} of the bytes before"

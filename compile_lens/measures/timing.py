@@ -1,0 +1,190 @@
+"""Times in figures and words: medians with their spread, ratios pair by pair, bytes per second, break-even.
+
+All of it is computed from the samples in the record. Times are *measured*; bytes are the ledger's and *modelled*,
+so bytes per second are a measured time beside a modelled traffic.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from compile_lens.measurement import BOTH, FORWARD, Benchmark, Series
+
+EAGER, COMPILED = "eager", "compiled"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of a set of figures, and the quartiles around it: half of the figures are from low to high."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def relative(self) -> float:
+        """The distance of the quartiles as a share of the median: 0.1 is 10 %."""
+        return (self.high - self.low) / self.median if self.median else math.inf
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """After how many calls compiling has paid for itself; ``calls`` is ``None`` for never.
+
+    ``compile_seconds`` is the whole compile; ``saved`` is what one call saves, negative where compiled is slower.
+    """
+
+    what: str
+    calls: int | None
+    compile_seconds: float
+    saved: float
+
+
+def spread(figures: tuple[float, ...]) -> Spread:
+    """Median and quartiles (inclusive: of the samples themselves). Raises ``ValueError`` for none at all."""
+    if not figures:
+        raise ValueError("the spread of no figures")
+    if len(figures) == 1:
+        return Spread(figures[0], figures[0], figures[0])
+    low, median, high = statistics.quantiles(figures, n=4, method="inclusive")
+    return Spread(median, low, high)
+
+
+def ratio(slow: Series, fast: Series) -> Spread:
+    """How many times as long ``slow`` takes as ``fast``: the quotient of each round, then median and quartiles.
+
+    Both must have been taken in turns (same ``what``); what disturbed a round disturbed both.
+    """
+    if slow.what != fast.what or len(slow.seconds) != len(fast.seconds):
+        raise ValueError(f"{slow.name} ({slow.what}) and {fast.name} ({fast.what}) did not take turns")
+    return spread(tuple(a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)))
+
+
+def bandwidth(series: Series) -> float | None:
+    """Modelled bytes of one call over its measured median time, in bytes per second; ``None`` if unknown."""
+    time = spread(series.seconds).median
+    return None if series.nbytes is None or not time else series.nbytes / time
+
+
+def find(benchmark: Benchmark, name: str, what: str = FORWARD) -> Series | None:
+    """A series by its name, ``None`` if it was not taken."""
+    return next((s for s in benchmark.series if s.name == name and s.what == what), None)
+
+
+def compile_time(benchmark: Benchmark) -> float:
+    """Wall time of the compile in seconds: the sum of its stages."""
+    return sum(seconds for _, seconds in benchmark.compile_seconds)
+
+
+def break_even(benchmark: Benchmark, what: str = FORWARD) -> BreakEven | None:
+    """The number of calls after which eager would have taken as long as compiling and running compiled code.
+
+    The saving is the median of the differences of each round. ``None`` where either was not timed.
+    """
+    eager, compiled = find(benchmark, EAGER, what), find(benchmark, COMPILED, what)
+    if eager is None or compiled is None:
+        return None
+    saved = statistics.median(a - b for a, b in zip(eager.seconds, compiled.seconds, strict=True))
+    spent = compile_time(benchmark)
+    return BreakEven(what, math.ceil(spent / saved) if saved > 0 else None, spent, saved)
+
+
+def disagreements(benchmark: Benchmark) -> tuple[str, ...]:
+    """Where the profiler saw another number of kernels than the ledger has launches, a sentence for each.
+
+    Eager's operators are not launches: an operator may start several kernels, so eager is never among them.
+    """
+    return tuple(
+        f"{s.name}, {s.what}: the profiler saw {s.profiled} kernels, the ledger has {s.launches} launches"
+        for s in benchmark.series
+        if s.name != EAGER and None not in (s.profiled, s.launches) and s.profiled != s.launches
+    )
+
+
+# Words ---------------------------------------------------------------------------------------------------------
+
+
+def words(benchmark: Benchmark) -> tuple[str, ...]:
+    """The benchmark as lines of text: a table for each of forward and forward+backward, then what follows."""
+    lines = [f"on {benchmark.device}, {benchmark.clock}"]
+    for what in (FORWARD, BOTH):
+        found = [s for s in benchmark.series if s.what == what]
+        if found:
+            lines += ["", *_table(what, found, benchmark)]
+            even = break_even(benchmark, what)
+            if even is not None:
+                lines.append(_say_even(even))
+    if benchmark.compile_seconds:
+        longest = sorted(benchmark.compile_seconds, key=lambda pair: -pair[1])[:4]
+        parts = ", ".join(f"{name} {seconds_text(s)}" for name, s in longest)
+        lines += [
+            "",
+            f"compile: {seconds_text(compile_time(benchmark))} without caches, while recorded (longest: {parts})",
+        ]
+    speed = benchmark.speed
+    if speed is not None:
+        how = "measured" if speed.measured else "from a table"
+        lines.append(f"a large copy moves {rate_text(speed.bandwidth)} here ({how})")
+    lines += [f"DISAGREE: {text}" for text in disagreements(benchmark)]
+    lines += [f"note: {text}" for text in benchmark.notes]
+    return tuple(lines)
+
+
+def _table(what: str, found: list[Series], benchmark: Benchmark) -> list[str]:
+    eager = next((s for s in found if s.name == EAGER), None)
+    width = max(len(s.name) for s in found)
+    rounds, calls = len(found[0].seconds), found[0].calls
+    lines = [f"{what}: {rounds} rounds of {calls} call{'' if calls == 1 else 's'}, median [quartiles]"]
+    for s in found:
+        time = spread(s.seconds)
+        parts = [f"{seconds_text(time.median)} [{seconds_text(time.low)} to {seconds_text(time.high)}]"]
+        if eager is not None and s is not eager:
+            gain = ratio(eager, s)
+            parts.append(f"{gain.median:.2f}x eager's speed [{gain.low:.2f} to {gain.high:.2f}]")
+        moved = bandwidth(s)
+        if moved is not None:
+            parts.append(_say_rate(s, moved, benchmark))
+        if s.launches is not None:
+            unit = "operator" if s.name == EAGER else "launch"
+            plural = unit if s.launches == 1 else {"operator": "operators", "launch": "launches"}[unit]
+            seen = "" if s.profiled is None else f" ({s.profiled} kernels profiled)"
+            parts.append(f"{s.launches} {plural}{seen}")
+        lines.append(f"  {s.name:<{width}}  {'; '.join(parts)}")
+    return lines
+
+
+def _say_rate(series: Series, moved: float, benchmark: Benchmark) -> str:
+    text = f"{rate_text(moved)} of modelled traffic"
+    if benchmark.speed is None or not benchmark.speed.bandwidth:
+        return text
+    share = moved / benchmark.speed.bandwidth
+    if share > 1:
+        return f"{text}, {share:.1f} times a large copy's: caches serve part of it"
+    return f"{text}, {f'{share:.0%}' if share >= 0.01 else 'under 1%'} of a large copy's"
+
+
+def _say_even(even: BreakEven) -> str:
+    if even.calls is None:
+        return f"  break-even: never: compiled is not faster (it takes {seconds_text(-even.saved)} more per call)"
+    return (
+        f"  break-even: after {even.calls:,} calls ({seconds_text(even.compile_seconds)} of compiling, "
+        f"{seconds_text(even.saved)} saved per call)"
+    )
+
+
+def seconds_text(seconds: float) -> str:
+    """A time in the unit that a reader would choose, to three figures."""
+    for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1, 1e3, "ms")):
+        if abs(seconds) < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.3g} s" if abs(seconds) < 1000 else f"{seconds:,.0f} s"
+
+
+def rate_text(rate: float) -> str:
+    """Bytes per second with a decimal unit (GB is 10^9 bytes)."""
+    for limit, factor, unit in ((1e6, 1e3, "kB/s"), (1e9, 1e6, "MB/s"), (1e12, 1e9, "GB/s")):
+        if rate < limit:
+            return f"{rate / factor:.3g} {unit}"
+    return f"{rate / 1e12:.3g} TB/s"

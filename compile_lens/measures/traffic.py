@@ -1,0 +1,246 @@
+"""Traffic: for each kernel, the bytes that it moves, those its operators would move alone, and its arithmetic.
+
+Everything here is *modelled* from the record: no clock and no counter was read. Bytes are those of the ledger;
+arithmetic is that of ``compile_lens.measures.arithmetic``. An elementwise operator that two kernels compute is
+counted in both. Any other operator runs once, whatever number of kernels shares it: it counts in the library
+call that runs it; else a reduction in several steps counts in the first of them, a scatter in the last (the
+others lay out what it adds to). A kernel that only prepares for another's operator has 0 bytes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compile_lens.graph import Graph, Node
+from compile_lens.record import Capture, Code, Compilation, Kernel
+
+from .arithmetic import SCATTERS, Unknown, name_of, operations
+from .chain import walk
+
+LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
+"""Operators of which Inductor makes a copy and then a scatter: the work is in the last kernel."""
+
+
+@dataclass(frozen=True)
+class KernelTraffic:
+    """What one kernel moves and computes, over all of its launches in one call.
+
+    Attributes:
+        name, phase, kind: of the kernel; ``compilation`` is the compile id.
+        launches: how often one call launches it.
+        reads, writes: modelled bytes; ``None`` where unknown.
+        before: bytes that its ATen operators would move if each ran by itself; ``None`` where unknown.
+        flops: modelled operations; ``None`` where unknown.
+        products: those of them that are of matrix products, convolutions and attention.
+        dtype: the type of most of its arithmetic, such as ``float32``; ``""`` if it has none.
+        notes: why each figure that is ``None`` is.
+    """
+
+    name: str
+    phase: str
+    compilation: str = ""
+    kind: str = ""
+    launches: int = 1
+    reads: int | None = None
+    writes: int | None = None
+    before: int | None = None
+    flops: int | None = None
+    products: int = 0
+    dtype: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes read plus bytes written."""
+        return None if self.reads is None or self.writes is None else self.reads + self.writes
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity: operations for each byte moved; ``None`` where either is unknown or no byte moves."""
+        return self.flops / self.nbytes if self.flops is not None and self.nbytes else None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What ``capture.traffic()`` returns: the kernels in the order of the record. All figures are modelled."""
+
+    kernels: tuple[KernelTraffic, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes that all kernels move; ``None`` if it is unknown of one."""
+        return _sum([k.nbytes for k in self.kernels])
+
+    @property
+    def before(self) -> int | None:
+        """Bytes that the kernels' operators would move, each by itself; what two kernels compute counts twice."""
+        return _sum([k.before for k in self.kernels])
+
+    @property
+    def flops(self) -> int | None:
+        """Operations of all kernels; ``None`` if it is unknown of one."""
+        return _sum([k.flops for k in self.kernels])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON data."""
+        rows = [
+            {
+                "name": k.name,
+                "phase": k.phase,
+                "compilation": k.compilation,
+                "kind": k.kind,
+                "launches": k.launches,
+                "reads": k.reads,
+                "writes": k.writes,
+                "bytes_before": k.before,
+                "flops": k.flops,
+                "intensity": k.intensity,
+                "dtype": k.dtype,
+                "notes": list(k.notes),
+            }
+            for k in self.kernels
+        ]
+        return {"basis": "modelled", "kernels": rows, "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        if not self.kernels:
+            return "; ".join(self.notes)
+        lines = ["modelled: bytes now (of the operators alone), operations, operations for each byte"]
+        for k in self.kernels:
+            ratio = "?" if k.intensity is None else f"{k.intensity:.3g}"
+            where = f"{k.compilation} {k.phase}".strip()
+            lines.append(
+                f"{where:9} {k.name}: {_number(k.nbytes)} ({_number(k.before)}), {_number(k.flops)}, {ratio}"
+            )
+            lines += [f"{'':9}   {note}" for note in k.notes]
+        return "\n".join([*lines, *self.notes])
+
+
+def traffic(capture: Capture) -> Traffic:
+    """The traffic of every kernel of a capture."""
+    many = len(capture.compilations) > 1
+    found: list[KernelTraffic] = []
+    notes: list[str] = []
+    for compilation in capture.compilations:
+        for phase in compilation.phases:
+            code = compilation.code.get(phase)
+            if code is None:
+                notes += [m.reason for m in compilation.missing if m.stage in (f"{phase}.code", phase)]
+                continue
+            found += _Phase(compilation, code, compilation.id if many else "").kernels()
+    if not found and not notes:
+        notes.append(capture.nothing or "no kernel was generated")
+    return Traffic(tuple(found), tuple(dict.fromkeys(notes)))
+
+
+class _Phase:
+    """The kernels of one phase, and the graph whose nodes they compute."""
+
+    def __init__(self, compilation: Compilation, code: Code, label: str) -> None:
+        self.code = code
+        self.label = label
+        graph = compilation.graphs.get(f"{code.phase}.post_grad")
+        self.nodes: dict[str, Node] = {}
+        self.around: dict[str, Mapping[str, Node]] = {}
+        if isinstance(graph, Graph):
+            bodies: dict[str, dict[str, Node]] = {}
+            for path, node in walk(graph):
+                bodies.setdefault(path, {})[node.name] = node
+                self.nodes[path + node.name] = node
+                self.around[path + node.name] = bodies[path]
+        self.sizes = {d.symbol: d.hint for d in compilation.dynamic if d.hint is not None}
+        self.runs: dict[str, str] = {}
+        ordered = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
+        for kernel in ordered:
+            for name in self._own(kernel):
+                if kernel.kind in ("extern", "template") or name_of(self.nodes[name]) in LATE:
+                    self.runs[name] = kernel.name
+        for kernel in ordered:
+            for name in self._own(kernel):
+                self.runs.setdefault(name, kernel.name)
+
+    def kernels(self) -> list[KernelTraffic]:
+        """The traffic of each."""
+        return [self._kernel(kernel) for kernel in self.code.kernels]
+
+    def _own(self, kernel: Kernel) -> tuple[str, ...]:
+        """The nodes that a kernel computes. A library call computes one: what it takes was computed before."""
+        work = [name for name in kernel.origins if name in self.nodes and self.nodes[name].compute]
+        return tuple(work[-1:] if kernel.language == "extern" else work)
+
+    def _kernel(self, kernel: Kernel) -> KernelTraffic:
+        names = tuple(name for name in self._own(kernel) if self._counts_here(kernel, name))
+        notes = []
+        if kernel.reads is None or kernel.writes is None:
+            notes.append("bytes: unknown, since a size depends on data or Inductor did not say what it runs")
+        flops, products, dtype, missing = self._arithmetic(kernel, names)
+        notes += missing
+        return KernelTraffic(
+            name=kernel.name,
+            phase=kernel.phase,
+            compilation=self.label,
+            kind=kernel.kind,
+            launches=kernel.launches,
+            reads=kernel.reads,
+            writes=kernel.writes,
+            before=self._before(kernel, names),
+            flops=flops,
+            products=products,
+            dtype=dtype,
+            notes=tuple(notes),
+        )
+
+    def _before(self, kernel: Kernel, names: tuple[str, ...]) -> int | None:
+        if not any(name in self.nodes for name in kernel.origins):
+            return None
+        moved = [(self.nodes[name].reads, self.nodes[name].writes) for name in names]
+        return _sum([None if r is None or w is None else r + w for r, w in moved])
+
+    def _arithmetic(self, kernel: Kernel, names: tuple[str, ...]) -> tuple[int | None, int, str, list[str]]:
+        if not any(name in self.nodes for name in kernel.origins):
+            reason = kernel.no_origin or "which operators it computes is not in the record"
+            return None, 0, "", [f"arithmetic: {reason}"]
+        total = products = 0
+        by_type: dict[str, int] = {}
+        reasons: dict[str, None] = {}
+        for name in names:
+            node = self.nodes[name]
+            try:
+                count = operations(node, self.around[name], self.sizes)
+            except Unknown as reason:
+                reasons[str(reason)] = None
+                continue
+            total += count
+            products += count if node.kind == "matmul" else 0
+            kind = self._dtype(name, node)
+            by_type[kind] = by_type.get(kind, 0) + count
+        if reasons:
+            return None, products, "", [f"arithmetic: {reason}" for reason in reasons]
+        return total, products, max(by_type, key=lambda k: by_type[k]) if total else "", []
+
+    def _counts_here(self, kernel: Kernel, name: str) -> bool:
+        """Elementwise work is done again by each kernel that does it; all else is done once."""
+        node = self.nodes[name]
+        if node.kind in ("pointwise", "random", "mutation") and name_of(node) not in LATE:
+            return True
+        return self.runs[name] == kernel.name
+
+    def _dtype(self, name: str, node: Node) -> str:
+        """The type in which an operator computes: that of what it takes (a comparison makes truth values)."""
+        taken = [self.around[name].get(n) for n in node.inputs]
+        found = [t.dtype for source in taken if source is not None for t in source.outputs]
+        made = [t.dtype for t in node.outputs]
+        floats = [d for d in (*found, *made) if d.startswith(("float", "bfloat"))]
+        return (floats or found or made or [""])[0]
+
+
+def _sum(parts: list[int | None]) -> int | None:
+    known = [p for p in parts if p is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _number(figure: int | None) -> str:
+    return "?" if figure is None else f"{figure:,}"

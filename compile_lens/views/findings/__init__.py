@@ -1,0 +1,54 @@
+"""What the record tells about why the code is as it is: one plain form, made once, that every view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compile_lens.measures.once import once
+from compile_lens.record import Capture
+
+from .ablations import ablations
+from .benchmark import benchmark
+from .fusion import fusion
+from .lowering import lowering
+from .memory import memory
+from .model import Block, Column, Columns, Finding, Picture, Prose, Row, Section, Step, Steps, Table
+from .rewrites import rewrites
+from .traffic import traffic
+
+__all__ = [
+    "Block",
+    "Column",
+    "Columns",
+    "Finding",
+    "Picture",
+    "Prose",
+    "Row",
+    "Section",
+    "Step",
+    "Steps",
+    "Table",
+    "findings",
+    "unknown",
+]
+
+_MAKERS = (fusion, lowering, rewrites, memory, traffic, ablations, benchmark)
+
+
+@once
+def findings(capture: Capture) -> tuple[Finding, ...]:
+    """The findings of a capture, in the order in which they are shown; made once for each capture.
+
+    One that its record says nothing of is there with the reason in ``missing``; one that has no place in it
+    (no code was generated, nothing was lowered) is not.
+    """
+    return tuple(finding for make in _MAKERS if (finding := make(capture)) is not None)
+
+
+def unknown(found: Iterable[Finding]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Why findings are missing: each reason, and the titles that it is the reason for."""
+    reasons: dict[str, list[str]] = {}
+    for finding in found:
+        if finding.missing:
+            reasons.setdefault(finding.missing, []).append(finding.title)
+    return tuple((why, tuple(titles)) for why, titles in reasons.items())

@@ -1,0 +1,74 @@
+"""The same function compiled with less: nothing inlined or fused, then inlined, then fused."""
+
+from __future__ import annotations
+
+from compile_lens.measures.steps import stepped
+from compile_lens.record import ABLATIONS, Ablation, Capture, Kernel
+
+from .. import outline
+from .model import Block, Column, Columns, Finding
+
+KEY, TITLE = "ablations", "Ablations"
+INTRO = (
+    "What inlining and fusion are worth: the same function compiled without them, and the code of each step."
+)
+WHERE = "capture.ablations"
+MISSING = "not run: compile_lens.ablate(f, x)"
+
+KERNELS = 40
+"""Kernels of one step whose code is carried along."""
+
+CHARACTERS = 60_000
+"""Characters of the code of one step."""
+
+MEANS = {
+    ABLATIONS[0]: "each operator is written to memory, in a loop and a kernel of its own",
+    ABLATIONS[1]: "lowering puts pointwise chains into one loop; the scheduler fuses nothing",
+    ABLATIONS[2]: "what torch.compile does",
+}
+
+
+def ablations(capture: Capture) -> Finding | None:
+    """The finding; ``None`` where no code was generated."""
+    if not any(c.code for c in capture.compilations) and not capture.ablations:
+        return None
+    if not capture.ablations:
+        return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
+    columns = tuple(_column(capture, step) for step in capture.ablations)
+    brief = [
+        f"{column.title}: " + ", ".join(f"{value} {what}" for what, value in column.figures)
+        for column in columns
+    ]
+    launches = [dict(column.figures).get("launches", "—") for column in columns]
+    fact = f"{' → '.join(launches)} launches"
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (Columns("", columns),))
+
+
+def _column(capture: Capture, step: Ablation) -> Column:
+    alone = stepped(capture, step.step)
+    total = alone.ledger.total
+    kernels = alone.kernels
+    figures = [
+        ("loops", outline.figure(total.loops)),
+        ("groups", outline.figure(total.groups)),
+        ("kernels", f"{len(kernels):,}"),
+        ("launches", outline.figure(total.launches)),
+        ("moved", "—" if total.bytes_after is None else outline.amount(total.bytes_after)),
+    ]
+    words = [MEANS[step.step]] if step.step in MEANS else []
+    words += [f"{name} = {value}" for name, value in step.settings]
+    words += step.notes
+    written = [kernel for kernel in kernels if kernel.source.strip()]
+    blocks: list[Block] = []
+    room = CHARACTERS
+    for kernel in written[:KERNELS]:
+        if len(kernel.source) > room:
+            break
+        room -= len(kernel.source)
+        blocks.append(Block(_named(kernel), kernel.source, kernel.language))
+    return Column(step.step, tuple(words), tuple(figures), tuple(blocks), len(written) - len(blocks))
+
+
+def _named(kernel: Kernel) -> str:
+    origins = outline.names(kernel.origins, 5)
+    return f"{kernel.phase}: {kernel.name}" + (f" ← {origins}" if origins else "")

@@ -1,0 +1,166 @@
+"""What was not fused and why; and, for those who want it all, every decision of the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.decision import REASONS, Decision
+from compile_lens.graph import Node
+from compile_lens.measures.apart import Apart, apart
+from compile_lens.record import Capture
+
+from .. import outline
+from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from .places import Place, places, size
+
+KEY, TITLE = "fusion", "Fusion decisions"
+INTRO = "Which kernels stayed apart though they touch the same data, and what kept them apart."
+WHERE = "capture.decisions"
+
+PAIRS = 200
+"""Pairs of one reason."""
+
+DECISIONS = 3_000
+
+NEVER = "never proposed"
+
+
+def fusion(capture: Capture) -> Finding | None:
+    """The finding; ``None`` where nothing reached the scheduler."""
+    seen = [place for place in places(capture) if place.graph("groups") is not None]
+    if not seen:
+        return None
+    sections: list[Section] = []
+    brief: list[str] = []
+    count = 0
+    silent = [p.title for p in seen if p.phase not in dict(p.compilation.decisions)]
+    for place in seen:
+        pairs = apart(capture, place.compilation.id, place.phase)
+        count += len(pairs)
+        found = _reasons(place, pairs)
+        sections += found
+        brief += [f"{table.title}: {table.words[0]}" for table in found]
+        if not pairs:
+            sections.append(Prose(place.title, (_nothing(place),)))
+            brief.append(f"{place.title}: {_nothing(place)}")
+    if silent:
+        said = f"The record holds no decisions of the scheduler for {', '.join(silent)}."
+        sections.append(Prose("", (said,)))
+    sections += [table for place in seen if (table := _decisions(place))]
+    fact = f"{outline.plural(count, 'pair')} apart" if count else "nothing stayed apart"
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+
+
+def _nothing(place: Place) -> str:
+    groups = place.graph("groups")
+    working = [n for n in groups.calls if n.kind != "nop"] if groups else []
+    if len(working) == 1:
+        return "Everything is in one group: there is nothing left to fuse."
+    if not working:
+        return "There is no group, and so nothing to fuse."
+    return f"No two of the {len(working)} groups touch common data that fusing them could save."
+
+
+def _reasons(place: Place, pairs: Sequence[Apart]) -> list[Table]:
+    """A table for each kind of reason, the most bytes at stake first."""
+    kinds: dict[str, list[Apart]] = {}
+    for pair in pairs:
+        kinds.setdefault(pair.why.reason, []).append(pair)
+    tables = []
+    groups = Groups(place)
+    # Everyone expects that nothing fuses with a call of a library: what is less plain comes first.
+    for reason, found in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_stake(item[1]))):
+        found.sort(key=lambda pair: -(pair.why.saved or 0))
+        rows, left = cut([_pair(place, groups, pair) for pair in found], PAIRS)
+        words = list(dict.fromkeys(pair.why.sentence for pair in found))
+        words += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in found) if remedy]
+        title = f"{place.title}: {reason}, {outline.plural(len(found), 'pair')}"
+        head = ("first", "second", "could save", "shown by")
+        kinds_of = (NAME, NAME, NUMBER, NOTE)
+        tables.append(Table(title, head, kinds_of, rows, tuple(words), False, left, "capture.why(a, b)"))
+    return tables
+
+
+def _stake(pairs: Sequence[Apart]) -> int:
+    return sum(pair.why.saved or 0 for pair in pairs)
+
+
+def _pair(place: Place, groups: Groups, pair: Apart) -> Row:
+    how = "the second reads what the first writes" if pair.follows else "both read the same"
+    shown = "; ".join((how, *_shown(pair)))
+    cells = (groups.named(pair.first), groups.named(pair.second), size(pair.why.saved), shown)
+    return Row(cells, (place.at("groups", pair.first), place.at("groups", pair.second)))
+
+
+def _shown(pair: Apart) -> list[str]:
+    """What the record shows for the reason: the last decision's figures and words, or the facts."""
+    if pair.why.reason != "extern" and pair.why.decisions:
+        last = pair.why.decisions[0]
+        said = [last.shown, f"Inductor: “{last.said}”" if last.said else "", last.where]
+        if any(said):
+            return [words for words in said if words]
+    # Decisions are shown by themselves, and that both share one function says nothing about fusion.
+    facts = [f for f in pair.why.facts if not f.startswith(("round ", "both are in the kernel"))]
+    return facts[: 1 if pair.why.reason == "extern" else 2]
+
+
+class Groups:
+    """The groups of a phase by the names that people can tell them by."""
+
+    def __init__(self, place: Place) -> None:
+        groups, loops = place.graph("groups"), place.graph("loops")
+        self._groups = {n.name: n for n in groups.nodes} if groups else {}
+        self._loops = {n.name: n for n in loops.nodes} if loops else {}
+
+    def named(self, group: str) -> str:
+        """A group by its loops and the operators in it: ``"op0 + op1 · amax, sub, exp and 9 more"``."""
+        node = self._groups.get(group)
+        if node is None:
+            return group
+        return f"{loops_in_short(node.members or (group,))} · {self._operators(node)}"
+
+    def _operators(self, group: Node) -> str:
+        if group.kind == "extern":
+            return group.target.removesuffix(".default").removesuffix(".out")
+        members = [self._loops[m] for m in group.members if m in self._loops]
+        names = list(dict.fromkeys(origin for loop in members for origin in loop.origins))
+        return outline.names(names, 4) or group.target
+
+
+def loops_in_short(names: Sequence[str]) -> str:
+    """``"op0"``, ``"op0 + op1"``, ``"op0 + op1 + 6 more"``."""
+    return " + ".join(names) if len(names) <= 3 else f"{names[0]} + {names[1]} + {len(names) - 2} more"
+
+
+def _decisions(place: Place) -> Table | None:
+    decisions = dict(place.compilation.decisions).get(place.phase)
+    if not decisions:
+        return None
+    every = sorted(decisions, key=lambda d: (d.round, not d.fused))
+    rows, left = cut([_decision(place, d) for d in every], DECISIONS)
+    head = ("first", "second", "round", "outcome", "shared", "shown by")
+    kinds = (NAME, NAME, NUMBER, TEXT, NUMBER, NOTE)
+    last = max(d.round for d in decisions)
+    fused = sum(d.fused for d in decisions)
+    words = (
+        f"{outline.plural(len(decisions), 'pair')} in {outline.plural(last, 'round')}: {fused} fused. A pair "
+        "stands in the round in which it was last considered. Shared bytes are Inductor's own count.",
+    )
+    return Table(f"{place.title}: every decision", head, kinds, rows, words, True, left, WHERE)
+
+
+def _decision(place: Place, decision: Decision) -> Row:
+    outcome = "fused" if decision.fused else f"not fused: {decision.reason}"
+    known = decision.reason in REASONS and not decision.fused
+    said = [decision.shown, f"Inductor: “{decision.said}”" if decision.said else "", decision.where]
+    if known and not any(said):
+        said = [decision.sentence]
+    cells = (
+        loops_in_short(decision.a),
+        loops_in_short(decision.b),
+        str(decision.round),
+        outcome,
+        "" if decision.shared is None else f"{decision.shared:,} B",
+        "; ".join(words for words in said if words),
+    )
+    return Row(cells, tuple(place.at("loops", loop) for loop in decision.loops))

@@ -1,0 +1,146 @@
+"""Which buffers the generated code holds and when, and what the forward keeps for the backward."""
+
+from __future__ import annotations
+
+from compile_lens.memory import Buffer, Kept, Memory, Partition, extra
+from compile_lens.record import Capture, Compilation
+
+from .. import outline
+from ..timeline import timeline
+from .model import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
+from .places import Place, places, size, title
+
+KEY, TITLE = "memory", "Memory"
+INTRO = (
+    "Which buffers the generated code holds and when, modelled from the order of its lines: "
+    "the allocator is not asked."
+)
+WHERE = "capture.compilations[i].memory"
+MISSING = "not in the record"
+
+BUFFERS = 1_000
+
+
+def memory(capture: Capture) -> Finding | None:
+    """The finding; ``None`` where no code was generated."""
+    if not any(c.code for c in capture.compilations):
+        return None
+    sections: list[Section] = []
+    brief: list[str] = []
+    peaks: list[int] = []
+    for place in places(capture):
+        for held in place.compilation.memory:
+            if held.phase == place.phase:
+                sections += _held(place, held)
+                brief.append(_brief(place, held))
+                peaks += [] if held.peak is None else [held.peak]
+    for compilation in capture.compilations:
+        if compilation.partition is not None:
+            where = title(capture, compilation, "saved for backward")
+            sections += _partition(where, compilation, compilation.partition)
+            brief.append(f"{where}: {_choice(compilation.partition)}")
+    if not sections:
+        return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
+    fact = f"peak {size(max(peaks))}" if peaks else "peak not known"
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+
+
+def _brief(place: Place, held: Memory) -> str:
+    peak = f"peak {size(held.peak)}" if held.peak is not None else f"peak not known: {held.note}"
+    return f"{place.title}: {peak}, {_counts(held)}"
+
+
+def _counts(held: Memory) -> str:
+    inside = [b for b in held.buffers if b.kind != "input"]
+    parts = [outline.plural(len(inside), "buffer")]
+    reused = len(held.reused)
+    parts += [f"{reused} in the memory of another"] if reused else []
+    donated = len(held.donated)
+    parts += [f"{outline.plural(donated, 'input')} donated"] if donated else []
+    return ", ".join(parts)
+
+
+def _held(place: Place, held: Memory) -> list[Section]:
+    words = [f"{_counts(held)}."]
+    if held.peak is not None:
+        at = f"at line {held.peak_line} of the module" if held.peak_line else "on entry"
+        words.insert(0, f"At most {size(held.peak)} are held at once, {at}.")
+    words += [held.note] if held.note else []
+    every = sorted(held.buffers, key=lambda b: (b.kind != "input", b.born, b.name))
+    rows, left = cut([_row(place, buffer) for buffer in every], BUFFERS)
+    head = ("buffer", "kind", "bytes", "lines", "memory", "holds")
+    kinds = (NAME, TEXT, NUMBER, NUMBER, TEXT, NAME)
+    table = Table(f"{place.title}: buffers", head, kinds, rows, tuple(words), False, left, WHERE)
+    code = place.compilation.code.get(place.phase)
+    last = code.text.count("\n") + 1 if code is not None else 0
+    svg = timeline(held, last)
+    if not svg:
+        return [table]
+    alt = f"which of {outline.plural(len(held.buffers), 'buffer')} are held at which line, {place.title}"
+    return [Picture(f"{place.title}: when each buffer is held", svg, alt), table]
+
+
+def _row(place: Place, buffer: Buffer) -> Row:
+    born = str(buffer.born) if buffer.born else "entry"
+    dead = str(buffer.dead) if buffer.dead else "end"
+    how = [f"takes over {buffer.reuses}"] if buffer.reuses else []
+    how += [f"part of {buffer.within}"] if buffer.within else []
+    how += ["donated: may be taken over"] if buffer.donated else []
+    cells = (
+        buffer.name,
+        buffer.kind,
+        size(buffer.nbytes),
+        f"{born}–{dead}",
+        ", ".join(how),
+        outline.names(buffer.origins, 4),
+    )
+    return Row(cells, tuple(place.at("post_grad", origin) for origin in buffer.origins))
+
+
+def _partition(where: str, compilation: Compilation, partition: Partition) -> list[Section]:
+    chosen = {kept.node: kept for kept in partition.chosen}
+    default = {kept.node: kept for kept in partition.default or ()}
+    rows = []
+    for node in (*chosen, *(name for name in default if name not in chosen)):
+        kept = chosen.get(node) or default[node]
+        other = "not known" if partition.default is None else _yes(node in default)
+        shares = f"none: lies in {kept.shares}" if kept.shares else "its own"
+        shares = "none: an input" if kept.shares == node else shares
+        cells = (node, size(kept.nbytes), shares, _yes(node in chosen), other)
+        rows.append(Row(cells, tuple((compilation.id, "joint", origin) for origin in kept.origins)))
+    shown, left = cut(rows, BUFFERS)
+    words = [
+        f"{_choice(partition)[0].upper()}{_choice(partition)[1:]}.",
+        "The min-cut partitioner, Inductor's own, keeps what costs more to compute again than to keep.",
+    ]
+    words += [partition.note] if partition.note else []
+    head = ("node of the joint graph", "bytes", "memory", "min-cut keeps", "default keeps")
+    kinds = (NAME, NUMBER, TEXT, TEXT, TEXT)
+    found: list[Section] = [Table(where, head, kinds, shown, tuple(words), False, left, WHERE)]
+    if partition.recomputed:
+        some = outline.names(partition.recomputed, 60)
+        found.append(Prose(f"{where}: computed again in the backward", (some,)))
+    return found
+
+
+def _yes(kept: bool) -> str:
+    return "yes" if kept else "no"
+
+
+def _choice(partition: Partition) -> str:
+    said = f"keeps {_kept(partition.chosen)}"
+    if partition.default is not None:
+        said += f"; the default partitioner would keep {_kept(partition.default)}"
+    if partition.recomputed:
+        said += f"; {outline.plural(len(partition.recomputed), 'node')} computed again"
+    return said
+
+
+def _kept(kept: tuple[Kept, ...]) -> str:
+    own = extra(kept)
+    said = outline.plural(len(kept), "tensor")
+    return (
+        f"{said}, which takes no memory of its own"
+        if own == 0
+        else f"{said}, {size(own)} beside inputs and results"
+    )

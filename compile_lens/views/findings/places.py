@@ -1,0 +1,47 @@
+"""Phases of compilations, their names and the names of what is in them, as findings say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compile_lens.graph import Graph
+from compile_lens.measures.chain import Address
+from compile_lens.measures.ledger import MODELLED, Figure
+from compile_lens.record import Capture, Compilation
+
+from .. import outline
+
+
+@dataclass(frozen=True)
+class Place:
+    """One phase of one compilation; ``title`` names the compilation only where there are several."""
+
+    compilation: Compilation
+    phase: str
+    title: str
+
+    def at(self, stage: str, name: str) -> Address:
+        """The address of something in one of its lowered stages (``"loops"``)."""
+        return self.compilation.id, f"{self.phase}.{stage}", name
+
+    def graph(self, stage: str) -> Graph | None:
+        """One of its graphs, if it was seen."""
+        return self.compilation.graphs.get(f"{self.phase}.{stage}")
+
+
+def places(capture: Capture) -> Iterator[Place]:
+    """Every phase of every compilation that was seen."""
+    for compilation in capture.compilations:
+        for phase in compilation.phases:
+            yield Place(compilation, phase, title(capture, compilation, phase))
+
+
+def title(capture: Capture, compilation: Compilation, key: str) -> str:
+    """A phase or stage by name, with its compilation where there are several."""
+    return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
+
+
+def size(nbytes: int | None) -> str:
+    """Modelled bytes, ``~4.2 MB``; a dash for what is not known."""
+    return "—" if nbytes is None else outline.amount(Figure(nbytes, MODELLED))

@@ -1,0 +1,76 @@
+"""Bytes and arithmetic of each kernel, before and after, and what bounds it on the device."""
+
+from __future__ import annotations
+
+from compile_lens.measures.roofline import Bound, roof
+from compile_lens.record import Capture
+
+from .. import outline
+from .model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
+from .places import size
+
+KEY, TITLE = "traffic", "Traffic"
+INTRO = (
+    "What each kernel moves and computes, modelled from sizes, beside what its operators would move alone; "
+    "and whether memory or arithmetic bounds it."
+)
+WHERE = "capture.traffic(), capture.roofline()"
+
+KERNELS = 1_000
+
+PICTURE = 200_000
+"""Characters of the largest drawing that is carried along."""
+
+
+def traffic(capture: Capture) -> Finding | None:
+    """The finding; ``None`` where no kernel was generated."""
+    if not capture.kernels:
+        return None
+    line = capture.roofline()
+    rows, left = cut([_row(capture, bound) for bound in line.bounds], KERNELS)
+    words = [roof(line)] + ([line.note] if line.note and line.note not in roof(line) else [])
+    head = ("kernel", "moves", "alone", "operations", "per byte", "bound by", "why")
+    kinds = (NAME, NUMBER, NUMBER, NUMBER, NUMBER, TEXT, NOTE)
+    table = Table("kernels", head, kinds, rows, tuple(words), False, left, WHERE)
+    sections: list[Section] = [table]
+    svg = line.to_svg()
+    # Without a roof the drawing says less than the table.
+    if line.speed is not None and len(svg) <= PICTURE:
+        sections.insert(0, Picture("", svg, f"roofline: {_verdict(line.bounds)}"))
+    notes = list(dict.fromkeys(note for b in line.bounds for note in b.kernel.notes))
+    if notes:
+        sections.append(Prose("what is not known", tuple(notes[:20])))
+    moved = capture.traffic()
+    brief = [f"{size(moved.nbytes)} moved, {size(moved.before)} if each operator ran alone"]
+    brief += words
+    fact = f"{size(moved.nbytes)} moved" if moved.nbytes is not None else _verdict(line.bounds)
+    if line.speed is not None:
+        brief += [f"{b.kernel.phase} {b.kernel.name}: {b.sentence}" for b in line.bounds]
+        fact = _verdict(line.bounds)
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+
+
+def _verdict(bounds: tuple[Bound, ...]) -> str:
+    kinds: dict[str, int] = {}
+    for bound in bounds:
+        kinds[bound.bound] = kinds.get(bound.bound, 0) + 1
+    said = [f"{count} {kind}-bound" for kind, count in kinds.items() if kind]
+    said += [f"{kinds['']} without a verdict"] if kinds.get("") else []
+    return ", ".join(said)
+
+
+def _row(capture: Capture, bound: Bound) -> Row:
+    kernel = bound.kernel
+    place = f"{kernel.compilation} {kernel.phase}" if len(capture.compilations) > 1 else kernel.phase
+    cells = (
+        f"{place}: {kernel.name}",
+        size(kernel.nbytes),
+        size(kernel.before),
+        "—" if kernel.flops is None else outline.count(kernel.flops),
+        "—" if kernel.intensity is None else f"{kernel.intensity:.3g}",
+        bound.bound or "—",
+        bound.sentence,
+    )
+    # A capture of one compilation does not name it.
+    cid = kernel.compilation or next(c.id for c in capture.compilations if kernel.phase in c.code)
+    return Row(cells, ((cid, f"{kernel.phase}.code", kernel.name),))

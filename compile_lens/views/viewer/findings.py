@@ -1,0 +1,128 @@
+"""The parts of findings: what ``views.findings`` made, with the numbers of items in place of addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compile_lens.measures.chain import Address
+
+from .. import outline
+from ..characters import clean
+from ..findings import Block, Column, Columns, Finding, Picture, Prose, Section, Step, Steps, Table
+from ..highlight import runs
+from .items import Items
+from .texts import Text, made
+from .words import block, line
+
+COLOURED = 90_000
+"""Characters of one finding's code that are coloured."""
+
+LONGEST = 20_000
+"""Characters of one text."""
+
+ITEMS = 60
+"""Items that one row links."""
+
+
+def finding_part(finding: Finding) -> str:
+    """The part that holds a finding's data."""
+    return f"why-{finding.key}"
+
+
+def finding_head(finding: Finding) -> dict[str, object]:
+    """The ``FindingHead`` of a finding."""
+    return {
+        "key": finding.key,
+        "title": line(finding.title),
+        "intro": line(finding.intro),
+        "fact": line(finding.fact),
+        "missing": line(finding.missing),
+        "part": "" if finding.missing else finding_part(finding),
+    }
+
+
+def findings_data(finding: Finding, items: Items) -> dict[str, object]:
+    """The ``FindingData`` of a finding."""
+    maker = _Maker(items)
+    return {
+        "where": line(finding.where),
+        "sections": [maker.section(section) for section in finding.sections],
+    }
+
+
+class _Maker:
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._inks = COLOURED
+
+    def section(self, section: Section) -> dict[str, Any]:
+        if isinstance(section, Table):
+            return self._table(section)
+        if isinstance(section, Prose):
+            said = [block(words) for words in section.paragraphs]
+            return {"kind": "prose", "title": line(section.title), "paragraphs": said}
+        if isinstance(section, Picture):
+            picture = {"title": line(section.title), "svg": section.svg, "alt": line(section.alt)}
+            return {"kind": "picture", **picture}
+        if isinstance(section, Steps):
+            steps = [self._step(step) for step in section.steps]
+            left = _left(section.left, "change", section.where)
+            return {"kind": "steps", "title": line(section.title), "steps": steps, "left": left}
+        if isinstance(section, Columns):
+            columns = [self._column(column) for column in section.columns]
+            return {"kind": "columns", "title": line(section.title), "columns": columns}
+        return {"kind": "block", **self._block(section)}
+
+    def _table(self, table: Table) -> dict[str, Any]:
+        rows = [
+            {"cells": [line(cell) for cell in row.cells], "items": self._numbers(row.addresses)}
+            for row in table.rows
+        ]
+        return {
+            "kind": "table",
+            "title": line(table.title),
+            "words": [block(words) for words in table.words],
+            "head": [line(word) for word in table.head],
+            "kinds": list(table.kinds),
+            "rows": rows,
+            "full": table.full,
+            "left": _left(table.left, "row", table.where),
+        }
+
+    def _numbers(self, addresses: Sequence[Address]) -> list[int]:
+        found = (self._items.item(address) for address in dict.fromkeys(addresses))
+        return [item for item in found if item is not None][:ITEMS]
+
+    def _step(self, step: Step) -> dict[str, Any]:
+        return {
+            "title": line(step.title),
+            "words": [line(words) for words in step.words],
+            "before": self._text(step.before, "python"),
+            "after": self._text(step.after, "python"),
+            "items": self._numbers(step.addresses),
+        }
+
+    def _column(self, column: Column) -> dict[str, Any]:
+        return {
+            "title": line(column.title),
+            "words": [line(words) for words in column.words],
+            "figures": [[line(what), line(value)] for what, value in column.figures],
+            "blocks": [self._block(made) for made in column.blocks],
+            "left": _left(column.left, "kernel", "capture.ablations"),
+        }
+
+    def _block(self, shown: Block) -> dict[str, Any]:
+        return {"title": line(shown.title), "code": self._text(shown.text, shown.language)}
+
+    def _text(self, source: str, language: str) -> Text:
+        text = clean(source)
+        if len(text) > LONGEST:
+            text = f"{text[:LONGEST]}\n… ({len(text) - LONGEST:,} characters left out)"
+        found = runs(text, language, self._inks)
+        self._inks -= sum(length for length, _ in found)
+        return made(text, found)
+
+
+def _left(count: int, what: str, where: str) -> str:
+    return f"and {outline.plural(count, what)} more: {where}" if count else ""

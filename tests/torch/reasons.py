@@ -1,0 +1,40 @@
+"""Captures that record the stages and no reasons: what tests and benchmarks compare the reasons with."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+from compile_lens._torch import decisions, hooks, line_origins, lowered, memory, partition, rewrites
+
+REASONS = (decisions, line_origins, lowered, memory, partition, rewrites)
+"""Modules that say why. Without them a capture still has every stage."""
+
+STARTS = ((decisions, "begin"), (line_origins, "begin"), (lowered, "begin"), (rewrites, "begin"),
+          (memory, "record"), (partition, "record"))  # fmt: skip
+"""What they are asked to do outside of their hooks."""
+
+
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """Stands for each of them."""
+
+
+@contextlib.contextmanager
+def stages_only() -> Iterator[None]:
+    """For the duration, captures record no reasons."""
+    names = {module.__name__ for module in REASONS}
+    kept = dict(hooks._registry)
+    assert names - {memory.__name__} <= {wrap.__module__ for wrap in kept.values()}
+    with contextlib.ExitStack() as stack:
+        for module, name in STARTS:
+            stack.enter_context(mock.patch.object(module, name, nothing))
+        for path, wrap in kept.items():
+            if wrap.__module__ in names:
+                del hooks._registry[path]
+        try:
+            yield
+        finally:
+            hooks._registry.clear()
+            hooks._registry.update(kept)

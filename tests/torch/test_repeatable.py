@@ -1,0 +1,123 @@
+"""A call that can be repeated: copies of what it is given, and what it reaches put back."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from torch import nn
+
+from compile_lens.repeatable import Reached, copied
+
+pytestmark = pytest.mark.torch
+
+SHARED = torch.zeros(2)
+TABLE = {"inner": [torch.zeros(2)]}
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.state = torch.zeros(2)
+        self.norm = nn.BatchNorm1d(2)
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        self.state.add_(1)
+        return self.norm(x)
+
+
+def _helper() -> None:
+    TABLE["inner"][0].add_(1)
+
+
+def through_globals() -> None:
+    SHARED.add_(1)
+    _helper()
+
+
+def through_a_nested_function() -> None:
+    def inner() -> None:
+        SHARED.add_(1)
+
+    inner()
+
+
+@pytest.mark.parametrize("fn", [through_globals, through_a_nested_function])
+def test_globals_are_put_back(fn: object) -> None:
+    reached = Reached(fn)
+    fn()  # type: ignore[operator]
+    assert reached.changed()
+    reached.reset()
+    assert SHARED.tolist() == [0, 0] and TABLE["inner"][0].tolist() == [0, 0]
+    assert not reached.changed()
+
+
+def test_closures_defaults_partials_and_methods_are_put_back() -> None:
+    cell, default, bound, owner = torch.zeros(2), torch.zeros(2), torch.zeros(2), Owner()
+
+    def fn(given: torch.Tensor, *, more: torch.Tensor = default) -> None:
+        for tensor in (cell, given, more):
+            tensor.add_(1)
+        owner.step(torch.ones(3, 2))
+
+    call = functools.partial(fn, bound)
+    reached = Reached(call)
+    call()
+    assert cell.tolist() == default.tolist() == bound.tolist() == owner.state.tolist() == [1, 1]
+    reached.reset()
+    assert cell.tolist() == default.tolist() == bound.tolist() == owner.state.tolist() == [0, 0]
+    assert int(owner.norm.num_batches_tracked) == 0
+    method = Reached(owner.step)
+    owner.step(torch.ones(3, 2))
+    method.reset()
+    assert owner.state.tolist() == [0, 0] and owner.norm.running_mean.eq(0).all()
+
+
+def test_what_nobody_wrote_to_is_not_written_to() -> None:
+    kept = torch.tensor([1.0, float("nan")])
+    reached = Reached((kept,))
+    reached.reset()
+    assert not reached.changed() and kept._version == 0
+
+
+def test_gradients_are_put_back() -> None:
+    with_grad, without = (torch.ones(2, requires_grad=True) for _ in range(2))
+    with_grad.grad = held = torch.full((2,), 5.0)
+    reached = Reached((with_grad, without))
+    (with_grad * without).sum().backward()
+    assert with_grad.grad.tolist() == [6, 6]
+    reached.reset()
+    assert with_grad.grad is held and held.tolist() == [5, 5] and without.grad is None
+
+
+def test_arguments_are_copied_alike() -> None:
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    row = torch.arange(3.0).expand(4, 3)
+    turned = torch.arange(6.0).reshape(2, 3).t()
+    gaps = torch.arange(12.0)[::2]
+    grown = (x * 2).detach_().requires_grad_()
+    _, args, kwargs = copied(len, (x, [x, row], turned, gaps), {"y": grown, "n": 3})
+    assert args[0] is args[1][0] and args[0] is not x
+    assert args[0].requires_grad and args[0].is_leaf and kwargs["y"].is_leaf and kwargs["n"] == 3
+    for made, given in ((args[0], x), (args[1][1], row), (args[2], turned), (args[3], gaps)):
+        assert made.stride() == given.stride() and made.shape == given.shape
+        assert torch.equal(made, given)
+        assert made.data_ptr() != given.data_ptr()
+
+
+def test_a_module_is_copied_and_a_bound_method_with_it() -> None:
+    net = nn.BatchNorm1d(2)
+    twin, _, _ = copied(net, (), {})
+    assert twin is not net and torch.equal(twin.weight, net.weight)
+    method, _, _ = copied(net.forward, (), {})
+    assert method.__self__ is not net and isinstance(method.__self__, nn.BatchNorm1d)
+
+
+def test_a_module_that_cannot_be_copied_is_used_as_it_is() -> None:
+    class Stubborn(nn.Linear):
+        def __deepcopy__(self, memo: object) -> None:
+            raise RuntimeError("no copies")
+
+    net = Stubborn(2, 2)
+    assert copied(net, (), {})[0] is net
+    assert Reached(net).changed() is False

@@ -1,0 +1,283 @@
+"""Findings: one plain form of what the record tells, which every view shows. On records made by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import importlib
+import weakref
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+
+import pytest
+import samples
+import samples_findings
+
+from compile_lens.measures.apart import CROWD, apart, everywhere
+from compile_lens.measures.chain import Address
+from compile_lens.record import ABLATIONS, Capture
+from compile_lens.views import html, listing, markdown, outline, text, timeline
+from compile_lens.views.findings import Columns, Finding, Picture, Prose, Steps, Table, findings, unknown
+from compile_lens.views.findings.model import NOTE
+from compile_lens.views.viewer.items import Items
+from compile_lens.views.viewer.parts import parts
+
+
+def by_key(capture: Capture) -> dict[str, Finding]:
+    return {finding.key: finding for finding in findings(capture)}
+
+
+def tables(finding: Finding) -> dict[str, Table]:
+    return {s.title: s for s in finding.sections if isinstance(s, Table)}
+
+
+def addresses(finding: Finding) -> Iterator[Address]:
+    for section in finding.sections:
+        if isinstance(section, Table):
+            for row in section.rows:
+                yield from row.addresses
+        elif isinstance(section, Steps):
+            for step in section.steps:
+                yield from step.addresses
+
+
+def test_every_finding_is_whole() -> None:
+    found = findings(samples_findings.told())
+    assert [f.key for f in found] == [
+        "fusion", "lowering", "rewrites", "memory", "traffic", "ablations", "benchmark",
+    ]  # fmt: skip
+    for finding in found:
+        assert finding.title and finding.intro.endswith(".") and finding.fact and finding.where
+        assert finding.sections and finding.brief and not finding.missing
+        for section in finding.sections:
+            if isinstance(section, Table):
+                assert len(section.head) == len(section.kinds)
+                assert all(len(row.cells) == len(section.head) for row in section.rows)
+
+
+def test_rows_lead_to_what_the_record_has() -> None:
+    capture = samples_findings.told()
+    chain = capture.chain
+    for finding in findings(capture):
+        found = list(addresses(finding))
+        assert all(address in chain for address in found), finding.key
+        assert bool(found) == (finding.key not in ("ablations", "benchmark"))
+
+
+def test_made_once_and_gone_with_the_capture() -> None:
+    capture = samples_findings.told()
+    assert findings(capture) is findings(capture)
+    assert findings(samples_findings.told()) == findings(capture)
+    gone = weakref.ref(capture)
+    del capture
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_is_missing_says_why() -> None:
+    found = by_key(samples.sample())
+    assert found["lowering"].missing == found["memory"].missing == "not in the record"
+    assert "compile_lens.ablate" in found["ablations"].missing
+    assert "compile_lens.benchmark" in found["benchmark"].missing
+    reasons = dict(unknown(found.values()))
+    assert reasons["not in the record"] == ("Lowering", "Rewrites", "Memory")
+    said = text.page(samples.sample(), width=100, ascii=False)
+    assert "Lowering, Rewrites, Memory: not in the record" in said
+    assert findings(samples.nothing()) == ()
+    assert "── why" not in text.page(samples.nothing(), width=100, ascii=False)
+
+
+def test_decisions_that_were_not_overheard_are_said_to_be_missing() -> None:
+    fusion = by_key(samples.sample())["fusion"]
+    said = [words for s in fusion.sections if isinstance(s, Prose) for words in s.paragraphs]
+    assert "The record holds no decisions of the scheduler for forward, backward." in said
+    told = by_key(samples_findings.told())["fusion"]
+    assert not any(
+        "holds no decisions" in w for s in told.sections if isinstance(s, Prose) for w in s.paragraphs
+    )
+
+
+# Fusion
+
+
+def test_pairs_that_stayed_apart_are_those_of_the_final_groups() -> None:
+    capture = samples_findings.told()
+    pairs = apart(capture, "0/0", "forward")
+    assert [(p.first, p.second, p.follows, p.why.reason) for p in pairs] == [
+        ("op0", "op1", True, "too large"),
+        ("op1", "op2", True, "never proposed"),
+    ]
+    assert everywhere(capture) == pairs  # the backward is one group
+    for pair in pairs:
+        assert pair.why == capture.why(pair.first, pair.second, "forward")
+
+
+def test_of_many_readers_only_neighbours_are_paired() -> None:
+    capture = samples_findings.told()
+    first = capture.compilations[0]
+    graphs = {key: first.graphs[f"forward.{key}"] for key in ("loops", "groups")}
+    many = CROWD + 3
+    changed = {}
+    for key, graph in graphs.items():
+        x, like = graph.nodes[0], graph.nodes[1]
+        nodes = [
+            dataclasses.replace(like, name=f"op{i}", members=(f"op{i}",) if key == "groups" else ())
+            for i in range(many)
+        ]
+        changed[graph.key] = dataclasses.replace(graph, nodes=(x, *nodes))
+    stages = tuple(changed.get(s.key, s) for s in first.stages)
+    capture = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
+    pairs = apart(capture, "0/0", "forward")
+    assert [(p.first, p.second) for p in pairs] == [(f"op{i}", f"op{i + 1}") for i in range(many - 1)]
+    assert not any(p.follows for p in pairs)
+
+
+def test_fusion_is_told_by_reason_and_in_full() -> None:
+    fusion = by_key(samples_findings.told())["fusion"]
+    assert fusion.fact == "2 pairs apart"
+    found = tables(fusion)
+    large = found["forward: too large, 1 pair"]
+    assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")
+    (row,) = large.rows
+    assert row.cells[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~4,000 B")
+    assert "3 > 2 nodes" in row.cells[3] and large.kinds[3] == NOTE
+    every = found["forward: every decision"]
+    assert every.full and len(every.rows) == 2
+    assert [row.cells[2] for row in every.rows] == ["1", "2"]
+    assert "everything is in one group" in " ".join(fusion.brief).lower()
+
+
+def test_a_crowd_of_rows_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("compile_lens.views.findings.fusion")
+    monkeypatch.setattr(module, "DECISIONS", 1)
+    made = module.fusion(samples_findings.told())
+    assert made is not None
+    every = tables(made)["forward: every decision"]
+    assert len(every.rows) == 1 and every.left == 1 and every.where == "capture.decisions"
+
+
+# The others
+
+
+def test_lowering_tells_inlined_from_kept() -> None:
+    lowering = by_key(samples_findings.told())["lowering"]
+    assert lowering.fact == "2 inlined, 3 not"
+    kept, inlined = tables(lowering).values()
+    assert [row.cells[0] for row in kept.rows] == ["pow_1", "pow_2", "add"]
+    assert kept.rows[0].cells[2] == "many readers" and "5 reads, limit 4" in kept.rows[0].cells[4]
+    assert [row.cells for row in inlined.rows] == [("sin", "op0", "once"), ("cos", "op0 + op1", "2 times")]
+
+
+def test_rewrites_are_steps_with_both_sides() -> None:
+    rewrites = by_key(samples_findings.told())["rewrites"]
+    (steps,) = (s for s in rewrites.sections if isinstance(s, Steps))
+    assert [(s.before, s.after) for s in steps.steps] == [
+        ("mul = aten.mul(x, 1)", ""),
+        ("pow_1 = aten.pow(sin, 2)", "pow_1 = aten.mul(sin, sin)"),
+    ]
+    assert ("0/0", "joint", "sin") in steps.steps[0].addresses
+    assert ("0/0", "forward", "pow_1") in steps.steps[1].addresses
+    assert any("tanh" in w for s in rewrites.sections if isinstance(s, Prose) for w in s.paragraphs)
+    (table,) = tables(rewrites).values()
+    assert [row.cells[1] for row in table.rows] == ["joint_graph_passes"] and "1 pass more" in table.words[0]
+
+
+def test_memory_tells_peak_and_what_is_kept() -> None:
+    memory = by_key(samples_findings.told())["memory"]
+    assert memory.fact == "peak ~12 kB"
+    buffers, kept = tables(memory).values()
+    assert [row.cells[3] for row in buffers.rows] == ["entry–end", "8–11", "9–11", "10–end", "10–end"]
+    assert buffers.rows[0].cells[4] == "donated: may be taken over" and buffers.rows[4].cells[2] == "—"
+    assert [row.cells[3:] for row in kept.rows] == [("yes", "yes"), ("no", "yes"), ("no", "yes")]
+    assert "2 nodes computed again" in kept.words[0]
+
+
+def test_the_timeline_is_a_drawing_of_its_own() -> None:
+    memory = samples_findings.MEMORY
+    svg = timeline.timeline(memory, 20)
+    root = ET.fromstring(svg)
+    bars = [e for e in root.iter() if e.tag.endswith("rect")]
+    assert len(bars) == 4  # one has no size
+    assert "id=" not in svg and "href" not in svg
+    (picture,) = (s for s in by_key(samples_findings.told())["memory"].sections if isinstance(s, Picture))
+    assert ET.fromstring(picture.svg).tag.endswith("svg") and "4 buffers" not in picture.svg
+    widths = {b.findtext("{http://www.w3.org/2000/svg}title"): float(b.get("width", "0")) for b in bars}
+    assert widths["primals_1, input, 4,000 bytes"] > widths["buf2, output, 4,000 bytes"]
+    assert timeline.timeline(dataclasses.replace(memory, buffers=()), 20) == ""
+
+
+def test_traffic_has_a_roof_where_there_is_one() -> None:
+    traffic = by_key(samples_findings.told())["traffic"]
+    assert "memory-bound" in traffic.fact
+    assert any(isinstance(s, Picture) for s in traffic.sections)
+    without = dataclasses.replace(samples_findings.told(), benchmark=None)
+    bare = by_key(without)["traffic"]
+    assert not any(isinstance(s, Picture) for s in bare.sections) and "bound" not in bare.fact
+
+
+def test_ablations_stand_side_by_side_with_their_code() -> None:
+    capture = samples_findings.told()
+    (columns,) = by_key(capture)["ablations"].sections
+    assert isinstance(columns, Columns)
+    assert [c.title for c in columns.columns] == list(ABLATIONS)
+    first, _, last = columns.columns
+    figures = dict(first.figures)
+    assert figures["launches"] == "2" and figures["moved"] == "~20 kB"
+    assert "max_fusion_size = 1" in first.words and "a note" in first.words
+    assert dict(last.figures)["launches"] == "3"  # the capture's own
+    sources = {k.source for k in capture.kernels if k.source}
+    assert {block.text for block in last.blocks} == sources
+
+
+def test_the_benchmark_is_medians_and_ratios() -> None:
+    benchmark = by_key(samples_findings.told())["benchmark"]
+    assert benchmark.fact == "2.00× eager's speed"
+    (table,) = tables(benchmark).values()
+    assert [row.cells[0] for row in table.rows] == ["eager", "compiled"]
+    assert table.rows[1].cells[3] == "2.00×" and table.rows[0].cells[3] == ""
+
+
+# In the views
+
+
+def test_the_pages_say_them_in_brief() -> None:
+    capture = samples_findings.told()
+    page = text.page(capture, width=400, ascii=False)
+    marked = markdown.page(capture)
+    for finding in findings(capture):
+        assert f"{finding.title}: {finding.fact}" in page and finding.where in page
+        assert f"### {markdown.escape(finding.title)}" in marked
+    section = page[page.index("── why") : page.index("── also")]
+    assert section.count("\n") <= 6 * len(findings(capture)) + 3
+
+
+def test_what_is_computed_again_is_said_at_the_kernel_and_at_the_line() -> None:
+    capture = samples_findings.told()
+    origins = outline.Origins(capture)
+    one, two = capture.kernels[:2]
+    assert origins.of(one).again == (("cos", ("k1",)),) and origins.of(two).again == (("cos", ("k0",)),)
+    assert "computed more than once: cos (also in k1)" in text.page(capture, width=100, ascii=False)
+    assert listing.kernel_origins(one, {"cos"})[10] == "← cos (again)"
+    assert "computed more than once: cos (also in k1)" in html.static(capture)
+    kernel = next(k for k in parts(capture)["g8"]["kernels"] if k["name"] == "k0")  # type: ignore[index]
+    assert kernel["again"] == [["cos", "k1"]]
+
+
+def test_the_viewer_gets_items_and_reasons() -> None:
+    capture = samples_findings.told()
+    made = parts(capture)
+    items = Items(capture)
+    table = next(s for s in made["why-fusion"]["sections"] if s["kind"] == "table")  # type: ignore[index]
+    wanted = [items.item(("0/0", "forward.groups", name)) for name in ("op0", "op1")]
+    assert table["rows"][0]["items"] == wanted
+    seen = items.seen(0, "forward.groups")
+    assert seen is not None
+    groups = made[f"g{seen.number}"]
+    (first, _) = groups["apart"]  # type: ignore[index]
+    strings = groups["strings"]  # type: ignore[index]
+    assert (seen.names[first["first"]], seen.names[first["second"]]) == ("op0", "op1")
+    assert strings[first["reason"]] == "too large" and strings[first["saved"]] == "~4,000 B"
+    heads = {f["key"]: f for f in made["core"]["findings"]}  # type: ignore[index]
+    assert heads["fusion"]["part"] == "why-fusion"
+    bare = parts(samples.sample())
+    assert {f["key"] for f in bare["core"]["findings"] if not f["part"]} >= {"lowering", "memory"}  # type: ignore[index]

@@ -1,0 +1,96 @@
+"""The steps of an ablation: what a step leaves out is put back, and its figures are its own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from samples import sample
+
+from compile_lens import UsageError
+from compile_lens.measures import steps
+from compile_lens.record import ABLATIONS, Ablation, Capture, Compilation, Missing
+
+
+def alone(whole: Compilation) -> Compilation:
+    """The sample as if its first kernel were launched three times."""
+    code = whole.code["forward"]
+    kernel = dataclasses.replace(code.kernels[0], launch_lines=(1, 2, 3))
+    changed = dataclasses.replace(code, kernels=(kernel,))
+    return dataclasses.replace(whole, stages=tuple(changed if s.key == code.key else s for s in whole.stages))
+
+
+def ablated() -> Capture:
+    made = sample()
+    whole = made.compilations[0]
+    kept = steps.trimmed(alone(whole), whole)
+    return dataclasses.replace(
+        made,
+        ablations=(
+            Ablation(ABLATIONS[0], (("max_fusion_size", "1"),), (kept,), ("a note",)),
+            Ablation(ABLATIONS[2]),
+        ),
+    )
+
+
+def test_a_step_holds_only_what_differs() -> None:
+    (kept,) = ablated().ablations[0].compilations
+    assert [s.key for s in kept.stages] == ["forward.code"]
+    assert kept.ending is None and kept.guards == sample().compilations[0].guards
+
+
+def test_a_step_made_whole_is_what_it_was() -> None:
+    made = ablated()
+    found = steps.stepped(made, ABLATIONS[0])
+    assert found.compilations == (alone(made.compilations[0]),)
+    assert found.sources == made.sources and found.ablations == ()
+    assert "a note" in found.notes
+
+
+def test_the_last_step_is_the_capture_itself() -> None:
+    made = ablated()
+    found = steps.stepped(made, ABLATIONS[2])
+    assert found.compilations == made.compilations and found.notes == made.notes
+
+
+def test_a_stage_that_a_step_could_not_make_stays_missing() -> None:
+    made = sample()
+    whole = made.compilations[0]
+    failed = dataclasses.replace(
+        whole,
+        stages=tuple(
+            Missing(s.key, "the compiler failed") if s.key == "forward.code" else s for s in whole.stages
+        ),
+    )
+    kept = steps.trimmed(failed, whole)
+    found = steps.stepped(
+        dataclasses.replace(made, ablations=(Ablation(ABLATIONS[1], (), (kept,)),)), ABLATIONS[1]
+    )
+    assert [m.reason for m in found.missing if m.stage == "forward.code"] == ["the compiler failed"]
+    assert found.ledger.forward.launches is None
+
+
+def test_figures_of_each_step() -> None:
+    made = ablated()
+    first, last = steps.steps(made)
+    assert (first.name, last.name) == (ABLATIONS[0], ABLATIONS[2])
+    assert last.launches is not None and first.launches == last.launches + 2
+    assert "a note" in first.notes
+    text = "\n".join(steps.words(made))
+    assert f"{ABLATIONS[0]}: {first.launches} launches" in text and "as many bytes as before" in text
+
+
+def test_an_unknown_step_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match="'inlined' is not in this capture; it has 'nothing inlined or"):
+        steps.stepped(ablated(), "inlined")
+    with pytest.raises(UsageError, match=r"compile_lens\.ablate"):
+        steps.stepped(sample(), "inlined")
+
+
+def test_a_capture_without_ablations_has_no_steps() -> None:
+    assert steps.steps(sample()) == () and steps.words(sample()) == ()
+
+
+def test_the_record_keeps_them() -> None:
+    made = ablated()
+    assert Capture.from_json(made.to_json()) == made
