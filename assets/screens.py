@@ -101,6 +101,12 @@ def _modules(page: Page) -> None:
     page.get_by_role("searchbox", name="find nodes").first.fill("exp")
 
 
+def _near_miss(page: Page) -> None:
+    """The pattern that all but matched."""
+    _move(page, "height of the panes", 40)
+    page.get_by_text("patterns that came close").evaluate("title => title.scrollIntoView()")
+
+
 def _in_a_cell(page: Page) -> None:
     page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab asks whether it may fetch news
     page.keyboard.press("Control+b")  # the list of files
@@ -170,6 +176,15 @@ SCREENS = (
         700,
         "open=python:source,0:forward&pin=;python:source:=transformer.py%3A20",
         act=_modules,
+    ),
+    Screen(
+        "viewer-why.png",
+        "attention",
+        1240,
+        750,
+        700,
+        "open=0:inference.groups,why:fusion,why:rewrites",
+        act=_near_miss,
     ),
     Screen("viewer-notebook.png", NOTEBOOK, 1240, 980, 980, act=_in_a_cell),
 )
