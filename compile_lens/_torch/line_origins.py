@@ -60,9 +60,12 @@ class Tracker:
     """What is announced, traced and written in one phase. It lives as long as the phase is compiled."""
 
     def __init__(self) -> None:
-        from torch._inductor.virtualized import V
+        from torch._inductor import virtualized
 
-        self.virtual = V
+        self.virtual = virtualized.V
+        # Asked for every line that Inductor writes: where V keeps it, without V's own calls.
+        self._local = getattr(virtualized, "threadlocal", None)
+        self._key = getattr(getattr(virtualized, "_interpreter", None), "_key", "")
         self.announced: list[str] = []
         self.writing: list[Names] = []
         self.texts: list[list[tuple[str, Names | None]]] = []
@@ -87,7 +90,9 @@ class Tracker:
 
     def operation(self) -> Any:
         """The operation of a loop's body that is being interpreted, or None."""
-        return getattr(self.virtual.interpreter, "current_node", None)
+        if self._local is None or not self._key:
+            return getattr(self.virtual.interpreter, "current_node", None)
+        return getattr(getattr(self._local, self._key, None), "current_node", None)
 
     def announcing(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
         """``body``, which announces ``name`` while it runs."""
@@ -219,9 +224,13 @@ def written(draft: Draft, real: Any, buffer: Any, line: Any, *args: Any, **kwarg
         return result
     names = None if type(line) is str else _kept(line)
     if names is None:
-        if not tracker.writing and tracker.operation() is None:
-            return result  # most lines: those of the wrapper
-        names = tracker.now()
+        if tracker.writing:
+            names = tracker.writing[-1]
+        else:
+            operation = tracker.operation()
+            if operation is None:
+                return result  # most lines: those of the wrapper
+            names = dict.fromkeys(_names_of(operation))
     if names and buffer._lines:
         _keep(buffer._lines, len(buffer._lines) - 1, names)
     return result
