@@ -115,6 +115,7 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     Torch's own matcher does the matching. ``there`` are the nodes that the pass found: it looked at no others.
     """
     nearest: dict[torch.fx.Node, list[Miss]] = {}
+    walks: dict[Any, tuple[int, Any] | None] = {}
     for (op, target), entries in matcher.patterns.items():
         multi = [e for e in entries if size(e.pattern) >= MIN_NODES]
         if not multi:
@@ -123,7 +124,7 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
             if anchor not in there:
                 continue
             for entry in multi:
-                if _hopeless(entry.pattern, anchor):
+                if _hopeless(entry.pattern, anchor, walks):
                     continue
                 miss = _attempt(entry, anchor)
                 if not _worth_telling(miss):
@@ -140,17 +141,39 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     return tuple(sentence.replace(AT, ", ".join(anchors)) for sentence, anchors in told.items() if sentence)
 
 
-def _hopeless(pattern: Any, node: Any) -> bool:
-    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always."""
-    spine = _spines.get(pattern)
-    if spine is None:
-        spine = _spines[pattern] = tuple(_spine(pattern))
+def _hopeless(pattern: Any, anchor: Any, walks: dict[Any, tuple[int, Any] | None]) -> bool:
+    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
+
+    ``walks`` keeps how far each sequence of parts fits at each node: many patterns begin alike.
+    """
+    known = _spines.get(pattern)
+    if known is None:
+        parts = tuple(_spine(pattern))
+        known = _spines[pattern] = (parts, tuple((_wants(part), place) for part, place in parts))
+    spine, alike = known
+    if (alike, anchor) not in walks:
+        walks[alike, anchor] = _walk(spine, anchor)
+    stopped = walks[alike, anchor]
+    if stopped is None:
+        return False
+    fits, node = stopped
+    return fits < MIN_NODES or not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
+
+
+def _walk(spine: tuple[tuple[Any, int | None], ...], node: Any) -> tuple[int, Any] | None:
+    """How many parts fit at a node, and where the next does not; None if all of them fit."""
     for fits, (part, place_of_next) in enumerate(spine):
         if not part._match_fns(node):
-            return fits < MIN_NODES or not (_beyond(part, node) or _share(pattern, fits) >= MIN_SHARE)
+            return fits, node
         if place_of_next is not None and place_of_next < len(node.args):
             node = node.args[place_of_next]
-    return False
+    return None
+
+
+def _wants(part: Any) -> Any:
+    """What decides whether a part fits a node: equal for parts that fit the same nodes."""
+    wanted = getattr(part, "fns_set", None)
+    return part if wanted is None else (getattr(part, "op", None), frozenset(wanted))
 
 
 def _spine(pattern: Any) -> Iterator[tuple[Any, int | None]]:
