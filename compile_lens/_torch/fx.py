@@ -203,7 +203,7 @@ def tensor(val: torch.Tensor) -> Tensor:
         shape=tuple(size(s) for s in shape),
         stride=tuple(size(s) for s in stride) if stride is not None else None,
         device=str(val.device),
-        nbytes=_nbytes(shape, stride, val.dtype.itemsize),
+        nbytes=nbytes(shape, stride, val.dtype.itemsize),
         requires_grad=bool(val.requires_grad),
     )
 
@@ -229,7 +229,8 @@ def hint(number: Any) -> int | None:
     return None
 
 
-def _nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
+def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
+    """Bytes of the memory that a tensor spans; None if a size is not known."""
     total = itemsize
     for length, step in zip(shape, stride if stride is not None else shape):
         known = hint(length)

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from ..memory import Kept, Partition
-from . import kinds
-from .fx import hint
+from . import fx, kinds
 from .hooks import hook
 from .memory import storage_of
 from .provenance import Lineage
@@ -160,12 +159,4 @@ def _nbytes(val: Any) -> int | None:
         return 0
     if not isinstance(val, torch.Tensor):
         return None
-    total = int(val.dtype.itemsize)
-    strides = val.stride() if val.layout == torch.strided else None
-    for position, length in enumerate(val.shape):
-        known = hint(length)
-        if known is None:
-            return None
-        if strides is None or hint(strides[position]) != 0:  # an expanded dimension is stored once
-            total *= known
-    return total
+    return fx.nbytes(val.shape, val.stride() if val.layout == torch.strided else None, val.dtype.itemsize)

@@ -17,6 +17,7 @@ from compile_lens import device_models
 from compile_lens.measurement import DeviceSpeed
 from compile_lens.record import Capture
 
+from .timing import seconds_text
 from .traffic import KernelTraffic, traffic
 
 MEMORY = "memory"
@@ -119,7 +120,7 @@ class Roofline:
         lines += [f"{b.kernel.phase} {b.kernel.name}: {b.sentence}" for b in self.bounds]
         if self.seconds is not None:
             lines.append(
-                f"All of them take at least {_time(self.seconds)} (modelled: launches are not counted, and what "
+                f"All of them take at least {seconds_text(self.seconds)} (modelled: launches are not counted, and what "
                 "stays in a cache moves faster)."
             )
         return "\n".join(line for line in lines if line)
@@ -180,9 +181,11 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
     moving, computing = nbytes / speed.bandwidth, flops / speed.flops
     seconds = max(moving, computing)
     bound = MEMORY if moving >= computing else COMPUTE
-    moves = f"to move {_count(nbytes)}B takes {_time(moving)}"
+    moves = f"to move {_count(nbytes)}B takes {seconds_text(moving)}"
     computes = (
-        f"to compute {_count(flops)}flop {_time(computing)}" if flops else "there is nothing to compute"
+        f"to compute {_count(flops)}flop {seconds_text(computing)}"
+        if flops
+        else "there is nothing to compute"
     )
     verdict = "Memory-bound" if bound == MEMORY else "Compute-bound"
     sentence = f"{verdict}: {moves}, {computes} ({intensity}, modelled).{_caution(kernel, speed)}"
@@ -222,10 +225,3 @@ def _count(number: int) -> str:
         if number >= size:
             return f"{number / size:.3g} {name}"
     return f"{number} "
-
-
-def _time(seconds: float) -> str:
-    for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {name}"
-    return f"{seconds * 1e9:.3g} ns"

@@ -357,26 +357,25 @@ def amount(value: Figure) -> str:
     """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
     mark = "~" if value.basis == MODELLED else ""
     size = int(value)
-    if size < 10_000:
-        return f"{mark}{size:,} B"
-    scaled = float(size)
-    for unit in ("kB", "MB", "GB", "TB"):
-        scaled /= 1000
-        if scaled < 999.5 or unit == "TB":
-            break
-    return f"{mark}{scaled:.3g} {unit}" if scaled < 999.5 else f"{mark}{scaled:,.0f} {unit}"
+    return f"{mark}{size:,} B" if size < EXACT else f"{mark}{_scaled(size)}B"
 
 
 def count(value: int) -> str:
     """A large number in short: ``16.8 M``. Exact below 10,000."""
-    if value < 10_000:
-        return f"{value:,}"
+    return f"{value:,}" if value < EXACT else _scaled(value)
+
+
+EXACT = 10_000
+"""Numbers below it are written out."""
+
+
+def _scaled(value: int) -> str:
     scaled = float(value)
-    for unit in ("k", "M", "G", "T"):
+    for prefix in "kMGT":
         scaled /= 1000
-        if scaled < 999.5 or unit == "T":
-            break
-    return f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:,.0f} {unit}"
+        if scaled < 999.5:
+            return f"{scaled:.3g} {prefix}"
+    return f"{scaled:,.0f} {prefix}"
 
 
 def duration(value: float | None) -> str:

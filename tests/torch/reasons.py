@@ -22,14 +22,15 @@ def nothing(*args: Any, **kwargs: Any) -> None:
 
 
 @contextlib.contextmanager
-def stages_only() -> Iterator[None]:
-    """For the duration, captures record no reasons."""
-    names = {module.__name__ for module in REASONS}
+def without(*modules: Any) -> Iterator[None]:
+    """For the duration, captures record nothing of what these modules of ``_torch`` find."""
+    names = {module.__name__ for module in modules}
     kept = dict(hooks._registry)
     assert names - {memory.__name__} <= {wrap.__module__ for wrap in kept.values()}
     with contextlib.ExitStack() as stack:
         for module, name in STARTS:
-            stack.enter_context(mock.patch.object(module, name, nothing))
+            if module in modules:
+                stack.enter_context(mock.patch.object(module, name, nothing))
         for path, wrap in kept.items():
             if wrap.__module__ in names:
                 del hooks._registry[path]
@@ -38,3 +39,8 @@ def stages_only() -> Iterator[None]:
         finally:
             hooks._registry.clear()
             hooks._registry.update(kept)
+
+
+def stages_only() -> contextlib.AbstractContextManager[None]:
+    """For the duration, captures record no reasons."""
+    return without(*REASONS)

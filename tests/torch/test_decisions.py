@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from reasons import without
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
 from compile_lens import capture
@@ -255,25 +256,6 @@ def test_places_outside_of_torch_show_no_path() -> None:
 
 
 # Listening changes nothing, keeps nothing.
-@pytest.fixture
-def switch() -> Iterator[Any]:
-    """Switch the hooks of this stage on and off."""
-    mine = {p: w for p, w in hooks._registry.items() if w.__module__ == decisions.__name__}
-    assert set(decisions.ESSENTIAL) <= set(mine)
-    order = dict(hooks._registry)
-
-    def set_to(on: bool) -> None:
-        for path, wrap in mine.items():
-            if on:
-                hooks._registry[path] = wrap
-            else:
-                hooks._registry.pop(path, None)
-
-    yield set_to
-    hooks._registry.clear()
-    hooks._registry.update(order)
-
-
 def code(found: Capture) -> list[str]:
     return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]
 
@@ -284,10 +266,12 @@ def groups(found: Capture) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(("fn", "args"), FUNCTIONS)
-def test_fusion_and_code_are_the_same_without_listening(fn: Any, args: Any, switch: Any) -> None:
+def test_fusion_and_code_are_the_same_without_listening(fn: Any, args: Any) -> None:
     heard = capture(fn, *args)
-    switch(False)
-    unheard = capture(fn, *args)
+    with without(decisions):
+        assert not set(decisions.ESSENTIAL) & set(hooks._registry)
+        unheard = capture(fn, *args)
+    assert set(decisions.ESSENTIAL) <= set(hooks._registry)
     assert code(heard) == code(unheard) and groups(heard) == groups(unheard)
     assert any(made for c in heard.compilations for _, made in c.decisions)
     assert not unheard.decisions

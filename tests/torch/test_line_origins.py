@@ -6,7 +6,6 @@ import dataclasses
 import gc
 import re
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import perturbed
@@ -15,6 +14,7 @@ import torch
 import zoo
 from gpt2 import TINY, Size, example
 from perturbed import CASES, Case, faults, seen
+from reasons import without
 from zoo import seeded
 
 from compile_lens import capture
@@ -259,38 +259,21 @@ def test_a_text_is_found_again_under_its_name() -> None:
 
 
 # Recording changes nothing, keeps nothing.
-@pytest.fixture
-def switch() -> Iterator[Any]:
-    """Switch the hooks of this stage on and off."""
-    mine = {p: w for p, w in hooks._registry.items() if w.__module__ == line_origins.__name__}
-    assert set(line_origins.ESSENTIAL) <= set(mine)
-
-    def set_to(on: bool) -> None:
-        for path, wrap in mine.items():
-            if on:
-                hooks._registry[path] = wrap
-            else:
-                hooks._registry.pop(path, None)
-
-    order = dict(hooks._registry)
-    yield set_to
-    hooks._registry.clear()
-    hooks._registry.update(order)
-
-
 def code(found: Capture) -> list[str]:
     return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]
 
 
 @pytest.mark.parametrize("case", CASES[::6], ids=lambda c: c.name)
-def test_the_code_is_the_same_without_recording(case: Case, switch: Any) -> None:
+def test_the_code_is_the_same_without_recording(case: Case) -> None:
     fn = case.build(case.first[0])
     with_lines = capture(fn, *case.args(), **case.options)
-    switch(False)
-    without = capture(fn, *case.args(), **case.options)
-    assert code(with_lines) == code(without)
+    with without(line_origins):
+        assert not set(line_origins.ESSENTIAL) & set(hooks._registry)
+        plain = capture(fn, *case.args(), **case.options)
+    assert set(line_origins.ESSENTIAL) <= set(hooks._registry)
+    assert code(with_lines) == code(plain)
     assert any(k.lines for k in with_lines.kernels)
-    assert not any(k.lines for k in without.kernels)
+    assert not any(k.lines for k in plain.kernels)
 
 
 def test_nothing_of_the_recording_stays(monkeypatch: pytest.MonkeyPatch) -> None:
