@@ -17,9 +17,11 @@ from collections import Counter
 from typing import Any
 
 from . import decision as _decision
+from . import device_model as _device_model
 from . import graph as _graph
 from . import kernel as _kernel
 from . import lowered as _lowered
+from . import machine as _machine
 from . import measurement as _measurement
 from . import memory as _memory
 from . import record as _record
@@ -31,7 +33,18 @@ FORMAT = "compile_lens capture"
 
 _NAMES = {
     name: found
-    for module in (_graph, _kernel, _decision, _lowered, _rewrite, _memory, _measurement, _record)
+    for module in (
+        _graph,
+        _machine,
+        _kernel,
+        _decision,
+        _lowered,
+        _rewrite,
+        _memory,
+        _measurement,
+        _device_model,
+        _record,
+    )
     for name, found in vars(module).items()
 }
 

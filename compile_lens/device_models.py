@@ -1,95 +1,41 @@
-"""How fast devices are by their makers' own figures: for devices that are not in the machine.
+"""The device models that come with the package (``devices/*.json``), and those that users bring.
 
-Peaks, which real code does not reach: bandwidth of the device's memory, and operations per second by type,
-without sparsity. A multiply-add is two operations. ``float32`` is the rate outside of tensor cores, since
+Speeds are peaks, which real code does not reach: bandwidth of the device's memory, and operations per second by
+type, without sparsity. A multiply-add is two operations. ``float32`` is the rate outside of tensor cores, since
 PyTorch does not use TF32 unless it is told to; 16-bit types are those of matrix products on tensor cores. CPUs
-are not here: what one reaches depends on its memory, its clock and its company, so it has to be measured.
+have no speeds here: what one reaches depends on its memory, its clock and its company, so it has to be measured.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import json
+from pathlib import Path
+from typing import Any
 
+from .device_model import DeviceModel, Figure
+from .errors import UsageError
 from .measurement import DeviceSpeed
 
+FOLDER = Path(__file__).parent / "devices"
+DEFAULTS = {"cuda": "h100", "mps": "m2"}
+"""The model that a device type alone stands for."""
 
-@dataclass(frozen=True)
-class DeviceModel:
-    """A device as its maker describes it.
+CPUS = ("avx2", "avx512", "neon", "sve256")
+"""Vector instructions that Inductor writes C++ for."""
 
-    Attributes:
-        name: its usual name.
-        known_as: the names that PyTorch gives it, exactly: an RTX 4090 Laptop GPU is no RTX 4090.
-        bandwidth: bytes per second of its memory.
-        flops: operations per second, by type.
-        source: where its maker says so.
-        missing: why there is no figure of operations, if there is none.
-    """
-
-    name: str
-    known_as: tuple[str, ...]
-    bandwidth: float
-    flops: tuple[tuple[str, float], ...]
-    source: str
-    missing: str = ""
+_FIELDS = frozenset("name title device arch known_as properties bandwidth flops source missing".split())
 
 
-_APPLE = "Apple publishes no rate of operations for it: measure it with compile_lens.measure_speed('mps')"
-
-MODELS = (
-    DeviceModel(
-        "NVIDIA H200 SXM",
-        ("NVIDIA H200",),
-        4.8e12,
-        (("float64", 34e12), ("float32", 67e12), ("float16", 989.5e12), ("bfloat16", 989.5e12)),
-        "NVIDIA H200 Tensor Core GPU datasheet (half of its figures with sparsity), "
-        "https://www.nvidia.com/en-us/data-center/h200/",
-    ),
-    DeviceModel(
-        "NVIDIA H100 SXM",
-        ("NVIDIA H100 80GB HBM3",),
-        3.35e12,
-        (("float64", 34e12), ("float32", 67e12), ("float16", 989.5e12), ("bfloat16", 989.5e12)),
-        "NVIDIA H100 Tensor Core GPU datasheet (half of its figures with sparsity), "
-        "https://www.nvidia.com/en-us/data-center/h100/",
-    ),
-    DeviceModel(
-        "NVIDIA A100 80GB SXM",
-        ("NVIDIA A100-SXM4-80GB",),
-        2.039e12,
-        (("float64", 9.7e12), ("float32", 19.5e12), ("float16", 312e12), ("bfloat16", 312e12)),
-        "NVIDIA A100 Tensor Core GPU datasheet, https://www.nvidia.com/en-us/data-center/a100/",
-    ),
-    DeviceModel(
-        "NVIDIA A100 80GB PCIe",
-        ("NVIDIA A100 80GB PCIe",),
-        1.935e12,
-        (("float64", 9.7e12), ("float32", 19.5e12), ("float16", 312e12), ("bfloat16", 312e12)),
-        "NVIDIA A100 Tensor Core GPU datasheet, https://www.nvidia.com/en-us/data-center/a100/",
-    ),
-    DeviceModel(
-        "NVIDIA GeForce RTX 4090",
-        ("NVIDIA GeForce RTX 4090",),
-        1.008e12,
-        (("float64", 1.29e12), ("float32", 82.6e12), ("float16", 165.2e12), ("bfloat16", 165.2e12)),
-        "NVIDIA Ada GPU Architecture whitepaper, appendix A (16-bit products summed in 32 bits), "
-        "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
-    ),
-    DeviceModel(
-        "Apple M2",
-        (),
-        100e9,
-        (),
-        "Apple, 6 June 2022 (memory bandwidth), https://www.apple.com/newsroom/2022/06/"
-        "apple-unveils-m2-with-breakthrough-performance-and-capabilities/",
-        _APPLE,
-    ),
-)
+@functools.cache
+def models() -> tuple[DeviceModel, ...]:
+    """The models that come with the package, by name."""
+    return tuple(read(path) for path in sorted(FOLDER.glob("*.json"), key=lambda p: p.stem))
 
 
 def find(device: str) -> DeviceModel | None:
-    """The model of a device, by its usual name or as PyTorch calls it; ``None`` if there is none."""
-    return next((model for model in MODELS if device in (model.name, *model.known_as)), None)
+    """The model of a device, by its name, its title or as PyTorch calls it; ``None`` if there is none."""
+    return next((m for m in models() if device in (m.name, m.title, *m.known_as)), None)
 
 
 def speed(device: str, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
@@ -100,7 +46,124 @@ def speed(device: str, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]
             None,
             f"there is no model of the device {device!r}: measure one with compile_lens.measure_speed",
         )
+    return speed_of(model, dtype)
+
+
+def speed_of(model: DeviceModel, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
+    """The peaks of a model for a type, or ``None`` and the reason."""
     rates = dict(model.flops)
-    if dtype not in rates:
-        return None, model.missing or f"{model.name} has no published rate for {dtype} here"
-    return DeviceSpeed(model.name, model.bandwidth, rates[dtype], dtype, False, model.source), ""
+    if dtype not in rates or not model.bandwidth:
+        return None, model.missing or f"{model.title} has no published rate for {dtype} here"
+    return DeviceSpeed(model.title, model.bandwidth, rates[dtype], dtype, False, model.source), ""
+
+
+def resolve(target: str | DeviceModel | Path) -> DeviceModel:
+    """The device model that a target stands for.
+
+    Args:
+        target: a name (``"h100"``), a type (``"cuda"``, ``"mps"``), a type with an architecture or a chip
+            (``"cuda:sm_80"``, ``"mps:m1"``, ``"cpu:avx2"``), the path of a model's JSON file, or a model.
+
+    Raises:
+        UsageError: for anything else; the message lists the known ones.
+    """
+    if isinstance(target, DeviceModel):
+        return target
+    if isinstance(target, Path) or (isinstance(target, str) and target.endswith(".json")):
+        return read(Path(target))
+    if not isinstance(target, str):
+        raise UsageError(
+            f"target={target!r} is {type(target).__name__}, not a name or a DeviceModel: {_known()}"
+        )
+    kind, _, detail = target.partition(":")
+    if kind == "cpu":
+        return _cpu(detail, target)
+    if not detail:
+        named = next((m for m in models() if m.name == DEFAULTS.get(kind, kind)), None)
+    elif kind == "cuda":  # the usual one of that architecture comes first by its name
+        named = next((m for m in models() if m.device == kind and detail in (m.arch, m.name)), None)
+    else:
+        named = next((m for m in models() if m.device == kind and m.name == detail), None)
+    if named is None:
+        raise UsageError(f"target={target!r} is not known: {_known()}")
+    return named
+
+
+def read(path: Path) -> DeviceModel:
+    """A device model from its file. Raises ``UsageError``, with the place, if it is none."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is not a device model: {error}") from None
+    try:
+        return _model(raw)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"{path} is not a device model: {said}; {FOLDER / 'h100.json'} shows the form"
+        ) from None
+
+
+def _model(raw: dict[str, Any]) -> DeviceModel:
+    if unknown := set(raw) - _FIELDS:
+        raise ValueError(f"it has unknown fields {', '.join(sorted(unknown))}")
+    if raw["device"] not in ("cuda", "mps"):
+        raise ValueError(f"its device is {raw['device']!r}, not 'cuda' or 'mps'")
+    figures = []
+    for name, said in raw["properties"].items():
+        if isinstance(said["value"], bool) or not isinstance(said["value"], (int, float, str)):
+            raise ValueError(f"its property {name} is {said['value']!r}, not a number or a text")
+        figures.append(Figure(name, said["value"], str(said["source"])))
+    model = DeviceModel(
+        name=str(raw["name"]),
+        title=str(raw["title"]),
+        device=raw["device"],
+        arch=str(raw["arch"]),
+        known_as=tuple(str(k) for k in raw.get("known_as", ())),
+        properties=tuple(figures),
+        bandwidth=float(raw.get("bandwidth", 0.0)),
+        flops=tuple((str(k), float(v)) for k, v in raw.get("flops", {}).items()),
+        source=str(raw.get("source", "")),
+        missing=str(raw.get("missing", "")),
+    )
+    for name in REQUIRED[model.device]:
+        if not isinstance(model.figure(name), int):
+            raise ValueError(f"its property {name} is {model.figure(name)!r}, not a whole number")
+    return model
+
+
+REQUIRED = {
+    "cuda": (
+        "major",
+        "minor",
+        "multi_processor_count",
+        "regs_per_multiprocessor",
+        "max_threads_per_multi_processor",
+        "max_threads_per_block",
+        "warp_size",
+        "shared_memory_per_block",
+        "shared_memory_per_block_optin",
+        "shared_memory_per_multiprocessor",
+        "L2_cache_size",
+        "total_memory",
+    ),
+    "mps": ("multi_processor_count",),
+}
+"""Properties that a model must have, by type of the device."""
+
+
+def _cpu(detail: str, target: str) -> DeviceModel:
+    if detail and detail not in CPUS:
+        raise UsageError(f"target={target!r} is not known: {_known()}")
+    title = f"a CPU with {detail.upper()}" if detail else "the CPU of this machine"
+    return DeviceModel(target, title, "cpu", detail)
+
+
+def _known() -> str:
+    by_type = {kind: [m.name for m in models() if m.device == kind] for kind in DEFAULTS}
+    archs = sorted({m.arch for m in models() if m.device == "cuda"}, key=lambda a: int(a[3:]))
+    return (
+        f"the GPUs are {', '.join(by_type['cuda'])} ('cuda' is {DEFAULTS['cuda']}; 'cuda:…' takes {', '.join(archs)}); "
+        f"of Apple, as 'mps:…', {', '.join(by_type['mps'])} ('mps' is {DEFAULTS['mps']}); "
+        f"CPUs are 'cpu' and 'cpu:…' with {', '.join(CPUS)}; a device of your own is the path of its JSON file"
+    )

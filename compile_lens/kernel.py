@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .errors import StageMissing
+from .machine import Candidate, Machine
+
 LINE_FORMS = frozenset(
     "barrier|branch|comment|declaration|directive|error flag|include|index arithmetic|loop header|mask|parallel region|"
     "signature".split("|")
@@ -44,6 +47,9 @@ class Kernel:
         reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.
         lines: where each line of ``source`` came from; empty where they were not followed (library calls,
             templates; otherwise a note says why).
+        candidates: launch configurations that Inductor offers for it (Triton).
+        machine: what the device's compiler made of it; ``None`` where that was not asked for, or could not be
+            had: ``machine_note`` says why.
     """
 
     name: str
@@ -60,18 +66,73 @@ class Kernel:
     reads: int | None = None
     writes: int | None = None
     lines: tuple[LineOrigin, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    machine: Machine | None = None
+    machine_note: str = ""
 
     @property
     def launches(self) -> int:
         """How often one call of the compiled function launches it."""
         return len(self.launch_lines)
 
+    @property
+    def ttir(self) -> str:
+        """Triton's own form of it, before anything of a device. As the next ones: raises ``StageMissing``, with the
+        reason, where it was not made."""
+        return self._form("ttir")
+
+    @property
+    def ttgir(self) -> str:
+        """Triton's form for GPUs, with layouts of threads."""
+        return self._form("ttgir")
+
+    @property
+    def llir(self) -> str:
+        """Its LLVM IR."""
+        return self._form("llir")
+
+    @property
+    def ptx(self) -> str:
+        """Its PTX, NVIDIA's assembly that later drivers translate."""
+        return self._form("ptx")
+
+    @property
+    def sass(self) -> str:
+        """Its SASS, the instructions that an NVIDIA GPU of that generation runs."""
+        return self._form("sass")
+
+    @property
+    def amdgcn(self) -> str:
+        """Its assembly for AMD's GPUs."""
+        return self._form("amdgcn")
+
+    @property
+    def assembly(self) -> str:
+        """Its assembly for the CPU."""
+        return self._form("assembly")
+
+    def _form(self, kind: str) -> str:
+        if self.machine is None:
+            raise StageMissing(
+                f"{self.name} has no {kind}: "
+                + (self.machine_note or "the code was only generated; capture with build=True")
+            )
+        found = self.machine.form(kind)
+        if found is None:
+            reason = dict(self.machine.missing).get(kind) or (
+                f"there is {', '.join(f.kind for f in self.machine.forms) or 'no other form'} of it"
+            )
+            raise StageMissing(f"{self.name} has no {kind}: {reason}")
+        return found.text
+
 
 @dataclass(frozen=True)
 class Code:
     """The module that Inductor wrote for one phase.
 
-    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``.
+    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``. ``model`` is the name of the device
+    model that stood for the device (``""``: the device itself was there), ``may_differ`` what may be otherwise on the
+    real one, a sentence each.
     """
 
     phase: str
@@ -79,6 +140,8 @@ class Code:
     stamp: str
     device: str
     kernels: tuple[Kernel, ...] = ()
+    model: str = ""
+    may_differ: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

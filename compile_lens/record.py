@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from .decision import Decision
+from .device_model import Target
 from .errors import StageMissing
 from .graph import Frame, Graph, Source
 from .kernel import LINE_FORMS as LINE_FORMS
@@ -216,6 +217,7 @@ class Options:
     options: tuple[tuple[str, str], ...] = ()
     fullgraph: bool = False
     build: bool = False
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,7 @@ class Capture:
         notes: things that a reader should know (a warning of the compiler, a stage order).
         ablations: the steps that ``ablate`` ran, from least to most.
         benchmark: what ``benchmark`` measured.
+        target: the device model that stood for the device; ``None``: the code is for what is in the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
 
@@ -261,6 +264,7 @@ class Capture:
     created: str = ""
     ablations: tuple[Ablation, ...] = ()
     benchmark: Benchmark | None = None
+    target: Target | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

@@ -138,7 +138,11 @@ def roofline(capture: Capture, speed: DeviceSpeed | None = None) -> Roofline:
     if speed is None and capture.benchmark is not None:
         speed = capture.benchmark.speed
     if speed is None:
-        speed, reason = device_models.speed(capture.environment.device, _dtype(moved.kernels))
+        dtype = _dtype(moved.kernels)
+        if capture.target is not None and capture.target.model.device != "cpu":
+            speed, reason = device_models.speed_of(capture.target.model, dtype)
+        else:
+            speed, reason = device_models.speed(capture.environment.device, dtype)
         note = note or reason
     return Roofline(
         speed, tuple(_bound(k, speed) for k in moved.kernels), _runs(capture, moved.kernels), note

@@ -95,11 +95,11 @@ def test_the_speed_of_the_benchmark_is_used_and_its_runs_are_placed() -> None:
 
 
 def test_the_table_of_devices() -> None:
-    for model in device_models.MODELS:
+    for model in device_models.models():
         assert model.source.partition("https://")[2] and 1e10 < model.bandwidth < 1e14
         assert bool(model.flops) != bool(model.missing)
         for dtype, rate in model.flops:
-            speed, reason = device_models.speed(model.name, dtype)
+            speed, reason = device_models.speed(model.title, dtype)
             assert speed is not None and reason == "" and not speed.measured and speed.source == model.source
             assert 5 < rate / model.bandwidth < 400 or dtype == "float64"
     speed, _ = device_models.speed("NVIDIA H100 80GB HBM3", "bfloat16")

@@ -1,0 +1,64 @@
+"""A device that need not be in the machine: its figures, each with its source, and what was captured for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One property of a device, under the name that PyTorch gives it, and where its maker says so."""
+
+    name: str
+    value: int | float | str
+    source: str
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """A device as its maker describes it.
+
+    Attributes:
+        name: what it is called as a target (``"h100"``).
+        title: its usual name.
+        device: PyTorch's type of it (``cuda``, ``mps``, ``cpu``).
+        arch: what code is generated for (``sm_90``); of a CPU its vector instructions (``avx512``).
+        known_as: the names that PyTorch gives it, exactly: an RTX 4090 Laptop GPU is no RTX 4090.
+        properties: what Inductor and Triton ask of it.
+        bandwidth: bytes per second of its memory; 0 where unknown.
+        flops: operations per second, by type.
+        source: where its maker says how fast it is.
+        missing: why there is no figure of operations, if there is none.
+    """
+
+    name: str
+    title: str
+    device: str
+    arch: str
+    known_as: tuple[str, ...] = ()
+    properties: tuple[Figure, ...] = ()
+    bandwidth: float = 0.0
+    flops: tuple[tuple[str, float], ...] = ()
+    source: str = ""
+    missing: str = ""
+
+    def figure(self, name: str) -> int | float | str | None:
+        """The value of a property, ``None`` if the model has none."""
+        return next((f.value for f in self.properties if f.name == name), None)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a capture for another device was made with.
+
+    Attributes:
+        asked: the target as it was asked for (``"h100"``, ``"cuda:sm_80"``).
+        model: the device model that answered for the device.
+        crossing: where the capture ran, and how the function and its inputs came there.
+        may_differ: what may be otherwise on the real device, a sentence each.
+    """
+
+    asked: str
+    model: DeviceModel
+    crossing: str
+    may_differ: tuple[str, ...] = ()

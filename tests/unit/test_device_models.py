@@ -1,0 +1,85 @@
+"""Device models: those that come with the package, names of targets, and models of users."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compile_lens import device_models
+from compile_lens.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "device", "arch"),
+    [
+        ("h100", "h100", "cuda", "sm_90"),
+        ("cuda", "h100", "cuda", "sm_90"),
+        ("cuda:sm_80", "a100", "cuda", "sm_80"),
+        ("cuda:rtx4090", "rtx4090", "cuda", "sm_89"),
+        ("mps", "m2", "mps", "m2"),
+        ("mps:m1", "m1", "mps", "m1"),
+        ("cpu", "cpu", "cpu", ""),
+        ("cpu:avx2", "cpu:avx2", "cpu", "avx2"),
+    ],
+)
+def test_names_of_targets(target: str, name: str, device: str, arch: str) -> None:
+    found = device_models.resolve(target)
+    assert (found.name, found.device, found.arch) == (name, device, arch)
+    assert device_models.resolve(found) is found
+
+
+@pytest.mark.parametrize("target", ["gtx", "cuda:sm_13", "mps:m99", "cpu:mmx", "", "cuda:m1"])
+def test_an_unknown_name_lists_the_known_ones(target: str) -> None:
+    with pytest.raises(UsageError, match="h100") as raised:
+        device_models.resolve(target)
+    assert (
+        repr(target) in str(raised.value) and "avx512" in str(raised.value) and "m4max" in str(raised.value)
+    )
+
+
+def test_every_figure_has_a_source() -> None:
+    found = device_models.models()
+    assert {"t4", "a100", "rtx4090", "h100", "h200", "b200", "m1", "m2"} <= {m.name for m in found}
+    assert len({m.name for m in found}) == len(found)
+    for model in found:
+        assert model.properties and all("https://" in f.source for f in model.properties)
+        assert model.figure("multi_processor_count") and model.figure("nothing") is None
+        if model.device == "cuda":
+            assert model.arch == f"sm_{model.figure('major')}{model.figure('minor')}"
+
+
+def test_a_model_of_the_users_own(tmp_path: Path) -> None:
+    raw = json.loads((device_models.FOLDER / "h100.json").read_text())
+    raw |= {"name": "mine", "title": "My GPU"}
+    raw["properties"]["multi_processor_count"]["value"] = 7
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(raw))
+    model = device_models.resolve(str(path))
+    assert (model.name, model.figure("multi_processor_count")) == ("mine", 7)
+    assert device_models.resolve(path) == model
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"device": "tpu"}, "'tpu'"),
+        ({"colour": 1}, "colour"),
+        ({"properties": {}}, "major"),
+        ({"properties": {"major": {"value": 9}}}, "source"),
+        ({"title": None, "properties": None}, "NoneType"),
+    ],
+)
+def test_a_model_that_is_none(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    raw = json.loads((device_models.FOLDER / "h100.json").read_text()) | change
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(raw))
+    with pytest.raises(UsageError, match="is not a device model") as raised:
+        device_models.resolve(path)
+    assert said in str(raised.value) and str(path) in str(raised.value)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="not a device model"):
+        device_models.resolve("nowhere.json")
