@@ -12,10 +12,13 @@ import datetime
 import inspect
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from .device_model import DeviceModel, Target
+from .elsewhere import machine_code
 from .environment import environment, target_of
 from .errors import CaptureError, UsageError
 from .inputs import Live, describe_all, name_of, short, tensors
@@ -44,6 +47,7 @@ def capture(
     options: dict[str, Any] | None = None,
     fullgraph: bool = False,
     build: bool = False,
+    target: str | Path | DeviceModel | None = None,
 ) -> Capture:
     """What ``torch.compile`` makes of ``fn(*args, **kwargs)``, stage by stage.
 
@@ -58,14 +62,18 @@ def capture(
         dynamic, mode, options, fullgraph: as in ``torch.compile``.
         build: also build and run the generated code. By default the code is only generated: no compiler is
             needed, and the result comes from the graph that Dynamo captured.
+        target: the device to generate code for, which need not be in the machine: a name (``"h100"``, ``"mps"``,
+            ``"cuda:sm_80"``, ``"cpu:avx2"``), a ``DeviceModel`` or the path of its file. The capture runs in a child
+            process, where the function is called on the CPU; this process is left as it is. With ``build`` the kernels
+            are also compiled to the device's machine code (Triton, from ``compile_lens[triton]``).
 
     Raises:
         UsageError: an argument is not usable.
         CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
             every stage before the failure, ``error.__cause__`` the original exception.
     """
-    asked = Asked(backward, dynamic, mode, options, fullgraph, build)
-    return perform(fn, args, kwargs, asked, launch_backward=backward is not False)[0]
+    asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
+    return _captured(fn, args, kwargs, asked)
 
 
 @outside_dynamo
@@ -100,6 +108,7 @@ def show(
     options: dict[str, Any] | None = None,
     fullgraph: bool = False,
     build: bool = False,
+    target: str | Path | DeviceModel | None = None,
 ) -> Capture:
     """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
 
@@ -108,8 +117,8 @@ def show(
     from .views.notebook import display
 
     try:
-        asked = Asked(backward, dynamic, mode, options, fullgraph, build)
-        made = perform(fn, args, kwargs, asked, launch_backward=backward is not False)[0]
+        asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
+        made = _captured(fn, args, kwargs, asked)
     except CaptureError as error:
         display(error.capture)
         raise
@@ -136,6 +145,7 @@ class Asked:
     options: dict[str, Any] | None = None
     fullgraph: bool = False
     build: bool = False
+    target: str | Path | DeviceModel | None = None
 
     def recorded(self) -> Options:
         """Their plain form."""
@@ -147,6 +157,7 @@ class Asked:
             options=tuple(sorted((k, repr(v)) for k, v in (self.options or {}).items())),
             fullgraph=self.fullgraph,
             build=self.build,
+            target=self.target.name if isinstance(self.target, DeviceModel) else str(self.target or ""),
         )
 
     def request(self, **more: Any) -> Request:
@@ -154,13 +165,27 @@ class Asked:
         from ._torch.session import Request
 
         return Request(
-            build=self.build,
+            build=self.build and more.get("model") is None,
             backward=self.backward is not False,
             patches=_patches(self.mode, self.options, self.dynamic),
             dynamic=self.dynamic,
             fullgraph=self.fullgraph,
             **more,
         )
+
+
+def _captured(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, asked: Asked) -> Capture:
+    """In this process, or elsewhere if it is for a device that is not the one of the inputs."""
+    from . import elsewhere
+
+    keywords = _check(fn, args, kwargs, asked.backward, asked.dynamic)
+    model = elsewhere.needed(asked.target, target_of(args, keywords, fn))
+    if model is not None:
+        _patches(
+            asked.mode, asked.options, asked.dynamic
+        )  # what is wrong with them is said before anything crosses
+        return elsewhere.capture(fn, args, keywords, asked, model)
+    return perform(fn, args, keywords, asked, launch_backward=asked.backward is not False)[0]
 
 
 def perform(
@@ -171,7 +196,9 @@ def perform(
 
     keywords = _check(fn, args, kwargs, asked.backward, asked.dynamic)
     outcome = session.run(fn, args, keywords, asked.request(**more))
-    made = _record(fn, args, keywords, asked.recorded(), outcome)
+    made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"))
+    if asked.build and more.get("model") is not None:
+        made = machine_code(made)
     object.__setattr__(made, "_live", Live(fn, args, keywords))
     if outcome.error is not None:
         assert outcome.failure is not None
@@ -237,7 +264,14 @@ def _patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | N
         raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:300]}") from None
 
 
-def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Options, outcome: Any) -> Capture:
+def _record(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Options,
+    outcome: Any,
+    model: DeviceModel | None,
+) -> Capture:
     from ._torch import versions
 
     recorder = outcome.recorder
@@ -245,7 +279,7 @@ def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Optio
     compilations, timings = recorder.finish()
     return Capture(
         function=name_of(fn),
-        environment=environment(target_of(args, kwargs, fn), recorder.isa),
+        environment=environment(target_of(args, kwargs, fn), recorder.isa, model),
         options=asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
         sources=with_inlined(recorder.sources.values(), compilations),
@@ -255,6 +289,7 @@ def _record(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Optio
         failure=outcome.failure,
         notes=tuple(recorder.notes),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        target=Target(asked.target, model, "", recorder.may_differ) if model is not None else None,
     )
 
 

@@ -8,22 +8,24 @@ from typing import Any
 import torch
 
 from . import inputs
+from .device_model import DeviceModel
 from .record import Environment
 
 
-def environment(target: str, isa: str) -> Environment:
-    """What this process runs on."""
+def environment(target: str, isa: str, model: DeviceModel | None = None) -> Environment:
+    """What this process runs on, or for. ``model`` answers for a device that is not there."""
     from . import __version__
 
+    kind = target if model is None else model.device
     return Environment(
         compile_lens=__version__,
         torch=torch.__version__,
         triton=_triton(),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
-        device=_device_name(target),
-        target=target,
-        isa=isa if target == "cpu" else "",
+        device=_device_name(target) if model is None else model.title,
+        target=kind,
+        isa=isa if kind == "cpu" else "",
     )
 
 

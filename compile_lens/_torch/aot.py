@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -42,13 +43,16 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
 def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """The joint graph, before Inductor's joint passes and the partitioner change it."""
     lineage, key = _traced(draft)
+    stand_in = draft.recorder.stand_in
+    if stand_in is not None:
+        gm = stand_in.graph(gm)
     graph = fx.convert(gm, stage="joint", before=key, origins=joint_origins(lineage, gm) if lineage else None)
     draft.put(graph)
     draft.lap("joint")
     draft.doing = "forward"
     joint = Lineage(gm)
     draft.scratch["joint"] = draft.scratch["lineage"] = joint
-    with joint.watching(gm):
+    with joint.watching(gm), stand_in.in_phase() if stand_in is not None else contextlib.nullcontext():
         forward, backward = real(gm, *args, **kwargs)
     count = kwargs.get("num_fwd_outputs")
     if isinstance(count, int):
@@ -64,6 +68,11 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
     """Without a backward there is no joint graph, but the same passes run over what AOTAutograd traced."""
     lineage, _ = _traced(draft)
     joint: Lineage | None = draft.scratch.get("joint")
+    stand_in = draft.recorder.stand_in
+    if stand_in is not None:
+        if joint is None and "untouched" not in draft.scratch:
+            gm = stand_in.graph(gm)
+        real = stand_in.passes(real)
     inside = "passes" in draft.scratch or draft.scratch.get("lineage") is not joint
     if joint is not None and not inside:  # the whole joint graph, not a body in it
         with rewrites.recorded(draft, "forward", gm, joint.origins) as left:

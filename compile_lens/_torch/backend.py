@@ -74,8 +74,14 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
             stack.enter_context(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.doing = "pre_grad"
+        # For a device that is not there nothing is decomposed before the graph is moved to it.
+        moved: dict[str, Any] = {} if recorder.stand_in is None else {"decompositions": {}}
         compiled = compile_fx(
-            gm, example_inputs, inner_compile=_inner(recorder, draft), config_patches=patches(recorder)
+            gm,
+            example_inputs,
+            inner_compile=_inner(recorder, draft),
+            config_patches=patches(recorder),
+            **moved,
         )
     draft.scratch.clear()
     recorder.lap("rest of the compile")
@@ -91,6 +97,8 @@ def patches(recorder: Recorder) -> dict[str, Any]:
     if not recorder.build:
         ours["cpp.vec_isa_ok"] = True
         ours["compile_threads"] = 1
+    if recorder.stand_in is not None:
+        ours |= recorder.stand_in.settings()
     if versions.find(inductor.BEFORE_FUSION) is not None:
         users = ours.get("_pre_fusion_custom_pass", config._pre_fusion_custom_pass)
         ours["_pre_fusion_custom_pass"] = inductor.before_fusion(users)
@@ -110,7 +118,13 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             if kwargs.get("is_inference")
             else "forward"
         )
-        with hooks.compiling(draft):
+        stand_in = recorder.stand_in
+        if stand_in is not None:
+            example_inputs = stand_in.inputs(example_inputs)
+        with (
+            hooks.compiling(draft),
+            stand_in.in_phase() if stand_in is not None else contextlib.nullcontext(),
+        ):
             lineage = aot.handed_over(draft, phase, gm)
             inductor.begin(draft, phase, lineage)
             rewrites.begin(draft, f"{phase}.post_grad", gm, lineage.origins)

@@ -11,7 +11,7 @@ from typing import Any
 from ..graph import Graph
 from ..record import Code
 from . import code as code_text
-from . import decisions, fx, line_origins, loops, lowered, memory, rewrites, scheduler_nodes
+from . import decisions, fx, line_origins, loops, lowered, memory, rewrites, scheduler_nodes, targets
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -167,7 +167,8 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.build else "generated only"
-    draft.put(Code(phase, wrapper_code.value, stamp, _device(lowering), kernels))
+    model, may_differ = targets.said_of(draft.recorder, kernels)
+    draft.put(Code(phase, wrapper_code.value, stamp, _device(lowering), kernels, model, may_differ))
     memory.record(draft, lowering, wrapper_code.value)
     draft.lap(f"{phase}.code")
     if draft.recorder.build:

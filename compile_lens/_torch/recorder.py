@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..decision import Decision
+from ..device_model import DeviceModel
 from ..graph import Graph, Source
 from ..lowered import Lowered
 from ..memory import Memory, Partition
@@ -25,6 +26,9 @@ from ..record import (
 )
 from ..rewrite import Pass
 from . import versions
+
+if TYPE_CHECKING:
+    from .targets.stand_in import StandIn
 
 ORDER = (
     "dynamo",
@@ -166,6 +170,11 @@ class Recorder:
         self.why_no_backward = "" if backward else "backward=False"
         self.isa = ""
         self.target = "cpu"
+        self.stand_in: StandIn | None = None  # what answers for a device that is not there
+        self.model: DeviceModel | None = (
+            None  # of the device that code is generated for, if that is not there
+        )
+        self.may_differ: tuple[str, ...] = ()
         self.step = ""  # of an ablation; "" is none, or the last, which is an ordinary capture
         self._mark = time.perf_counter()
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from ..device_model import DeviceModel
 from ..record import Failure
-from . import ablation, backend, copies, dynamo, hooks, isolation, tree, versions
+from . import ablation, backend, copies, dynamo, hooks, isolation, targets, tree, versions
 from .recorder import Recorder
 
 
@@ -24,6 +25,7 @@ class Request:
         patches: Inductor's settings.
         launch_backward: with ``build``, run the compiled backward too, which uses up the result's graph.
         steps: names of ablations that are compiled beside.
+        model: the device to generate code for, where that is not the one of the inputs.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
     """
@@ -35,6 +37,7 @@ class Request:
     fullgraph: bool = False
     launch_backward: bool = False
     steps: tuple[str, ...] = ()
+    model: DeviceModel | None = None
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
 
 
@@ -76,6 +79,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             hooks.placed(),
             hooks.compiling(None),
             isolation.isolated(recorder),
+            targets.standing_in(recorder, asked.model),
             copies.on_own_code(target) as copied,
         ):
             recorder.isa = instruction_set(asked.build)

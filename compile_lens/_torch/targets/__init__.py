@@ -1,0 +1,50 @@
+"""Stand-ins for devices that are not in the machine, so that Inductor writes code for them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...device_model import DeviceModel
+    from ...kernel import Kernel
+    from ..recorder import Recorder
+
+
+@contextlib.contextmanager
+def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]:
+    """For the duration, captures of ``recorder`` are for the device of ``model``; ``None`` changes nothing."""
+    if model is None or (model.device == "cpu" and not model.arch):
+        yield
+    elif model.device == "cpu":
+        from . import isa
+
+        with isa.standing_in(model.arch):
+            recorder.model = model
+            recorder.may_differ = tuple(isa.MAY_DIFFER)
+            yield
+    else:
+        from . import differences
+        from .stand_in import StandIn
+
+        recorder.model = model
+        recorder.stand_in = StandIn(model)
+        recorder.may_differ = differences.of_capture(model, recorder.patches)
+        try:
+            with recorder.stand_in.placed():
+                yield
+        finally:
+            recorder.stand_in = None
+
+
+def said_of(recorder: Recorder, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
+    """The name of the model that code was generated for, and what may be otherwise on the real device."""
+    model = recorder.model
+    if model is None:
+        return "", ()
+    if model.device == "cpu":
+        return model.name, recorder.may_differ
+    from . import differences
+
+    return model.name, differences.of_code(model, kernels)

@@ -1,0 +1,78 @@
+"""Settings of torch that decide what is compiled, taken here and put in place in another process."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+
+
+def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings as plain data, and the names of those that are set to something that cannot cross (a function)."""
+    configs: dict[str, dict[str, Any]] = {}
+    left: list[str] = []
+    for name in CONFIGS:
+        values = importlib.import_module(name).get_config_copy()
+        configs[name] = {k: v for k, v in values.items() if _plain(v)}
+        left += [f"{name}.{k}" for k, v in values.items() if callable(v) and not k.startswith("_")]
+    settings = {
+        "configs": configs,
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "autocast": {
+            kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind))
+            for kind in ("cpu", "cuda")
+        },
+        "dtype": torch.get_default_dtype(),
+        "precision": torch.get_float32_matmul_precision(),
+        "deterministic": (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        "random": torch.get_rng_state(),
+    }
+    return settings, tuple(left)
+
+
+@contextlib.contextmanager
+def placed(settings: dict[str, Any]) -> Iterator[None]:
+    """For the duration, torch is set as it was where ``settings`` were taken."""
+    with contextlib.ExitStack() as stack:
+        for name, values in settings["configs"].items():
+            config = importlib.import_module(name)
+            own = config.get_config_copy()
+            other = {k: v for k, v in values.items() if k in own and own[k] != v}
+            if other:
+                stack.enter_context(config.patch(other))
+        stack.enter_context(torch.inference_mode(settings["inference"]))
+        stack.enter_context(torch.set_grad_enabled(settings["grad"]))
+        for kind, (enabled, dtype) in settings["autocast"].items():
+            if enabled or torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=enabled))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(settings["dtype"])
+        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        torch.set_float32_matmul_precision(settings["precision"])
+        before = (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        )
+        stack.callback(lambda: torch.use_deterministic_algorithms(before[0], warn_only=before[1]))
+        torch.use_deterministic_algorithms(
+            settings["deterministic"][0], warn_only=settings["deterministic"][1]
+        )
+        torch.set_rng_state(settings["random"])
+        yield
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return all(_plain(v) for v in value)
+    if isinstance(value, dict):
+        return all(_plain(k) and _plain(v) for k, v in value.items())
+    return value is None or type(value) in (bool, int, float, str)

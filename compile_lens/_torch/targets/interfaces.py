@@ -1,0 +1,222 @@
+"""What Dynamo, Inductor and Triton ask of a device, answered by a device model."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+from ...device_model import DeviceModel
+from .places import Places, aware
+
+MARK = "stand-in"
+"""Threads on which a device model answers for the device."""
+
+PHASE = "stand-in phase"
+"""Threads that are inside Inductor, where the device is said to be available. While Dynamo and AOTAutograd trace,
+it is not, so that nothing tries to start it."""
+
+
+def properties(model: DeviceModel) -> Any:
+    """What ``torch.cuda.get_device_properties`` gives, or its like for another type."""
+    known = {figure.name: figure.value for figure in model.properties}
+    found = types.SimpleNamespace(name=model.known_as[0] if model.known_as else model.title, **known)
+    if model.device == "cuda":
+        found.gcnArchName = model.arch
+        found.is_integrated = found.is_multi_gpu_board = 0
+    return found
+
+
+def place(places: Places, model: DeviceModel) -> None:
+    """Let a device model answer on marked threads."""
+    if model.device == "cuda":
+        _cuda(places, properties(model))
+    else:
+        _register(places, "mps", _mps_interface(properties(model)))
+
+
+def forget(places: Places) -> None:
+    """Answers about devices that torch remembers must be asked anew, now and when the real device is back."""
+    _clear_memory()
+    places.then(_clear_memory)
+
+
+def _register(places: Places, kind: str, interface: Any) -> None:
+    import torch._dynamo.device_interface as device_interface
+
+    device_interface.get_interface_for_device("cpu")  # registers the real ones first
+    for name in (kind, f"{kind}:0"):
+        places.entry(device_interface.device_interfaces, name, interface)
+
+
+def _cuda(places: Places, found: Any) -> None:
+    _register(places, "cuda", _cuda_interface(found))
+    capability = (found.major, found.minor)
+    answers: dict[str, Any] = {
+        "get_device_properties": lambda device=None: found,
+        "get_device_capability": lambda device=None: capability,
+        "get_device_name": lambda device=None: found.name,
+        "current_device": lambda: 0,
+        "mem_get_info": lambda device=None: (found.total_memory, found.total_memory),
+        "is_bf16_supported": lambda including_emulation=True: found.major >= 8,
+        "is_tf32_supported": lambda: found.major >= 8,
+        "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8, device="cpu"),
+        "set_rng_state": lambda new_state, device="cuda": None,
+        "synchronize": lambda device=None: None,
+    }
+    for name, answer in answers.items():
+        places.attribute(torch.cuda, name, MARK, answer)
+    places.attribute(torch.cuda, "is_available", PHASE, lambda: True)
+    places.attribute(torch.cuda, "device_count", PHASE, lambda: 1)
+    _device_context(places)
+    _cuda_version(places)
+    _triton(places, found)
+
+
+def _device_context(places: Places) -> None:
+    """``torch.cuda.device`` is a class, so that the others on it must still see the class."""
+    import contextlib
+
+    real = torch.cuda.device
+
+    class device(real):  # type: ignore[misc,valid-type]
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            from .places import on
+
+            return contextlib.nullcontext() if on(PHASE) else real(*args, **kwargs)
+
+    torch.cuda.device = device
+    places.then(setattr, torch.cuda, "device", real)
+
+
+def _cuda_version(places: Places) -> None:
+    """Wheels without CUDA name no version of it; Inductor asks before it writes some code."""
+    if torch.version.cuda is None:
+        torch.version.cuda = "12.8"
+        places.then(setattr, torch.version, "cuda", None)
+
+
+def _triton(places: Places, found: Any) -> None:
+    try:
+        from triton.runtime.driver import driver
+    except ImportError:  # kernels can be written without Triton, not compiled
+        import torch._inductor.scheduler as scheduler
+        import torch.utils._triton as triton_utils
+
+        places.attribute(scheduler, "has_triton", PHASE, lambda: True)
+        places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: "no Triton")
+        return
+    field = "_active" if hasattr(driver, "_active") else "active"
+    before = getattr(driver, field)
+    driver.set_active(_TritonDriver(found))
+    places.then(setattr, driver, field, before)
+
+
+def _cuda_interface(found: Any) -> Any:
+    import torch._dynamo.device_interface as device_interface
+
+    real = device_interface.CudaInterface
+    worker = real.Worker
+
+    class CudaStandIn(real):  # type: ignore[misc,valid-type]
+        class Worker(worker):  # type: ignore[misc,valid-type]
+            current_device = staticmethod(aware(MARK, lambda: 0, worker.current_device))
+            get_device_properties = staticmethod(
+                aware(MARK, lambda device=None: found, worker.get_device_properties)
+            )
+
+        device_count = staticmethod(aware(MARK, lambda: 1, real.device_count))
+        current_device = staticmethod(aware(MARK, lambda: 0, real.current_device))
+
+    answers: dict[str, Any] = {
+        "is_available": lambda: True,
+        "set_device": lambda device: None,
+        "exchange_device": lambda device: 0,
+        "maybe_exchange_device": lambda device: 0,
+        "synchronize": lambda device=None: None,
+        "get_raw_stream": lambda device: 0,
+        "get_device_properties": lambda device=None: found,
+        "get_compute_capability": lambda device=None: found.major * 10 + found.minor,
+        "is_bf16_supported": lambda including_emulation=False: found.major >= 8,
+        "is_triton_capable": lambda device=None: True,
+        "raise_if_triton_unavailable": lambda device=None: None,
+    }
+    for name, answer in answers.items():
+        if hasattr(real, name):
+            setattr(CudaStandIn, name, staticmethod(aware(MARK, answer, getattr(real, name))))
+    return CudaStandIn
+
+
+def _mps_interface(found: Any) -> Any:
+    import torch._dynamo.device_interface as device_interface
+
+    real = device_interface.MpsInterface
+    worker = real.Worker
+
+    class MpsStandIn(real):  # type: ignore[misc,valid-type]
+        class Worker(worker):  # type: ignore[misc,valid-type]
+            get_device_properties = staticmethod(
+                aware(MARK, lambda device=None: found, worker.get_device_properties)
+            )
+            current_device = staticmethod(aware(MARK, lambda: 0, worker.current_device))
+
+        is_available = staticmethod(aware(MARK, lambda: True, real.is_available))
+        synchronize = staticmethod(aware(MARK, lambda device=None: None, real.synchronize))
+
+    return MpsStandIn
+
+
+class _TritonDriver:
+    """Tells Triton which device to compile for; there is none to launch on."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+        self.utils = types.SimpleNamespace(get_device_properties=self._limits)
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", self._found.major * 10 + self._found.minor, self._found.warp_size)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_current_stream(self, device: Any = None) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cuda:0")
+
+    def get_device_interface(self) -> Any:
+        return torch.cuda
+
+    def _limits(self, device: Any) -> dict[str, int]:
+        return {
+            "max_shared_mem": self._found.shared_memory_per_block_optin,
+            "max_num_regs": self._found.regs_per_multiprocessor,
+            "multiprocessor_count": self._found.multi_processor_count,
+            "warpSize": self._found.warp_size,
+        }
+
+
+def _clear_memory() -> None:
+    import torch._dynamo.device_interface as device_interface
+    import torch._inductor.codecache as codecache
+    import torch._inductor.utils as inductor_utils
+    import torch.utils._triton as triton_utils
+    from torch._inductor.runtime.hints import DeviceProperties
+
+    for module in (inductor_utils, triton_utils):
+        for value in tuple(vars(module).values()):
+            if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == module.__name__:
+                value.cache_clear()
+    for owner, name in ((DeviceProperties, "create"), (codecache.CacheBase, "get_system")):
+        found = getattr(owner, name, None)
+        clear = getattr(getattr(found, "__func__", found), "cache_clear", None)
+        if clear is not None:
+            clear()
+    device_interface.caching_worker_device_properties.clear()

@@ -1,0 +1,253 @@
+"""How a function and its inputs cross to the child process, and what of them does not.
+
+Functions of modules cross by name: the child imports the module, and plain values among its globals are set to what
+they are here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
+cloudpickle. Large floating-point tensors cross as shapes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import linecache
+import os
+import pickle
+import sys
+import sysconfig
+import types
+from typing import Any
+
+import cloudpickle
+import torch
+
+from ..errors import LensError
+
+VALUES = 16 << 20
+"""Bytes of floating-point tensors that cross with their values; the rest as shapes."""
+
+WHOLE = 1 << 14
+"""Bytes up to which a floating-point tensor always crosses with its values."""
+
+
+class CannotCross(LensError):
+    """Something that the function or its inputs hold cannot be sent to another process; the message names it."""
+
+
+class Parcel:
+    """A request on its way: its bytes, and how many tensors went without their values."""
+
+    def __init__(self, data: bytes, shapes_only: int) -> None:
+        self.data = data
+        self.shapes_only = shapes_only
+
+
+def packed(payload: Any) -> Parcel:
+    """The bytes of a request. Raises ``CannotCross`` for what cannot be pickled, even by value."""
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
+    try:
+        pickler.dump(payload)
+    except Exception as error:  # each object that cannot be pickled has an error of its own for it
+        said = str(error).splitlines()
+        raise CannotCross(said[0] if said else type(error).__name__) from error
+    return Parcel(buffer.getvalue(), pickler.shapes_only)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not typed
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.shapes_only = 0
+        self._left = VALUES
+        self._storages: dict[int, tuple[_Storage, Any]] = {}
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, torch.Tensor) and type(obj) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            return self._tensor(obj)
+        if isinstance(obj, _Globals):
+            return _globals_of, (obj.name,)
+        if isinstance(obj, _Storage):
+            return _storage, (obj.nbytes, obj.dtype, obj.data)
+        return super().reducer_override(obj)
+
+    def _function_getnewargs(self, func: Any) -> Any:
+        # Functions that cross by value find the globals of their module there, where Dynamo looks for them.
+        name = func.__globals__.get("__name__")
+        if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is func.__globals__:
+            self.globals_ref.setdefault(id(func.__globals__), _Globals(name))
+        return super()._function_getnewargs(func)
+
+    def _tensor(self, tensor: torch.Tensor) -> Any:
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+            raise CannotCross(f"a tensor of layout {tensor.layout} cannot cross")
+        if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
+            raise CannotCross("a tensor with hooks of its own cannot cross")
+        plain = tensor.detach()
+        facts = (
+            tuple(plain.shape),
+            plain.stride(),
+            plain.storage_offset(),
+            plain.dtype,
+            tensor.requires_grad,
+            type(tensor) is torch.nn.Parameter,
+        )
+        return _tensor, (self._shared(plain), *facts)
+
+    def _shared(self, tensor: torch.Tensor) -> _Storage:
+        """One for all tensors that share their memory, so that they still do."""
+        storage = tensor.untyped_storage()
+        known = self._storages.get(storage._cdata)
+        if known is not None:
+            return known[0]
+        nbytes = storage.nbytes()
+        exact = not (tensor.is_floating_point() or tensor.is_complex())
+        data = None
+        if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
+            self._left -= 0 if exact else nbytes
+            data = _raw(storage)
+        else:
+            self.shapes_only += 1
+        made = _Storage(nbytes, tensor.dtype, data)
+        self._storages[storage._cdata] = (made, storage)
+        return made
+
+
+class _Storage:
+    """The memory of tensors: its values, or their type where only the size crosses."""
+
+    def __init__(self, nbytes: int, dtype: torch.dtype, data: bytes | None) -> None:
+        self.nbytes, self.dtype, self.data = nbytes, dtype, data
+
+
+class _Globals(dict[str, Any]):
+    """The globals of a module, by its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def _raw(storage: Any) -> bytes:
+    flat = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
+    return bytes(flat.numpy().tobytes())
+
+
+# In the child ----------------------------------------------------------------------------------------------
+
+
+def _storage(nbytes: int, dtype: torch.dtype, data: bytes | None) -> Any:
+    if data is not None:
+        return (
+            torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
+            if data
+            else torch.empty(0).untyped_storage()
+        )
+    generator = torch.Generator().manual_seed(nbytes)
+    real = torch.float32 if dtype.is_complex or dtype.itemsize < 2 else dtype
+    count = nbytes // real.itemsize
+    return torch.rand(count, dtype=real, generator=generator).untyped_storage()
+
+
+def _tensor(
+    storage: Any,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    dtype: torch.dtype,
+    requires_grad: bool,
+    parameter: bool,
+) -> torch.Tensor:
+    made = torch.empty(0, dtype=dtype).set_(storage, offset, shape, stride)
+    return torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
+
+
+def _globals_of(name: str) -> dict[str, Any]:
+    if name == "__main__":
+        return sys.modules["__main__"].__dict__
+    try:
+        return importlib.import_module(name).__dict__
+    except ImportError:  # a module that was made, not imported
+        made = types.ModuleType(name)
+        sys.modules[name] = made
+        return made.__dict__
+
+
+# What goes along -------------------------------------------------------------------------------------------
+
+
+def surroundings() -> dict[str, Any]:
+    """Where the program runs and what its own modules hold now: the child looks the same before it imports them."""
+    return {
+        "path": list(sys.path),
+        "folder": _folder(),
+        "modules": _plain_globals(),
+        "lines": {
+            name: entry
+            for name, entry in list(linecache.cache.items())
+            if len(entry) == 4 and not os.path.exists(name) and not name.startswith("<eval_with_key>")
+        },
+    }
+
+
+def versions_of_modules() -> dict[str, int]:
+    """When the files of the program's own modules were last written: a child that imported older ones is too old."""
+    found = {}
+    for name, module in own_modules().items():
+        with contextlib.suppress(OSError, TypeError):  # a file that is gone cannot be imported anew either
+            found[name] = os.stat(str(module.__file__)).st_mtime_ns
+    return found
+
+
+def own_modules() -> dict[str, Any]:
+    """The program's own modules: not Python's, not installed ones."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if (
+            isinstance(file, str)
+            and name not in ("__main__", "__mp_main__")
+            and not file.startswith(_INSTALLED)
+        ):
+            found[name] = module
+    return found
+
+
+_INSTALLED = tuple(
+    {
+        *(
+            os.path.join(sysconfig.get_paths()[key], "")
+            for key in ("stdlib", "platstdlib", "purelib", "platlib")
+        ),
+        os.path.join(os.path.dirname(torch.__file__), ""),
+        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
+    }
+)
+
+
+def _plain_globals() -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, module in own_modules().items():
+        plain = {k: v for k, v in list(vars(module).items()) if not k.startswith("__") and _plain(v)}
+        if plain:
+            found[name] = plain
+    return found
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
+
+
+def _plain(value: Any, depth: int = 3) -> bool:
+    if type(value) in (tuple, list, set, frozenset):
+        return depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for v in value)
+    if type(value) is dict:
+        return (
+            depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for kv in value.items() for v in kv)
+        )
+    return type(value) in _PLAIN
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder was removed meanwhile
+        return ""
