@@ -15,6 +15,7 @@ from ..record import DynamicDim, Ending, Guard
 from . import fx
 from .hooks import free_hook
 from .recorder import Draft, Recorder
+from .stack import roomy
 
 MARK = "compile_lens_recorder"
 """Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
@@ -189,6 +190,7 @@ def _source_name(node: torch.fx.Node) -> str:
 
 
 @free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
+@roomy
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo looks at a frame: note why it leaves it alone, if it does."""
     recorder = recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))

@@ -260,8 +260,11 @@ def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: A
     if tracker is None or not names:
         return real(cse, buffer, expr, *args, **kwargs)
     fresh = dict(names)
-    with tracker.writes(fresh):
+    tracker.writing.append(fresh)  # as ``writes``, which costs more: this runs for every expression
+    try:
         variable = real(cse, buffer, expr, *args, **kwargs)
+    finally:
+        tracker.writing.pop()
     if variable is not getattr(expr, "value", expr):
         held = vars(variable).setdefault(KEY, fresh)
         held.update(names)

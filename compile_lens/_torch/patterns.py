@@ -30,8 +30,11 @@ MAX_EXPERIMENTS = 24
 AT = "{anchors}"
 """Stands in a sentence for the nodes of which it is true."""
 
+Spine = tuple[tuple[Any, int | None], ...]
+"""Parts of a pattern, each with the place of the next one in its arguments."""
+
 _sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-_spines: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+_spines: weakref.WeakKeyDictionary[Any, tuple[Spine, Any]] = weakref.WeakKeyDictionary()
 _variables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
@@ -115,16 +118,19 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     Torch's own matcher does the matching. ``there`` are the nodes that the pass found: it looked at no others.
     """
     nearest: dict[torch.fx.Node, list[Miss]] = {}
-    walks: dict[Any, tuple[int, Any] | None] = {}
+    # How far each sequence of parts fits at each node: many patterns begin alike.
+    walks: dict[Any, dict[torch.fx.Node, tuple[int, Any] | None]] = {}
     for (op, target), entries in matcher.patterns.items():
-        multi = [e for e in entries if size(e.pattern) >= MIN_NODES]
-        if not multi:
-            continue
-        for anchor in graph.find_nodes(op=op, target=target, sort=False):
-            if anchor not in there:
-                continue
-            for entry in multi:
-                if _hopeless(entry.pattern, anchor, walks):
+        anchors = [a for a in graph.find_nodes(op=op, target=target, sort=False) if a in there]
+        multi = [e for e in entries if size(e.pattern) >= MIN_NODES] if anchors else []
+        for entry in multi:
+            pattern = entry.pattern
+            spine, alike = _begins(pattern)
+            walked = walks.setdefault(alike, {})
+            for anchor in anchors:
+                if anchor not in walked:
+                    walked[anchor] = _walk(spine, anchor)
+                if _hopeless(pattern, spine, walked[anchor]):
                     continue
                 miss = _attempt(entry, anchor)
                 if not _worth_telling(miss):
@@ -141,26 +147,24 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     return tuple(sentence.replace(AT, ", ".join(anchors)) for sentence, anchors in told.items() if sentence)
 
 
-def _hopeless(pattern: Any, anchor: Any, walks: dict[Any, tuple[int, Any] | None]) -> bool:
-    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
-
-    ``walks`` keeps how far each sequence of parts fits at each node: many patterns begin alike.
-    """
+def _begins(pattern: Any) -> tuple[Spine, Any]:
+    """The parts of a pattern that the matcher tries first, and what is equal for patterns that begin alike."""
     known = _spines.get(pattern)
     if known is None:
-        parts = tuple(_spine(pattern))
-        known = _spines[pattern] = (parts, tuple((_wants(part), place) for part, place in parts))
-    spine, alike = known
-    if (alike, anchor) not in walks:
-        walks[alike, anchor] = _walk(spine, anchor)
-    stopped = walks[alike, anchor]
+        spine = tuple(_spine(pattern))
+        known = _spines[pattern] = (spine, tuple((_wants(part), place) for part, place in spine))
+    return known
+
+
+def _hopeless(pattern: Any, spine: Spine, stopped: tuple[int, Any] | None) -> bool:
+    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always."""
     if stopped is None:
         return False
     fits, node = stopped
     return fits < MIN_NODES or not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
 
 
-def _walk(spine: tuple[tuple[Any, int | None], ...], node: Any) -> tuple[int, Any] | None:
+def _walk(spine: Spine, node: Any) -> tuple[int, Any] | None:
     """How many parts fit at a node, and where the next does not; None if all of them fit."""
     for fits, (part, place_of_next) in enumerate(spine):
         if not part._match_fns(node):

@@ -1,0 +1,74 @@
+"""Room on Python's stack: no loop of a compile asks the system for memory at every call."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor import config
+
+from compile_lens import capture
+from compile_lens._torch.stack import roomy
+
+resource = pytest.importorskip("resource")
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python keeps frames one by one"),
+]
+
+CALLS = 500
+
+
+def leaf() -> int:
+    return 1
+
+
+def deep(depth: int) -> None:
+    if depth:
+        deep(depth - 1)
+    else:
+        for _ in range(CALLS):
+            leaf()
+
+
+def worst() -> int:
+    """Most pages that the system had to give during a loop of calls, over many depths of the stack."""
+    found = []
+    for depth in range(400):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        deep(depth)
+        found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return max(found)
+
+
+def test_somewhere_each_call_costs_a_page_and_with_room_none_does() -> None:
+    assert worst() >= CALLS
+    assert roomy(worst)() < CALLS / 4
+
+
+def test_a_compile_has_room() -> None:
+    seen: list[int] = []
+
+    def look(graph: Any) -> None:
+        seen.append(worst())
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() + 1
+
+    with config.patch(post_grad_custom_post_pass=look):
+        capture(fn, torch.rand(8))
+    assert seen and max(seen) < CALLS / 4
+
+
+def test_what_is_called_is_the_same() -> None:
+    def add(a: int, *, b: int = 2) -> int:
+        """Adds."""
+        return a + b
+
+    assert roomy(add)(1, b=3) == 4 and roomy(add)(1) == 3
+    assert roomy(add).__name__ == "add" and roomy(add).__doc__ == "Adds."
+    with pytest.raises(ZeroDivisionError):
+        roomy(lambda: 1 // 0)()
