@@ -44,7 +44,8 @@ class Machine:
         forms: its forms, in the order of ``FORMS``.
         registers: for each thread. ``shared``: bytes of shared memory for each block. ``spills``: bytes of registers
             that do not fit and live in memory, for each thread. ``instructions``: of the last form, as text.
-            ``vector_bits``: width of the widest vector register that the code uses (CPU). ``None`` where unknown.
+            ``vector_bits``: width of the widest vector register that the code computes with (CPU; 0: it has none).
+            ``None`` where unknown.
         missing: kind and reason of each form that could not be had.
     """
 

@@ -68,7 +68,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     if not recorder.step:  # a step of an ablation has the same graph as the capture that it belongs to
         draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
     recorder.lap("eager count")
-    runnable = None if recorder.build else own_copy(gm)
+    runnable = None if recorder.build or recorder.interpret is not None else own_copy(gm)
     with contextlib.ExitStack() as stack:
         if recorder.backward:
             # Lowered with the forward, in this thread and under these hooks, not at .backward().

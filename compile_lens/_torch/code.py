@@ -33,6 +33,16 @@ NOT_KERNELS = frozenset(
 """Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
 
 
+def repeatable(text: str, number: int) -> str:
+    """The text of a wrapper without what is of this process: the count of graphs that it has compiled, in place of
+    which there is the ``number`` in the capture, and the folder in which Inductor puts each Triton kernel."""
+    return _KERNEL_PATH.sub(r"\1", _COUNT.sub(rf"\g<1>{number}_", text))
+
+
+_COUNT = re.compile(r"^(# AOT ID: \[')\d+_", re.M)
+_KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
+
+
 def kernels(
     text: str,
     phase: str,

@@ -5,13 +5,25 @@ With *code only* the module that Inductor wrote is kept as text and never import
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from typing import Any
 
 from ..graph import Graph
 from ..record import Code
+from . import (
+    assembly,
+    decisions,
+    fx,
+    line_origins,
+    loops,
+    lowered,
+    memory,
+    rewrites,
+    scheduler_nodes,
+    targets,
+)
 from . import code as code_text
-from . import decisions, fx, line_origins, loops, lowered, memory, rewrites, scheduler_nodes, targets
 from .hooks import current, hook
 from .provenance import Lineage
 from .recorder import Draft
@@ -161,31 +173,42 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
     if state is None:
         return real(lowering, wrapper_code, *args, **kwargs)
     phase = draft.phase
-    kernels, note = code_text.kernels(
-        wrapper_code.value, phase, state["kernels"], state["groups"], state["loops"]
-    )
+    text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
+    kernels, note = code_text.kernels(text, phase, state["kernels"], state["groups"], state["loops"])
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.build else "generated only"
     model, may_differ = targets.said_of(draft.recorder, kernels)
-    draft.put(Code(phase, wrapper_code.value, stamp, _device(lowering), kernels, model, may_differ))
+    written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ)
+    draft.put(written)
     memory.record(draft, lowering, wrapper_code.value)
     draft.lap(f"{phase}.code")
     if draft.recorder.build:
         result = real(lowering, wrapper_code, *args, **kwargs)
+        draft.put(dataclasses.replace(written, kernels=assembly.built(result, kernels)))
         draft.lap(f"{phase}.build")
         return result
+    if draft.recorder.interpret is not None:
+        return _importable(lowering, draft.recorder.interpret(wrapper_code.value, lowering))
     return _not_built(lowering)
 
 
 def _not_built(lowering: Any) -> Any:
     from . import not_built
 
-    # Inductor reads the file of the module it believes to have imported; ours says what it is.
+    return _importable(
+        lowering, types.SimpleNamespace(call=not_built.call, __file__=not_built.__file__, runner=None)
+    )
+
+
+def _importable(lowering: Any, made: Any) -> Any:
+    """Inductor reads the file of the module it believes to have imported: one of ours, which says what it is."""
+    from . import not_built
+
     lowering.cache_key = "compile_lens"
     lowering.cache_path = not_built.__file__
     lowering.cache_linemap = []
-    return types.SimpleNamespace(call=not_built.call, __file__=not_built.__file__, runner=None)
+    return made
 
 
 def _device(lowering: Any) -> str:

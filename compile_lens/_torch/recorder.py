@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..decision import Decision
@@ -171,6 +172,7 @@ class Recorder:
         self.isa = ""
         self.target = "cpu"
         self.stand_in: StandIn | None = None  # what answers for a device that is not there
+        self.interpret: Callable[[str, Any], Any] | None = None  # makes a module of a wrapper, to run it here
         self.model: DeviceModel | None = (
             None  # of the device that code is generated for, if that is not there
         )

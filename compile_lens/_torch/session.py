@@ -26,6 +26,7 @@ class Request:
         launch_backward: with ``build``, run the compiled backward too, which uses up the result's graph.
         steps: names of ablations that are compiled beside.
         model: the device to generate code for, where that is not the one of the inputs.
+        interpret: makes a module of each wrapper that was generated for ``model``, to run it on the CPU.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
     """
@@ -38,6 +39,7 @@ class Request:
     launch_backward: bool = False
     steps: tuple[str, ...] = ()
     model: DeviceModel | None = None
+    interpret: Callable[[str, Any], Any] | None = None
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
 
 
@@ -67,6 +69,7 @@ def inductor_patches(
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
     recorder = Recorder(build=asked.build, backward=asked.backward, patches=asked.patches)
+    recorder.interpret = asked.interpret
     target, note = copies.original(fn)
     recorder.note(note)
     dynamo.keep_root(recorder, target)

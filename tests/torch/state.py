@@ -6,6 +6,7 @@ when everything that it could have left behind is looked at after each call.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import logging
@@ -15,6 +16,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -73,6 +75,15 @@ PATCHABLE = (
     "torch._inductor.scheduler",
     "torch._inductor.scheduler.Scheduler",
     "torch._inductor.virtualized",
+    "torch._dynamo.device_interface",
+    "torch._dynamo.device_interface.CudaInterface",
+    "torch._dynamo.device_interface.MpsInterface",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.runtime.triton_helpers",
+    "torch._inductor.utils",
+    "torch.cuda",
+    "torch.mps",
+    "torch.utils._triton",
     "torch._logging._internal",
     "torch.fx.Graph",
     "torch.fx.Interpreter",
@@ -109,6 +120,7 @@ def snapshot(codes: Iterable[Any] = ()) -> dict[str, Any]:
     state |= _loggers()
     state |= _torch_modes()
     state |= _interpreter()
+    state |= _devices()
     for code in codes:
         code = getattr(code, "__code__", code)
         entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
@@ -129,7 +141,7 @@ def diff(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         elif not _equal(old, after[key]):
             lines.append(f"{key}: {_short(old)} became {_short(after[key])}")
     for key in after.keys() - before.keys():
-        if key.startswith(("config ", "cache entries")):
+        if key.startswith(("config ", "cache entries", "device interface", "kernels of")):
             lines.append(f"{key}: is new ({_short(after[key])})")
     return sorted(lines)
 
@@ -266,6 +278,37 @@ def _torch_modes() -> dict[str, Any]:
         kind, keys, *rest = sys.modules["numpy"].random.get_state()
         state["random numpy"] = (kind, keys.tolist(), *rest)
     return state
+
+
+def _devices() -> dict[str, Any]:
+    """What torch knows of devices, and what decides between implementations for them."""
+    from torch._dynamo.device_interface import device_interfaces
+    from torch._inductor import lowering
+    from torch._inductor.decomposition import decompositions
+
+    attention = torch.ops.aten.scaled_dot_product_attention.default
+    state: dict[str, Any] = {f"device interface {k}": id(v) for k, v in device_interfaces.items()}
+    state |= {
+        "cuda version": torch.version.cuda,
+        "cuda is available": torch.cuda.is_available(),
+        "cuda is initialized": torch.cuda.is_initialized(),
+        "kernels of attention": {str(k): id(v) for k, v in attention.py_kernels.items()},
+        "lowerings": len(lowering.lowerings),
+        "decompositions": len(decompositions),
+        "device guards": _device_guards(),
+    }
+    driver = sys.modules.get("triton.runtime.driver")
+    if driver is not None:
+        state["triton driver"] = id(driver.driver._active)
+    return state
+
+
+def _device_guards() -> tuple[Any, ...]:
+    library = Path(torch.__file__).parent / "lib" / "libc10.so"
+    if not library.exists():
+        return ()
+    registry = "_ZN3c104impl26device_guard_impl_registryE"
+    return tuple((ctypes.c_void_p * 20).in_dll(ctypes.CDLL(str(library)), registry))
 
 
 def _eval_frame_callback() -> Any:

@@ -22,7 +22,7 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
 
         with isa.standing_in(model.arch):
             recorder.model = model
-            recorder.may_differ = tuple(isa.MAY_DIFFER)
+            recorder.may_differ = isa.may_differ(model.arch)
             yield
     else:
         from . import differences

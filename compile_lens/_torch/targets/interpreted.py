@@ -1,0 +1,137 @@
+"""Runs a wrapper module that was written for a GPU on the CPU: its kernels in Triton's interpreter, its library calls
+by PyTorch's own implementations for the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import tempfile
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...errors import BuildError
+
+_number = itertools.count()
+_KERNEL = re.compile(
+    r"^(\w+) = async_compile\.triton\('(\w+)', '''(.*?)''', device_str='\w+'\)$", re.S | re.M
+)
+_OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
+
+
+class Folder:
+    """Where the texts of kernels stand while they are interpreted; gone afterwards."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Folder]:
+    """A folder for the duration, with the interpreter ready: functions of CUDA's library are numpy's."""
+    from torch._inductor.runtime import triton_helpers
+
+    from ..._triton import interpreter
+
+    ours = {
+        "libdevice": interpreter.Library(),
+        "set_driver_to_gpu": lambda: None,  # there is none, and nothing is launched on it
+    }
+    before = {name: getattr(triton_helpers, name) for name in ours if hasattr(triton_helpers, name)}
+    with (
+        tempfile.TemporaryDirectory(prefix="compile-lens-") as name,
+        interpreter.quick(),
+        contextlib.ExitStack() as stack,
+    ):
+        for key, value in before.items():
+            stack.callback(setattr, triton_helpers, key, value)
+            setattr(triton_helpers, key, ours[key])
+        yield Folder(Path(name))
+
+
+def module(text: str, place: Folder, lowering: Any) -> Any:
+    """The wrapper as a module whose ``call`` runs on tensors of the CPU.
+
+    Raises:
+        BuildError: for a wrapper that calls something that only the device has; the message names it.
+    """
+    missing = not_on_cpu(text)
+    if missing:
+        raise BuildError(
+            f"{', '.join(missing)} has no implementation for the CPU, so that this graph was not run"
+        )
+    kernels: list[tuple[str, str]] = []
+
+    def taken(match: re.Match[str]) -> str:
+        kernels.append((match[2], match[3]))
+        return f"{match[1]} = async_compile.kernel({len(kernels) - 1})"
+
+    made = types.ModuleType("compile_lens_interpreted")
+    made.__file__ = str(place.path / "wrapper.py")
+    rest = _for_cpu(_KERNEL.sub(taken, text))
+    if "async_compile.triton(" in rest:
+        raise BuildError("the text of a kernel was not found in the wrapper")
+    vars(made)["compile_lens_kernels"] = _Kernels(kernels, place)
+    for name, value in lowering.constants.items():
+        setattr(made, name, value)
+    exec(compile(rest, made.__file__, "exec"), vars(made))
+    for name, value in getattr(lowering, "torchbind_constants", {}).items():
+        setattr(made, name, value)
+    return made
+
+
+def not_on_cpu(text: str) -> list[str]:
+    """Operators that the wrapper calls and for which PyTorch has no kernel on the CPU."""
+    found = dict.fromkeys(_OPERATOR.findall(text))
+    return [f"{space}.{name}" for space, name, overload in found if not _runs_on_cpu(space, name, overload)]
+
+
+def _runs_on_cpu(space: str, name: str, overload: str) -> bool:
+    full = f"{space}::{name}" + ("" if overload == "default" else f".{overload}")
+    keys = (
+        "CPU",
+        "CompositeExplicitAutograd",
+        "CompositeImplicitAutograd",
+        "CompositeExplicitAutogradNonFunctional",
+    )
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(full, key) for key in keys)
+
+
+class _Kernels:
+    """Stands where the wrapper asks for its kernels."""
+
+    def __init__(self, kernels: list[tuple[str, str]], place: Folder) -> None:
+        self._kernels, self._place = kernels, place
+
+    def kernel(self, index: int) -> Any:
+        from ..._triton import interpreter
+
+        name, source = self._kernels[index]
+        return interpreter.kernel(source, name, self._place.path, next(_number))
+
+    def wait(self, scope: Any) -> None:
+        """Nothing is compiled."""
+
+
+_EDITS = (
+    (
+        r"^from torch\._C import _cuda_getCurrentRawStream as get_raw_stream$",
+        "get_raw_stream = lambda index: 0",
+    ),
+    (r"with torch\.cuda\._DeviceGuard\(\d+\):", "if True:"),
+    (r"torch\.cuda\.set_device\(\d+\)", "pass"),
+    (r"^empty_strided_cuda = .*$", "empty_strided_cuda = torch._C._dynamo.guards._empty_strided_cpu"),
+    (r"device\(type='cuda', index=\d+\)|'cuda:\d+'|'cuda'", "'cpu'"),
+    (r"^async_compile = AsyncCompile\(\)$", "async_compile = compile_lens_kernels"),
+)
+"""What a wrapper says of its device, and what it says of the CPU. Kernels are not in it any more."""
+
+
+def _for_cpu(text: str) -> str:
+    for pattern, instead in _EDITS:
+        text = re.sub(pattern, instead, text, flags=re.M)
+    return text

@@ -1,0 +1,50 @@
+"""Compiles kernels in a process of its own: ``python -m compile_lens._triton``.
+
+The first line of standard input is the device model in JSON. Each line after it is a kernel, ``{"name", "source",
+"index"}``, and is answered by one line, ``{"candidates", "machine", "note"}`` or ``{"refused"}`` for an index that
+the kernel does not have. What a kernel's text prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from typing import IO
+
+from ..errors import UsageError
+from ..kernel import Kernel
+from . import code, message
+
+
+def main() -> None:
+    """Answers until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        serve(sys.stdin, answers)
+
+
+def serve(lines: Iterable[str], answers: IO[str]) -> None:
+    """Answer every kernel in ``lines``, after the device model in the first."""
+    model = None
+    for line in lines:
+        asked = json.loads(line)
+        if model is None:
+            model = message.model(asked)
+            continue
+        kernel = Kernel(asked["name"], "", "triton", "", asked["source"])
+        try:
+            made = code.kernel_of(kernel, model, asked["index"])
+            answer = message.answer(made)
+        except UsageError as error:
+            answer = {"refused": str(error)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Compiles one kernel for one launch configuration, down to the instructions of the device."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BuildError
+from ..machine import Form, Machine
+from . import llvm_ir, mlir, ptx, sass, toolchain
+from .page import Numbers
+
+if TYPE_CHECKING:
+    from .._torch.heuristics import Recipe
+
+STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SPILLS = re.compile(r"(\d+) bytes spill stores")
+
+
+def machine(recipe: Recipe, candidate: int) -> Machine:
+    """What Triton and NVIDIA's assembler make of a kernel.
+
+    Registers and spills are said by ``ptxas -v``, shared memory by Triton: it is what a launch asks for. What an
+    early stage gave is there when a later one fails; ``missing`` says why the rest is not.
+
+    Raises:
+        BuildError: with the reason, if not even Triton's first form could be made.
+    """
+    numbering = _Numbering()
+    with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder, _settings(folder, numbering):
+        said = io.StringIO()
+        failure = ""
+        compiled: Any = None
+        with contextlib.redirect_stdout(said):
+            try:
+                compiled = _compile(recipe)
+            except Exception as error:
+                failure = reason(error, folder)
+        texts = _written(Path(folder))
+    if "ttir" not in texts:
+        raise BuildError(f"Triton refuses it: {failure}")
+    if "llir" in texts:
+        texts["llir"] = numbering.llir
+    forms, links = _forms(texts, numbering.numbers)
+    instructions = None
+    if compiled is not None:
+        try:
+            last, instructions = sass.read(toolchain.disassemble(compiled.asm["cubin"]), links)
+            forms.append(last)
+        except BuildError as error:
+            failure = str(error)
+    kinds = {form.kind for form in forms}
+    log = said.getvalue()
+    return Machine(
+        arch=ptx.arch(texts.get("ptx", "")) or f"sm_{recipe.arch}",
+        compiler=f"Triton {toolchain.triton_version()}, {toolchain.assembler(int(recipe.arch))}",
+        candidate=candidate,
+        forms=tuple(forms),
+        registers=_number(_REGISTERS, log),
+        shared=None if compiled is None else int(compiled.metadata.shared),
+        spills=_number(_SPILLS, log),
+        instructions=instructions,
+        missing=tuple((stage, failure) for stage in STAGES if stage not in kinds),
+    )
+
+
+def _compile(recipe: Recipe) -> Any:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import ASTSource
+
+    return triton.compile(
+        ASTSource(recipe.function, recipe.signature, recipe.constants, recipe.attributes),
+        target=GPUTarget(recipe.backend, recipe.arch, recipe.warp_size),
+        options=recipe.options,
+    )
+
+
+@contextlib.contextmanager
+def _settings(folder: str, numbering: _Numbering) -> Iterator[None]:
+    """Triton's own settings, whatever the environment says: a folder of its own, line numbers, a log, no dumps."""
+    from triton import knobs
+
+    with knobs.cache.scope(), knobs.compilation.scope(), knobs.nvidia.scope(), knobs.runtime.scope():
+        knobs.cache.dir = folder
+        for name, value in (
+            ("always_compile", True),
+            ("disable_line_info", False),
+            ("override", False),
+            ("dump_ir", False),
+            ("store_binary_only", False),
+            ("dump_ir_extract_di_local_variables", False),
+        ):
+            setattr(knobs.compilation, name, value)
+        for name, value in (("dump_ptxas_log", True), ("disable_ptxas_opt", False), ("dump_nvptx", False)):
+            setattr(knobs.nvidia, name, value)
+        knobs.runtime.add_stages_inspection_hook = numbering
+        listener, knobs.compilation.listener = knobs.compilation.listener, None
+        try:
+            yield
+        finally:
+            knobs.compilation.listener = listener
+
+
+def _written(folder: Path) -> dict[str, str]:
+    """The texts that Triton has put into its cache: all of those before a stage that failed."""
+    return {
+        stage: file.read_text(encoding="utf-8")
+        for stage in STAGES
+        for file in sorted(folder.glob(f"*/*.{stage}"))
+    }
+
+
+class _Numbering:
+    """Takes Triton's LLVM IR as it is, and lets it go on with numbers for lines. It is Triton's hook for stages."""
+
+    def __init__(self) -> None:
+        self.llir = ""
+        self.numbers = Numbers()
+
+    def __call__(self, backend: Any = None, stages: Any = None, *rest: Any) -> tuple[str, str]:
+        if stages is not None:  # asked without arguments, for a part of the key of Triton's cache
+            made = stages["llir"]
+            stages["llir"] = lambda source, metadata: self._take(made(source, metadata))
+        return "", ""
+
+    def _take(self, llir: str) -> str:
+        self.llir = llir
+        text, self.numbers = llvm_ir.numbered(llir)
+        return text
+
+
+def _forms(texts: dict[str, str], numbers: Numbers) -> tuple[list[Form], dict[int, tuple[int, ...]]]:
+    forms = [mlir.read(texts[kind], kind) for kind in ("ttir", "ttgir") if kind in texts]
+    if "llir" in texts:
+        forms.append(llvm_ir.read(texts["llir"]))
+    links: dict[int, tuple[int, ...]] = {}
+    if "ptx" in texts:
+        form, links = ptx.read(texts["ptx"], numbers)
+        forms.append(form)
+    return forms, links
+
+
+def _number(pattern: re.Pattern[str], log: str) -> int | None:
+    found = pattern.findall(log)
+    return int(found[-1]) if found else None
+
+
+def reason(error: Exception, folder: str = "\0") -> str:
+    """What an error says, without the folders of this machine."""
+    said = str(error).split("Repro command:")[0].replace(folder, "")
+    said = re.sub(r"(?:/[^\s:'\"]+)+/", "", said).strip()
+    return f"{type(error).__name__}: {said[:600]}" if said else type(error).__name__

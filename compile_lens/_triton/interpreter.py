@@ -1,0 +1,165 @@
+"""Runs kernels in Triton's interpreter, on the CPU, with what the interpreter lacks for Inductor's kernels.
+
+Triton decides when it is imported, by ``TRITON_INTERPRET=1``, whether functions are interpreted, so this works in a
+process that was started for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ENVIRONMENT = {"TRITON_INTERPRET": "1"}
+"""Variables of a process in which kernels are interpreted."""
+
+
+def installed() -> bool:
+    """Whether there is a Triton to interpret with."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def kernel(source: str, name: str, folder: Path, number: int) -> Any:
+    """A kernel of Inductor's as something with ``run(…)``. The interpreter reads its text again from a file."""
+    file = folder / f"compile_lens_kernel_{number}.py"
+    file.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+@contextlib.contextmanager
+def quick() -> Iterator[None]:
+    """For the duration, the interpreter does the same in less time: reductions take steps of halves, and the language
+    is made ready once for each launch, not again for each function that a kernel calls."""
+    from triton.runtime import interpreter
+
+    before = interpreter.ReduceOps.generic_reduce, interpreter._patch_lang
+    interpreter.ReduceOps.generic_reduce = _halved
+    if hasattr(interpreter, "_LangPatchScope"):
+        interpreter._patch_lang = _Ready(interpreter._patch_lang)
+    try:
+        yield
+    finally:
+        interpreter.ReduceOps.generic_reduce, interpreter._patch_lang = before
+
+
+class _Ready:
+    """Makes the language ready for interpretation, once until it is put back."""
+
+    def __init__(self, real: Callable[..., Any]) -> None:
+        self._real = real
+        self._scope: Any = None
+
+    def __call__(self, fn: Any) -> Any:
+        import triton.language as tl
+
+        if self._scope is None:
+            everything = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
+            self._scope = self._real(everything)
+            return self
+        return types.SimpleNamespace(restore=lambda: None)
+
+    def restore(self) -> None:
+        """Put the language back, at the end of the launch."""
+        scope, self._scope = self._scope, None
+        scope.restore()
+
+
+_SAME = (
+    "sqrt exp exp2 expm1 log log1p log2 log10 sin cos tan sinh cosh tanh fmod hypot copysign nextafter ldexp "
+    "floor ceil trunc rint"
+)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in _SAME.split()},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "atan2": np.arctan2,
+    "pow": np.power,
+    "abs": np.abs,
+    "nearbyint": np.rint,
+    "round": np.rint,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "fma": lambda a, b, c: a * b + c,
+    "div_rn": np.divide,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
+    "lgamma": np.vectorize(math.lgamma, otypes=[np.float64]),
+    "llrint": lambda x: np.rint(x).astype(np.int64),
+}
+_TESTS: dict[str, Callable[..., Any]] = {
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "signbit": np.signbit,
+    "finitef": np.isfinite,
+    "isfinited": np.isfinite,
+}
+
+
+class Library:
+    """CUDA's library of mathematical functions, as far as numpy has them."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = _FUNCTIONS.get(name) or _TESTS.get(name)
+        if function is None:
+            raise AttributeError(f"the interpreter has nothing for libdevice.{name}")
+
+        def call(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+            return _elementwise(function, args, name in _TESTS)
+
+        return call
+
+
+def _elementwise(function: Callable[..., Any], args: tuple[Any, ...], is_test: bool) -> Any:
+    import triton.language as tl
+
+    values = [a.value if isinstance(a, tl.constexpr) else a for a in args]
+    first = next(v for v in values if isinstance(v, tl.tensor))
+    with np.errstate(all="ignore"):
+        found = np.asarray(function(*(v.handle.data if isinstance(v, tl.tensor) else v for v in values)))
+    if is_test:
+        return _tensor(found.astype(np.int32), tl.int32)
+    if found.dtype == np.int64:
+        return _tensor(found, tl.int64)
+    return _tensor(found.astype(first.handle.data.dtype), first.dtype.scalar)
+
+
+def _tensor(data: Any, dtype: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    kind = tl.block_type(dtype, list(data.shape)) if data.ndim else dtype
+    return tl.tensor(TensorHandle(data, dtype), kind)
+
+
+def _every_second(array: Any, axis: int, start: int, dtype: Any) -> Any:
+    taken = np.take(array, range(start, array.shape[axis], 2), axis)
+    return _tensor(np.ascontiguousarray(taken), dtype.scalar)
+
+
+def _halved(self: Any, given: Any) -> Any:
+    """A reduction by any function, each step on pairs of neighbours at once: the interpreter's own goes one by one."""
+    parts, axis = self.unravel(given, self.axis)
+    types = [p.dtype for p in parts]
+    arrays = [p.handle.data for p in parts]
+    rank = arrays[0].ndim
+    while arrays[0].shape[axis] > 1:
+        pair = [[_every_second(a, axis, start, t) for a, t in zip(arrays, types)] for start in (0, 1)]
+        made = self.combine_fn.fn(*pair[0], *pair[1])
+        made = made if isinstance(made, tuple) else (made,)
+        arrays = [m.handle.data.astype(a.dtype) for m, a in zip(made, arrays)]
+    reduced = []
+    for array, dtype in zip(arrays, types):
+        if self.keep_dims:
+            data = array if self.axis is not None else array.reshape((1,) * rank)
+        else:
+            data = array.reshape(()).item() if self.axis is None else np.squeeze(array, axis)
+        reduced.append(self.to_tensor(data, dtype))
+    return reduced

@@ -1,0 +1,128 @@
+"""Reads LLVM IR: an instruction names its location (``!dbg !20``), which metadata at the end of the text holds.
+
+!20 = !DILocation(line: 169, column: 15, scope: !24, inlinedAt: !26)
+!24 = distinct !DILexicalBlockFile(scope: !5, file: !25, discriminator: 0)
+!25 = !DIFile(filename: "triton_helpers.py", directory: "…")
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..machine import Form
+from .page import KERNEL_FILE, Numbers, Page
+
+_NODE = re.compile(r"^!(\d+) = (.*)$")
+_NAMED = re.compile(r"^!([A-Za-z_][\w.]*) = !\{(.*)\}$")
+_DEBUG = re.compile(r",? ?!dbg !(\d+)")
+_REFERENCE = re.compile(r"!(\d+)\b")
+_LOCATION = re.compile(r"^(!\d+ = (?:distinct )?)!DILocation\(.*\)$")
+_SETTINGS = ("Debug Info Version", "Dwarf Version")
+
+
+def read(text: str) -> Form:
+    """The text without what is for debuggers, and the links that it says."""
+    lines = text.splitlines()
+    nodes = {m[1]: m[2] for line in lines if (m := _NODE.match(line))}
+    page = Page()
+    used: list[str] = []
+    for line in lines:
+        if _NODE.match(line) or line.lstrip().startswith("#dbg_"):
+            continue
+        if named := _NAMED.match(line):
+            entries = [e for e in _REFERENCE.findall(named[2]) if not _is_setting(nodes.get(e, ""))]
+            if named[1] != "llvm.dbg.cu" and entries:
+                page.add(f"!{named[1]} = !{{{', '.join('!' + e for e in entries)}}}")
+                used += entries
+            continue
+        locations = _DEBUG.findall(line)
+        bare = _DEBUG.sub("", line)
+        page.add(bare, _sources(locations[0], nodes) if locations else ())
+        used += _REFERENCE.findall(bare)
+    for name in _reached(used, nodes):
+        page.add(f"!{name} = {_bare(nodes[name], nodes)}")
+    return page.form("llir")
+
+
+def numbered(text: str) -> tuple[str, Numbers]:
+    """The text with a number for each location in place of its line, and what the numbers mean.
+
+    What comes after LLVM IR keeps one file and line for an instruction, and not always the right one: PTX tells calls
+    in a comment, in a directive that can mean two of them, or not at all, and gives each line of an inline assembly the
+    next line of the file. A number that stands for all the kernel's lines of a location, with room behind it, comes
+    through all of that. It changes no code, since only debug information differs.
+    """
+    nodes = {m[1]: m[2] for line in text.splitlines() if (m := _NODE.match(line))}
+    numbers = Numbers()
+    lines = []
+    for line in text.splitlines():
+        if found := _LOCATION.match(line):
+            name = found[1].split(" ")[0][1:]
+            sources = tuple(_sources(name, nodes))
+            scope = _field(nodes[_outermost(name, nodes)], "scope", "!")
+            line = f"{found[1]}!DILocation(line: {numbers.of(sources)}, column: 0, scope: !{scope})"
+        lines.append(line)
+    return "\n".join(lines) + "\n", numbers
+
+
+def _outermost(location: str, nodes: dict[str, str]) -> str:
+    """The location in the function itself, of one that is inlined into it."""
+    while outer := _field(nodes[location], "inlinedAt", "!"):
+        location = outer
+    return location
+
+
+def _is_setting(node: str) -> bool:
+    return any(f'!"{name}"' in node for name in _SETTINGS)
+
+
+def _sources(location: str, nodes: dict[str, str]) -> list[int]:
+    """Lines of the kernel that a location, or a call that it is inlined at, stands in."""
+    found = set()
+    seen = set()
+    while location and location not in seen:
+        seen.add(location)
+        node = nodes.get(location, "")
+        if node.startswith("distinct !DISubprogram") or node.startswith("!DISubprogram"):
+            # Of a function's definition.
+            line, scope, outer = _field(node, "line"), location, ""
+        else:
+            line, scope, outer = (
+                _field(node, "line"),
+                _field(node, "scope", "!"),
+                _field(node, "inlinedAt", "!"),
+            )
+        if line not in ("", "0") and _file(scope, nodes) == KERNEL_FILE:
+            found.add(int(line))
+        location = outer
+    return sorted(found)
+
+
+def _file(scope: str, nodes: dict[str, str]) -> str:
+    node = nodes.get(scope, "")
+    found = re.search(r'filename: "([^"]*)"', nodes.get(_field(node, "file", "!"), ""))
+    return re.split(r"[/\\]", found[1])[-1] if found else ""
+
+
+def _field(node: str, name: str, mark: str = "") -> str:
+    found = re.search(rf"\b{name}: {mark}(\d+)", node)
+    return found[1] if found else ""
+
+
+def _bare(node: str, nodes: dict[str, str]) -> str:
+    """A node without the locations that it names (those of a loop's begin and end)."""
+    return re.sub(
+        r", !(\d+)\b", lambda m: "" if nodes.get(m[1], "").startswith("!DILocation") else m[0], node
+    )
+
+
+def _reached(used: list[str], nodes: dict[str, str]) -> list[str]:
+    """Names of the nodes that remain in use, in order."""
+    found: set[str] = set()
+    pending = list(used)
+    while pending:
+        name = pending.pop()
+        if name in nodes and name not in found:
+            found.add(name)
+            pending += _REFERENCE.findall(_bare(nodes[name], nodes))
+    return sorted(found, key=int)

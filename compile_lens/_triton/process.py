@@ -1,0 +1,130 @@
+"""The process that compiles kernels, seen from the caller: it is started, asked, and started again if it dies."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ..device_model import DeviceModel
+from ..errors import BuildError, UsageError
+from ..kernel import Kernel
+from .message import filled
+
+SECONDS = 600.0
+"""How long one kernel may take. The first one waits for torch and Triton to load as well."""
+
+_CHANGES = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_PTXAS_", "USE_IR_LOC")
+"""How the names of environment variables begin that Triton's compiler obeys."""
+
+
+def compiled(
+    kernels: Sequence[tuple[Kernel, int]], model: DeviceModel, seconds: float = SECONDS
+) -> Iterator[Kernel]:
+    """Each kernel with its machine code, in order, for the launch configuration of the index beside it.
+
+    A kernel that brings the process down, or takes longer than ``seconds``, says so in its ``machine_note``; the
+    next ones have a process of their own.
+
+    Raises:
+        UsageError: for an index that a kernel does not have.
+        BuildError: if the process cannot even start.
+    """
+    done = 0
+    while done < len(kernels):
+        with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder:
+            begun = done
+            for kernel, answer in _asked(kernels[done:], model, seconds, folder):
+                done += 1
+                if "refused" in answer:
+                    raise UsageError(answer["refused"])
+                yield filled(kernel, answer)
+                if "died" in answer:
+                    break
+            if done == begun:
+                raise BuildError("the process that compiles kernels did not start")
+
+
+def _asked(
+    kernels: Sequence[tuple[Kernel, int]], model: DeviceModel, seconds: float, folder: str
+) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """Kernels and answers, until all are answered or the process is gone."""
+    with (
+        open(Path(folder) / "stderr", "w+", encoding="utf-8", errors="replace") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", __package__ or "compile_lens._triton"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            encoding="utf-8",
+            cwd=folder,
+            env=_environment(),
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+        answers: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=_read, args=(process.stdout, answers), daemon=True).start()
+        try:
+            _tell(process.stdin, dataclasses.asdict(model))
+            for kernel, index in kernels:
+                _tell(process.stdin, {"name": kernel.name, "source": kernel.source, "index": index})
+                try:
+                    line = answers.get(timeout=seconds)
+                except queue.Empty:
+                    process.kill()
+                    yield kernel, _gone(f"it was not compiled within {seconds:.0f} seconds")
+                    return
+                if not line:
+                    process.wait(timeout=10)
+                    errors.seek(0)
+                    yield kernel, _gone(_last_words(process.returncode, errors.read()))
+                    return
+                yield kernel, json.loads(line)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def _environment() -> dict[str, str]:
+    """The caller's, with its places to import from, and without what would change how Triton compiles."""
+    package = Path(__file__).resolve().parents[2]
+    places = [str(package), *(p for p in sys.path if p)]
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.endswith("_PATH") or not name.startswith(_CHANGES)  # a path says where a tool is
+    }
+    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(places))}
+
+
+def _tell(stdin: IO[str], said: dict[str, Any]) -> None:
+    try:
+        stdin.write(json.dumps(said) + "\n")
+        stdin.flush()
+    except BrokenPipeError:
+        pass  # the process is gone; the missing answer says so
+
+
+def _read(stdout: IO[str], answers: queue.Queue[str]) -> None:
+    for line in stdout:
+        answers.put(line)
+    answers.put("")
+
+
+def _gone(note: str) -> dict[str, Any]:
+    return {"candidates": [], "machine": None, "note": note, "died": True}
+
+
+def _last_words(code: int, errors: str) -> str:
+    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+    return f"the process that compiles kernels {how}" + (f": {last[:300]}" if last else "")

@@ -1,0 +1,70 @@
+"""Reads PTX: a directive says where the instructions after it come from.
+
+    .file 1 "compile_lens_kernel.py"
+    .loc  1 1052672 0
+
+The number is one of ``Numbers``; a smaller one is a line (that of the function's definition).
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..machine import Form
+from .page import KERNEL_FILE, Numbers, Page
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
+_LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\b")
+_INSTRUCTION = re.compile(r"^\s+(?:@!?%\w+\s+)?[a-z]")
+_LABEL = re.compile(r"^(\$L__(?:tmp|func_begin|func_end|info_string|debug)\w*):\s*$")
+_SECTION = re.compile(r"^\s*\.section\s+\.debug_")
+_ARCH = re.compile(r"^\s*\.target\s+(\w+)", re.M)
+
+
+def arch(text: str) -> str:
+    """What a PTX text was written for (``sm_90a``); ``""`` if it does not say."""
+    found = _ARCH.search(text)
+    return found[1] if found else ""
+
+
+def read(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ...]]]:
+    """The text without what is for debuggers, with links; and the same links by line of ``text`` as it was."""
+    lines = text.splitlines()
+    own = {m[1] for line in lines if (m := _FILE.match(line)) and _base(m[2]) == KERNEL_FILE}
+    kept: list[tuple[str, tuple[int, ...]]] = []
+    linked: dict[int, tuple[int, ...]] = {}
+    now: tuple[int, ...] = ()
+    skipping = False
+    for number, line in enumerate(lines, 1):
+        if skipping or _SECTION.match(line):
+            skipping = "}" not in line
+            continue
+        if found := _LOCATION.match(line):
+            now = _sources(found[1] in own, int(found[2]), numbers)
+            continue
+        if _FILE.match(line):
+            continue
+        if line.startswith("}"):
+            now = ()
+        here = now if _INSTRUCTION.match(line) else ()
+        if here:
+            linked[number] = here
+        kept.append((line, here))
+    used = {name for line, _ in kept if not _LABEL.match(line) for name in re.findall(r"\$L__\w+", line)}
+    page = Page()
+    for line, here in kept:
+        label = _LABEL.match(line)
+        if not label or label[1] in used:
+            page.add(line, here)
+    return page.form("ptx"), linked
+
+
+def _sources(in_kernel: bool, number: int, numbers: Numbers) -> tuple[int, ...]:
+    """Lines of the kernel that a location stands for. Line 0 is none."""
+    if number < Numbers.FIRST:
+        return (number,) if in_kernel and number else ()
+    return numbers.lines(number)
+
+
+def _base(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]

@@ -1,0 +1,147 @@
+"""Compares code that was generated for a GPU which is not there with eager PyTorch: its kernels run in Triton's
+interpreter, on the CPU, in a child process."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from .capture import Asked, perform
+from .device_model import DeviceModel
+from .errors import CaptureError, UsageError
+from .record import Capture
+from .verify import Comparison, Verification, compared, copies, eagerly, random, results
+
+LIMIT = 8 << 20
+"""Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
+
+HOW = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
+
+
+def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Verification:
+    """As ``Capture.verify``, for a capture whose target is not there.
+
+    Where the kernels move more than ``LIMIT``, leading sizes of the arguments are cut, and ``how`` says so: code is
+    generated for the sizes it sees, so that it is then of the same kind, and not the same.
+
+    Raises:
+        UsageError: for code that no interpreter here runs (Metal), or without Triton.
+    """
+    from ._torch.targets import ambient
+    from ._triton import interpreter
+    from .child import process
+
+    assert capture.target is not None
+    model = capture.target.model
+    if model.device != "cuda":
+        raise UsageError(
+            f"code for {model.title} runs on macOS alone: nothing here interprets Metal. Verify on a Mac, "
+            'or for a CUDA target: capture(…, target="h100").verify()'
+        )
+    if not interpreter.installed():
+        raise UsageError(
+            "Triton's interpreter is not here: pip install 'compile-lens[triton]' (Linux), then verify again"
+        )
+    options = capture.options
+    asked = Asked(
+        backward={"yes": True, "no": False}.get(options.backward, "auto"),
+        dynamic=options.dynamic,
+        mode=options.mode,
+        fullgraph=options.fullgraph,
+    )
+    moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
+    settings, _ = ambient.taken()
+    reply, _ = process.call(
+        "compile_lens.interpreted:serve",
+        fn,
+        args,
+        kwargs,
+        asked,
+        model,
+        settings,
+        moved / LIMIT,
+        environment=interpreter.ENVIRONMENT,
+    )
+    mine = [[k.name, k.source] for k in capture.kernels]
+    same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None
+    return Verification(
+        comparisons=tuple(Comparison(**{**c, "shape": tuple(c["shape"])}) for c in reply["comparisons"]),
+        same_code=same,
+        note="; ".join(filter(None, (reply["note"], random(capture)))),
+        not_run=tuple((part, reason) for part, reason in reply["not run"]),
+        how="; ".join(filter(None, (HOW, reply["cut"]))),
+    )
+
+
+def serve(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Asked,
+    model: DeviceModel,
+    settings: dict[str, Any],
+    excess: float,
+) -> dict[str, Any]:
+    """What the child does: the comparison as plain data."""
+    from ._torch.isolation import random_state
+    from ._torch.targets import ambient, interpreted
+
+    backward = asked.backward is not False
+    with ambient.placed(settings):
+        cut = ""
+        if excess > 1:
+            args, kwargs, cut = smaller(fn, args, kwargs, excess)
+        with random_state():
+            eager = eagerly(fn, args, kwargs, backward)
+        twin, own, keywords = copies(fn, args, kwargs)
+        with interpreted.folder() as place:
+
+            def module(text: str, lowering: Any) -> Any:
+                return interpreted.module(text, place, lowering)
+
+            try:
+                made, outcome = perform(twin, own, keywords, asked, model=model, interpret=module)
+            except CaptureError as error:
+                if error.capture.failure is None or error.capture.failure.type != "BuildError":
+                    raise
+                found = {"comparisons": [], "kernels": [], "note": "", "cut": cut}
+                return {**found, "not run": [[error.capture.function, error.capture.failure.message]]}
+            compiled = results(outcome.result, own, keywords, twin, backward)
+        comparisons, note = compared(fn, args, kwargs, backward, eager, compiled)
+    return {
+        "comparisons": [dataclasses.asdict(c) for c in comparisons],
+        "kernels": [[k.name, k.source] for k in made.kernels],
+        "note": note,
+        "cut": cut,
+        "not run": [],
+    }
+
+
+def smaller(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], excess: float
+) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    """The call with one size of its arguments cut by about ``excess``, and what was cut. Unchanged if it does not run.
+
+    A size is cut wherever an argument has it, the largest first; parameters of a module keep theirs.
+    """
+    from ._torch import tree
+
+    leaves = [x for x in tree.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    for size in sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True):
+        left = max(2, int(size / excess))
+
+        def cut(x: Any, size: int = size, left: int = left) -> Any:
+            if not isinstance(x, torch.Tensor):
+                return x
+            kept = x.detach()[tuple(slice(left) if s == size else slice(None) for s in x.shape)]
+            return kept.clone().requires_grad_(x.requires_grad)
+
+        fewer, keywords = tree.map_leaves(cut, (args, kwargs))
+        try:
+            eagerly(fn, fewer, keywords, False)
+        except Exception:  # it insists on this size, in whatever way: try the next
+            continue
+        return fewer, keywords, f"sizes of {size:,} in the arguments were cut to {left:,}, to be done in time"
+    return args, kwargs, ""

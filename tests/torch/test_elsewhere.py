@@ -1,0 +1,246 @@
+"""Captures for other devices leave this process as it is, and what crosses to the child is what is here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Any
+
+import pytest
+import torch
+from state import unchanged
+from suite import rand, wave
+
+from compile_lens import CaptureError, capture
+from compile_lens.capture import Asked, perform
+from compile_lens.child import crossing, process
+from compile_lens.device_models import resolve
+from compile_lens.errors import UsageError
+from compile_lens.record import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+SCALE = 2.0
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * SCALE
+
+
+def literals(found: Capture) -> list[Any]:
+    graph = found.compilations[0].graphs["dynamo"]
+    return [getattr(a, "value", a) for n in graph.calls for a in n.args if not hasattr(a, "name")]
+
+
+@pytest.mark.parametrize("target", ["h100", "mps"])
+@unchanged
+def test_a_capture_in_the_child_changes_nothing_here(target: str) -> None:
+    before = capture(wave, rand(50))
+    found = capture(wave, rand(50), target=target)
+    assert found.kernels[0].language in ("triton", "metal")
+    after = capture(wave, rand(50))
+    assert before.code == after.code and before.kernels == after.kernels
+
+
+@pytest.mark.parametrize("target", ["h100", "mps", "cpu:avx2"])
+@unchanged
+def test_a_capture_in_this_process_puts_everything_back(target: str) -> None:
+    before = capture(wave, rand(50))
+    made, _ = perform(wave, (rand(50),), None, Asked(), model=resolve(target))
+    assert made.kernels
+    after = capture(wave, rand(50))
+    assert before.code == after.code and before.kernels == after.kernels
+
+
+@pytest.mark.parametrize("where", ["torch._inductor.scheduler", "torch._inductor.graph"])
+@unchanged
+def test_also_when_it_fails_half_way(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("injected")
+
+    owner = importlib.import_module(where)
+    cls, name = {
+        "torch._inductor.scheduler": ("Scheduler", "codegen"),
+        "torch._inductor.graph": ("GraphLowering", "run"),
+    }[where]
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(owner, cls), name, fails)
+        with pytest.raises(CaptureError, match="injected"):
+            perform(wave, (rand(50),), None, Asked(), model=resolve("h100"))
+    made, _ = perform(wave, (rand(50),), None, Asked(), model=resolve("h100"))
+    assert made.kernels[0].language == "triton"
+
+
+def test_another_thread_sees_the_real_device_meanwhile() -> None:
+    seen: list[Any] = []
+
+    def look() -> None:
+        seen.append((torch.cuda.is_available(), torch.cuda.device_count()))
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    real = torch.cuda.is_available(), torch.cuda.device_count()
+
+    def interpret(
+        text: str, lowering: Any
+    ) -> Any:  # called inside Inductor, where the device is said to be there
+        assert torch.cuda.is_available()
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+        raise RuntimeError("enough")
+
+    with pytest.raises(CaptureError, match="enough"):
+        perform(fn, (rand(5),), None, Asked(), model=resolve("h100"), interpret=interpret)
+    assert seen == [real] and (torch.cuda.is_available(), torch.cuda.device_count()) == real
+
+
+def test_globals_of_a_module_cross_as_they_are_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 2.0 in literals(capture(scaled, rand(5), target="mps"))
+    monkeypatch.setattr(f"{__name__}.SCALE", 7.5)
+    assert 7.5 in literals(capture(scaled, rand(5), target="mps"))
+
+
+def test_closures_and_lambdas_cross_by_value() -> None:
+    factor = 3.25
+    assert 3.25 in literals(capture(lambda x: x * factor, rand(5), target="mps"))
+
+    class Local(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * factor
+
+    found = capture(Local(), rand(5), target="mps")
+    assert found.function == "Local" and 3.25 in literals(found)
+
+
+def test_settings_cross() -> None:
+    with torch.no_grad():
+        assert capture(wave, rand(5), target="mps").compilations[0].phases == ("inference",)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = capture(torch.nn.Linear(8, 8), rand(8, 8), target="mps")
+    assert any("bfloat16" in str(n.outputs) for n in found.compilations[0].graphs["forward"].calls)
+    with torch._inductor.config.patch(max_fusion_size=1):
+        split = capture(lambda x: (x.sum(0), x.sum(0) * 2, x.amax(0)), rand(64, 64), target="mps")
+    fused = capture(lambda x: (x.sum(0), x.sum(0) * 2, x.amax(0)), rand(64, 64), target="mps")
+    assert len(split.kernels) > len(fused.kernels)
+
+
+def test_values_that_decide_cross() -> None:
+    def branch(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() if bool(x.sum() > 0) else x.cos()
+
+    for sign, name in ((1.0, "sin"), (-1.0, "cos")):
+        found = capture(branch, torch.full((10,), sign), target="mps")
+        assert name in str([n.target for c in found.compilations for n in c.graphs["dynamo"].calls])
+
+
+def test_large_tensors_cross_as_shapes_and_are_counted() -> None:
+    large = torch.ones(crossing.VALUES // 4 + 1)
+    found = capture(wave, large, target="mps")
+    assert found.target is not None and "1 large tensor crossed as shapes" in found.target.crossing
+    assert found.compilations[0].graphs["dynamo"].nodes[0].outputs[0].shape == tuple(large.shape)
+    assert "shapes" not in (capture(wave, rand(5), target="mps").target or pytest.fail()).crossing
+
+
+def test_memory_that_is_shared_stays_shared() -> None:
+    whole = torch.arange(10.0)
+    parcel = crossing.packed((whole[:4], whole[2:], whole))
+    import pickle
+
+    first, second, again = pickle.loads(parcel.data)[0:3]
+    first[3] = -1.0
+    assert second[1] == -1.0 and again[3] == -1.0 and whole[3] == 3.0
+    weights = torch.nn.Linear(2, 2)
+    twin = pickle.loads(crossing.packed(weights).data)
+    assert isinstance(twin.weight, torch.nn.Parameter) and torch.equal(twin.weight, weights.weight)
+
+
+def test_what_cannot_cross_is_captured_here_and_says_so() -> None:
+    lock = threading.Lock()
+
+    def guarded(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() if not lock.locked() else x
+
+    found = capture(guarded, rand(5), target="h100")
+    assert found.target is not None and "in this process" in found.target.crossing
+    assert "lock" in found.target.crossing and found.kernels[0].language == "triton"
+
+
+def test_what_the_function_prints_is_printed_here(capsys: pytest.CaptureFixture[str]) -> None:
+    def talks(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        print("said in the child")
+        return x.sin()
+
+    capture(talks, rand(5), target="mps")
+    assert "said in the child" in capsys.readouterr().out
+
+
+def test_the_function_is_not_called_here() -> None:
+    called: list[int] = []
+
+    def counts(x: torch.Tensor) -> torch.Tensor:
+        called.append(1)
+        return x.sin()
+
+    capture(counts, rand(5), target="mps")
+    assert called == []
+
+
+class Own(Exception):
+    """Of the program."""
+
+
+def test_its_exceptions_are_raised_here() -> None:
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        x.sin()
+        raise Own("mine")
+
+    with pytest.raises(CaptureError) as raised:
+        capture(fails, rand(5), target="mps")
+    assert isinstance(raised.value.__cause__, Own) and "mine" in str(raised.value)
+    with pytest.raises(UsageError, match="nothing in"):
+        capture(lambda x: x.sin(), rand(5, grad=False), target="mps", backward=True)
+
+
+def test_a_child_that_dies_is_replaced() -> None:
+    def dies(x: torch.Tensor) -> torch.Tensor:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    mine = os.getpid()
+
+    def careful(x: torch.Tensor) -> torch.Tensor:
+        assert os.getpid() != mine
+        return dies(x)
+
+    with pytest.raises(process.ChildError, match="signal 9"):
+        capture(torch.compiler.disable(careful), rand(5), target="mps")
+    assert capture(wave, rand(5), target="mps").kernels
+
+
+def test_the_child_is_kept_and_ends_with_its_owner(child: Any) -> None:
+    said = child(
+        """
+import torch
+import compile_lens
+from compile_lens.child import process
+
+def f(x):
+    return x.sin() * k
+
+k = 3.0
+found = [compile_lens.capture(f, torch.rand(5), target=t) for t in ("h100", "mps", "h100")]
+(kept,) = process._children.values()
+print(len(found), kept._process.pid, "child process" in found[0].target.crossing)
+print([getattr(a, "value", a) for n in found[0].compilations[0].graphs["dynamo"].calls for a in n.args])
+"""
+    )
+    count, pid, crossed = said.splitlines()[0].split()
+    assert (count, crossed) == ("3", "True") and "3.0" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)

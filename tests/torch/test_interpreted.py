@@ -1,0 +1,89 @@
+"""Generated Triton, run in its interpreter, against eager: agreement where it is right, and not where it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from suite import SUITE, rand, softmax, wave
+
+from compile_lens import UsageError, capture
+
+pytestmark = [pytest.mark.torch]
+
+QUICK = ("wave", "layer norm", "running sum", "largest", "embedding", "mlp")
+NOT_ON_CPU = ("attention", "attention, 16 bits", "attention by hand, 16 bits")
+RANDOM = ("dropout",)
+
+
+@pytest.fixture(autouse=True)
+def triton() -> None:
+    pytest.importorskip("triton")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_quick_ones_agree(name: str) -> None:
+    check(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *NOT_ON_CPU, *RANDOM)])
+def test_the_others_agree(name: str) -> None:
+    check(name)
+
+
+def check(name: str) -> None:
+    fn, args = SUITE[name]()
+    found = capture(fn, *args, target="h100").verify(fn, *args)
+    assert found.ok, str(found)
+    assert found.comparisons and not found.not_run and "interpreter" in found.how
+    assert found.same_code is (None if "were cut" in found.how else True)
+    differentiable = name != "largest"
+    assert (
+        any(c.name.startswith("gradient") for c in found.comparisons) == differentiable or name == "largest"
+    )
+
+
+@pytest.mark.parametrize("name", NOT_ON_CPU)
+def test_what_only_the_device_has_is_not_run_and_says_so(name: str) -> None:
+    fn, args = SUITE[name]()
+    found = capture(fn, *args, target="h100").verify(fn, *args)
+    ((part, reason),) = found.not_run
+    assert part == fn.__name__ and "attention" in reason and "no implementation for the CPU" in reason
+    assert not found.ok and not found.comparisons and "was not compared" in str(found)
+
+
+def test_sizes_that_take_too_long_are_cut_and_said() -> None:
+    x = rand(4096, 512)
+    found = capture(softmax, x, target="h100").verify(softmax, x)
+    assert found.ok and found.same_code is None
+    assert "4,096 in the arguments were cut to" in found.how
+    assert found.comparisons[0].shape[1] == 512
+
+
+def test_metal_is_interpreted_nowhere() -> None:
+    found = capture(wave, rand(10), target="mps")
+    with pytest.raises(UsageError, match="Mac"):
+        found.verify(wave, rand(10))
+
+
+def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
+    program = """
+import torch
+from compile_lens import interpreted
+from compile_lens._torch.targets import ambient, interpreted as running
+from compile_lens.capture import Asked
+from compile_lens.device_models import resolve
+
+def wave(x):
+    return torch.sin(x) ** 2 + 2 * torch.cos(x)
+
+real = running.module
+for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
+    running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
+    x = torch.rand(100, requires_grad=True)
+    said = interpreted.serve(wave, (x,), {}, Asked(), resolve("a100"), ambient.taken()[0], 0.1)
+    print([c["ok"] for c in said["comparisons"]])
+"""
+    said = child(program, {"TRITON_INTERPRET": "1"}).splitlines()
+    assert said[0] == "[True, True]" and said[1][1:6] == "False" and "False" in said[2]

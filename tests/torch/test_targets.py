@@ -1,0 +1,186 @@
+"""Captures for devices that are not in the machine: the code, the stages, what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from suite import SUITE, rand, softmax, total, wave
+
+from compile_lens import CaptureError, UsageError, capture
+from compile_lens.capture import Asked, perform
+from compile_lens.device_models import resolve
+from compile_lens.record import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+LANGUAGE = {"cuda": "triton", "mps": "metal"}
+
+
+def here(fn: Any, *args: Any, target: str) -> Capture:
+    """As ``capture``, in this process: quicker to test, and its errors are seen whole."""
+    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+
+
+def launches(found: Capture) -> list[tuple[str, str, int]]:
+    return [(k.phase, k.language, k.launches) for k in found.kernels]
+
+
+def check(found: Capture, device: str) -> None:
+    """What holds for every capture of the suite."""
+    assert found.failure is None and found.kernels
+    assert {k.language for k in found.kernels} <= {LANGUAGE[device], "extern"}
+    for code in (code for c in found.compilations for code in c.code.values()):
+        assert code.device == device and code.stamp == "generated only" and code.model
+        if any(k.language == "triton" for k in code.kernels):
+            assert any("launch configurations" in text for text in code.may_differ)
+    assert found.coverage().unexplained == ()
+    for kernel in found.kernels:
+        assert kernel.origins, (kernel.name, kernel.no_origin)
+        for line in kernel.lines:
+            assert line.origins or not line.no_origin.startswith("Inductor did not"), kernel.name
+
+
+@pytest.mark.parametrize("target", ["h100", "mps"])
+@pytest.mark.parametrize("name", ["wave", "softmax", "mlp", "attention, 16 bits"])
+def test_the_first_of_the_suite(name: str, target: str) -> None:
+    fn, args = SUITE[name]()
+    found = here(fn, *args, target=target)
+    check(found, resolve(target).device)
+    assert [p for c in found.compilations for p in c.phases] == ["forward", "backward"]
+    (compilation,) = found.compilations
+    assert [m.stage for m in compilation.missing] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["a100", "h100", "mps", "t4", "rtx4090", "b200"])
+@pytest.mark.parametrize("grad", [True, False], ids=["training", "inference"])
+@pytest.mark.parametrize("name", SUITE)
+def test_the_suite(name: str, grad: bool, target: str) -> None:
+    fn, args = SUITE[name]()
+    with torch.set_grad_enabled(grad):
+        found = here(fn, *args, target=target)
+    check(found, resolve(target).device)
+    differentiable = grad and name != "largest"
+    assert ("backward" in found.compilations[0].phases) >= differentiable
+
+
+@pytest.mark.parametrize(
+    ("target", "kernels"), [("h100", 3), ("a100", 3), ("mps", 1)], ids=["h100", "a100", "mps"]
+)
+def test_a_wide_softmax_is_split_on_cuda_and_not_on_metal(target: str, kernels: int) -> None:
+    with torch.no_grad():
+        found = here(softmax, rand(64, 50_000), target=target)
+    if torch.__version__.startswith("2.11.") and target != "mps":
+        kernels += 1  # that one has no online softmax where a reduction is split
+    assert sum(k.launches for k in found.kernels) == kernels
+
+
+@pytest.mark.parametrize(("target", "kernels"), [("t4", 3), ("a100", 2), ("h100", 2), ("b200", 2)])
+def test_how_a_sum_is_split_follows_the_multiprocessors(target: str, kernels: int) -> None:
+    with torch.no_grad():
+        found = here(total, torch.zeros(10_000_000), target=target)
+    assert sum(k.launches for k in found.kernels) == kernels
+    (code,) = found.compilations[0].code.values()
+    count = resolve(target).figure("multi_processor_count")
+    assert any(f"multiprocessors: {count} " in text for text in code.may_differ)
+
+
+def test_attention_is_the_targets_own() -> None:
+    fn, args = SUITE["attention, 16 bits"]()
+    called = {
+        target: [k.name for k in here(fn, *args, target=target).kernels if k.phase == "forward"]
+        for target in ("h100", "t4")
+    }
+    assert any("flash" in name for name in called["h100"]) and any("efficient" in n for n in called["t4"])
+    (code, _) = here(fn, *args, target="h100").compilations[0].code.values()
+    assert any("attention" in text for text in code.may_differ)
+
+
+def test_what_the_record_says_of_the_target() -> None:
+    found = capture(wave, rand(100), target="cuda:sm_80")
+    target = found.target
+    assert target is not None and target.asked == "cuda:sm_80" and target.model == resolve("a100")
+    assert "child process" in target.crossing and target.may_differ
+    assert found.environment.target == "cuda" and found.environment.device == "NVIDIA A100 80GB SXM"
+    assert found.environment.isa == "" and found.options.target == "cuda:sm_80"
+    assert Capture.from_json(found.to_json()) == found
+    assert found.roofline().speed is not None and found.roofline().speed.device == "NVIDIA A100 80GB SXM"
+
+
+def test_the_chain_reaches_the_python_line() -> None:
+    found = capture(wave, rand(100), target="h100")
+    (compilation,) = found.compilations
+    for key in ("joint", "forward", "backward"):
+        for node in compilation.graphs[key].calls:
+            assert node.origins or node.no_origin, (key, node.name)
+    sines = [n for n in compilation.graphs["forward.post_grad"].calls if "sin" in n.target]
+    assert len(sines) == 1 and sines[0].origins == ("sin",)
+    for kernel in found.kernels:
+        lines = found.chain.lines(kernel)
+        assert [f.file.endswith("suite.py") for f in lines] == [True]
+
+
+def test_the_same_capture_gives_the_same_bytes() -> None:
+    texts = []
+    for _ in range(2):
+        found = capture(wave, rand(100), target="h100")
+        texts.append(found.code)
+    assert texts[0] == texts[1]
+    assert not any("/tmp" in text for text in texts[0].values())
+
+
+def test_a_graph_break_gives_two_compilations() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+    found = capture(broken, rand(10), target="h100")
+    assert len(found.compilations) == 2 and len(found.breaks) == 1
+    assert [k.language for k in found.kernels] == ["triton"] * 4
+
+
+@pytest.mark.parametrize("target", ["gtx", "cuda:sm_1", 3])
+def test_an_unknown_target_is_refused_before_anything_runs(target: Any) -> None:
+    called = []
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        called.append(1)
+        return x
+
+    with pytest.raises(UsageError, match="h100"):
+        capture(fn, rand(3), target=target)
+    assert not called
+
+
+def test_modes_that_time_on_the_device_say_so() -> None:
+    found = capture(torch.nn.Linear(64, 64), rand(64, 64), target="h100", mode="max-autotune")
+    assert found.target is not None
+    assert any("max-autotune" in text for text in found.target.may_differ)
+    assert any("CUDA graphs" in text for text in found.target.may_differ)
+
+
+def test_vector_instructions_of_another_cpu() -> None:
+    codes = {t: capture(wave, rand(1000), target=t) for t in ("cpu:avx2", "cpu:avx512")}
+    for name, found in codes.items():
+        assert found.target is not None and found.target.model.name == name
+        assert name.partition(":")[2] in found.environment.isa
+        assert {k.language for k in found.kernels} == {"cpp"}
+    assert codes["cpu:avx2"].kernels[0].source != codes["cpu:avx512"].kernels[0].source
+
+
+def test_the_device_of_the_inputs_is_no_other_device() -> None:
+    assert capture(wave, rand(10), target="cpu").target is None
+
+
+def test_a_failure_keeps_the_stages_before_it() -> None:
+    def failing(x: torch.Tensor) -> torch.Tensor:
+        torch.sin(x)
+        raise KeyError("mine")
+
+    with pytest.raises(CaptureError) as raised:
+        capture(failing, rand(10), target="h100")
+    assert isinstance(raised.value.__cause__, KeyError)
+    assert raised.value.capture.failure is not None and raised.value.capture.target is not None
