@@ -275,13 +275,27 @@ def _kernel(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str
 def _kernel_lines(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
     if not kernel.source:
         return
-    for line in kernel.lines:
+    for line in kernel_lines(kernel):
         here = (cid, code.key, f"{kernel.name}:{line.line}")
         if here in links.kernels:
             continue
         links.code_lines.setdefault(here, line)
+        if not kernel.lines:
+            links.link(here, (cid, code.key, kernel.name))
         for address in _resolve(links, here, f"{code.phase}.post_grad", "", line.origins, names):
             links.link(here, address)
+
+
+def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:
+    """The lines of a kernel that have an address.
+
+    Those whose origins were followed. Where none were (templates), those that its machine code came from: they
+    have no origins of their own, and are linked to the kernel as a whole.
+    """
+    if kernel.lines or kernel.machine is None:
+        return kernel.lines
+    found = {line for form in kernel.machine.forms for _, line in form.links if line > 0}
+    return tuple(LineOrigin(line) for line in sorted(found))
 
 
 def _resolve(

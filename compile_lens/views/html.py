@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from compile_lens.graph import Frame
 from compile_lens.record import Capture, Compilation, Ending
 
-from . import outline
+from . import outline, stamp
 from .findings import findings, unknown
+from .findings.target import KEY as TARGET
+from .findings.target import figures
 from .listing import listing
 from .markup import (
     EDGE,
@@ -38,7 +40,7 @@ from .markup import (
 )
 from .stages import Stages
 from .strip import strip
-from .tables import guards_list, ledger_table, savings
+from .tables import figures_table, guards_list, ledger_table, savings
 from .viewer.embed import live
 
 _MANY = 40
@@ -90,6 +92,7 @@ def static(capture: Capture) -> str:
     if ledger.rows:
         parts.append(heading("Ledger", "what there was to do, and what fusion left of it", "ledger-heading"))
         parts.append(ledger_table(ledger))
+    parts.append(_target(capture))
     parts.append(_findings(capture))
     parts.append(_sources(capture, budget))
     stages = Stages(capture, shown, budget)
@@ -114,7 +117,7 @@ def static(capture: Capture) -> str:
 def document(capture: Capture) -> str:
     """The capture as a page of its own: the fragment, and a policy that forbids outside requests."""
     env = capture.environment
-    facts = [capture.function, f"torch {env.torch}", env.target or env.device, capture.created[:10]]
+    facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     title = " · ".join(text(short(f, 120)) for f in facts if f)
     page = fragment(capture, standalone=True)
     css = importlib.resources.files(__package__).joinpath("static/lens.css").read_text(encoding="utf-8")
@@ -138,8 +141,8 @@ def _header(capture: Capture) -> str:
         "margin:2px 0 6px 0;line-height:1.3",
     )
     told = [text(short(f, 300)) for f in outline.environment(capture)]
-    stamp = outline.stamp(capture)
-    told += [f"code {text(short(stamp, 300))}"] if stamp else []
+    said = stamp.of_capture(capture)
+    told += [f"code {text(short(said, 300))}"] if said else []
     asked = outline.asked(capture)
     told += [f"options: {text(short(asked, 1000))}"] if asked else []
     facts = faint(" · ".join(told), "font-size:13px")
@@ -180,6 +183,20 @@ def _outcome(capture: Capture) -> str:
     return div(said, look, f"outcome cl-{state}")
 
 
+def _target(capture: Capture) -> str:
+    """The device model, each of its figures with its source, and how the function came to be compiled for it."""
+    found = capture.target
+    if found is None:
+        return ""
+    crossing = f"captured {found.crossing}" if found.crossing else ""
+    said = [text(short(words, 1000)) for words in (found.model.missing, crossing) if words]
+    table = figures_table(("figure", "value", "source"), [row.cells for row in figures(found.model)])
+    about = "what stood for the device, and who says so"
+    return heading("Device model", about, "target-heading") + fold(
+        text(short(stamp.device(capture), 300)), table + "".join(div(words) for words in said), "target"
+    )
+
+
 def _findings(capture: Capture) -> str:
     """Each finding in a few lines: the rest of it is for the interactive page."""
     found = findings(capture)
@@ -187,7 +204,7 @@ def _findings(capture: Capture) -> str:
         return ""
     parts = [heading("Why", "what stayed apart, what was rewritten, what is in memory", "why-heading")]
     for finding in found:
-        if finding.missing:
+        if finding.missing or finding.key == TARGET:  # which has a section of its own
             continue
         lines = [text(short(words, 300)) for words in finding.brief[:_BRIEF]]
         left = len(finding.brief) - len(lines)

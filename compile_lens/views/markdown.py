@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Compilation, Kernel, Missing
 
-from . import outline
+from . import machine, outline, stamp
 from .characters import clean, flat
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
 
@@ -103,8 +103,8 @@ def _header(out: _Out, capture: Capture) -> None:
     out.add(f"# {escape(capture.function)}")
     out.add(f"**{escape(outline.verdict(capture))}**")
     facts = [*outline.environment(capture)]
-    stamp = outline.stamp(capture)
-    facts += [f"code {stamp}"] if stamp else []
+    said = stamp.of_capture(capture)
+    facts += [f"code {said}"] if said else []
     asked = outline.asked(capture)
     facts += [f"options: {asked}"] if asked else []
     facts += [capture.created] if capture.created else []
@@ -213,6 +213,11 @@ def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
     origins = outline.Origins(capture)
     for phase, module in compilation.code.items():
         out.add(f"### {phase} kernels")
+        if module.model:
+            out.add(f"{escape(stamp.of_code(module))}.")
+        if module.may_differ:
+            lines = [f"- {escape(words)}" for words in stamp.differences(module, _MANY)]
+            out.add("\n".join(("May differ on the real device:\n", *lines)))
         if not module.kernels:
             out.add("This module launches no kernel.")
         for kernel in module.kernels:
@@ -257,8 +262,26 @@ def _kernel(out: _Out, kernel: Kernel, origin: outline.Origin) -> None:
     chain += [code(outline.places(origin.lines))] if origin.lines else []
     chain += [escape(origin.unknown)] if origin.unknown else []
     said = escape(" · ".join(facts)) + "\\\n← " + " ← ".join(chain)
-    out.add(said + ("\\\n" + escape(outline.again(origin)) if origin.again else ""))
+    out.add(said + ("\\\n" + escape(again) if (again := outline.again(origin)) else ""))
     if kernel.source.strip():
         out.listing(
             kernel.source, {"triton": "python", "metal": "cpp"}.get(kernel.language, "cpp"), CODE_LIMIT
         )
+    _machine(out, kernel)
+
+
+def _machine(out: _Out, kernel: Kernel) -> None:
+    shown = [
+        (name, value) for name, value in zip(machine.HEAD, machine.figures(kernel), strict=True) if value
+    ]
+    if shown:
+        names, values = zip(*shown, strict=True)
+        out.add("\n".join((_line(names), "|" + " --- |" * len(names), _line(values))))
+    found = machine.configurations(kernel)
+    if found is not None:
+        lines = [f"- {code(line)}" for line in found.lines]
+        out.add("\n".join((f"{escape(found.title)}.", "", *lines)).rstrip())
+    for words in machine.missing(kernel):
+        out.add(f"{escape(words)}.")
+    if forms := machine.names(kernel):
+        out.add(f"The code itself: {', '.join(code(name) for name in forms.split(', '))}.")

@@ -96,7 +96,7 @@ def mono(value: str, style: str = "", cls: str = "") -> str:
 
 
 def faint(content: str, style: str = "") -> str:
-    return span(content, f"color:{FAINT};{style}")
+    return span(content, f"color:{FAINT};{style}" if style else f"color:{FAINT}")
 
 
 def heading(title: str, detail: str = "", cls: str = "heading") -> str:

@@ -175,12 +175,6 @@ def verdict(capture: Capture) -> str:
     return "compiled: " + ", ".join(parts)
 
 
-def stamp(capture: Capture) -> str:
-    """What became of the generated code, in words; ``""`` if there is none."""
-    found = dict.fromkeys(code.stamp for c in capture.compilations for code in c.code.values())
-    return "; ".join(STAMPS.get(s, s) for s in found)
-
-
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
     """The ledger in brief: ``(what, before, after)`` for operators and bytes, where both are known."""
     total = ledger.total
@@ -197,8 +191,12 @@ def environment(capture: Capture) -> tuple[str, ...]:
     """Where the capture was made: short facts in a fixed order."""
     env = capture.environment
     target = env.target or env.device
-    device = env.device if target == env.device else f"{env.device}, code for {target}"
-    facts = [f"torch {env.torch}", f"{device} ({env.isa})" if env.isa else device]
+    # A device model is told of with the stamp: it is no place where anything was done.
+    modelled = capture.target is not None and env.device == capture.target.model.title
+    told = target == env.device or capture.target is not None
+    device = "" if modelled else env.device if told else f"{env.device}, code for {target}"
+    facts = [f"torch {env.torch}", f"{device} ({env.isa})".strip() if env.isa else device]
+    facts = [fact for fact in facts if fact]
     if env.triton:
         facts.append(f"triton {env.triton}")
     return (*facts, f"Python {env.python}", env.platform, f"compile_lens {env.compile_lens}")
@@ -207,7 +205,7 @@ def environment(capture: Capture) -> tuple[str, ...]:
 def asked(capture: Capture) -> str:
     """The options that differ from the defaults, as they were written; ``""`` if none do."""
     options = capture.options
-    parts = []
+    parts = [f"target={options.target!r}"] if options.target else []
     if options.backward != "auto":
         parts.append(f"backward={options.backward}")
     if options.dynamic is not None:
@@ -222,17 +220,26 @@ def asked(capture: Capture) -> str:
     return ", ".join(parts)
 
 
+Shared = tuple[tuple[str, tuple[str, ...]], ...]
+"""Operators, each with the names of other kernels that have it too."""
+
+_PARTED = ("reduction", "scan")
+"""Kinds of operators whose results Inductor always stores: no kernel computes them for itself."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """What a kernel computes: operators, the Python lines they came from, or why that is not known.
 
-    ``again`` names the operators that other kernels of the same module compute as well, and those kernels.
+    ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
+    ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
     """
 
     operators: tuple[str, ...]
     lines: tuple[Frame, ...]
     unknown: str = ""
-    again: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    again: Shared = ()
+    parts: Shared = ()
 
 
 @dataclass(frozen=True)
@@ -264,15 +271,16 @@ class Origins:
 
     def __init__(self, capture: Capture) -> None:
         self._chain = capture.chain
-        self._others: dict[int, tuple[tuple[str, tuple[str, ...]], ...]] = {}
+        self._others: dict[int, tuple[Shared, Shared]] = {}
         for compilation in capture.compilations:
             for code in compilation.code.values():
                 graph = compilation.graphs.get(f"{code.phase}.post_grad")
-                again = computed_again(code, [n.name for n in graph.nodes if n.compute] if graph else ())
-                self._others.update(
-                    (id(k), tuple((o, others) for o in k.origins if (others := again(k, o))))
-                    for k in code.kernels
-                )
+                kinds = {n.name: n.kind for n in graph.nodes if n.compute} if graph else {}
+                others = computed_again(code, kinds)
+                for k in code.kernels:
+                    shared = tuple((o, found) for o in k.origins if (found := others(k, o)))
+                    parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
+                    self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
 
     def of(self, kernel: Kernel) -> Origin:
         """The origins of one kernel. A Python line that several operators share stands once."""
@@ -283,14 +291,24 @@ class Origins:
             unknown = kernel.no_origin or "the record names no operator for it"
         elif not lines:
             unknown = "no Python line is known for these operators"
-        return Origin(kernel.origins, lines, unknown, self._others.get(id(kernel), ()))
+        return Origin(kernel.origins, lines, unknown, *self._others.get(id(kernel), ((), ())))
 
 
-def again(origin: Origin, limit: int = 4) -> str:
-    """Which operators other kernels compute as well: ``computed more than once: cos (also in k1)``."""
-    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in origin.again[:limit])
-    more = len(origin.again) - limit
-    return f"computed more than once: {some}" + (f" and {more} more" if more > 0 else "") if some else ""
+def again(origin: Origin) -> str:
+    """Which operators other kernels compute as well, and which they do a part of: ``computed more than once: cos
+    (also in k1)``."""
+    said = [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
+    return "; ".join(said)
+
+
+def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
+    """The operators that a kernel shares with others, under a title that says how."""
+    return ("computed more than once", origin.again), ("computed in parts", origin.parts)
+
+
+def _shared(found: Shared, limit: int = 4) -> str:
+    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in found[:limit])
+    return f"{some} and {len(found) - limit} more" if len(found) > limit else some
 
 
 def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
@@ -302,15 +320,23 @@ def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], 
     wanted = set(nodes)
     computing: dict[str, dict[str, None]] = {}
     for kernel in code.kernels:
-        for origin in wanted.intersection(kernel.origins) if kernel.language != "extern" else ():
+        for origin in wanted.intersection(_computed(kernel)) if kernel.language != "extern" else ():
             computing.setdefault(origin, {})[kernel.name] = None
 
     def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
         if kernel.language == "extern":
             return ()
-        return tuple(name for name in computing.get(origin, ()) if name != kernel.name)
+        found = computing.get(origin, {})
+        return tuple(name for name in found if name != kernel.name) if kernel.name in found else ()
 
     return others
+
+
+def _computed(kernel: Kernel) -> Iterable[str]:
+    """What a kernel computes itself, by its lines where they were followed: the second part of a reduction came from
+    the same operators as the first, and computes none of those inlined there."""
+    followed = {origin for line in kernel.lines for origin in line.origins}
+    return followed.intersection(kernel.origins) or kernel.origins
 
 
 def place(frame: Frame) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Code, Compilation, Kernel, Missing, Stage
 
-from . import outline
+from . import outline, stamp
 from .listing import kernel_origins, listing
+from .machine_html import MachineCode
 from .markup import (
     DRAWN_BOXES,
     DRAWN_NODES,
@@ -57,6 +58,7 @@ class Stages:
         self._capture = capture
         self._budget = budget
         self._origins = outline.Origins(capture)
+        self._machine = MachineCode(capture, budget)
         wanted = [
             (compilation, stage)
             for compilation in compilations
@@ -151,14 +153,15 @@ class Stages:
         return parts
 
     def _code(self, code: Code) -> str:
-        parts = [self._kernel(code, kernel) for kernel in code.kernels[:KERNELS]]
+        parts = [_stamp(code)] if code.model or code.may_differ else []
+        parts += [self._kernel(code, kernel) for kernel in code.kernels[:KERNELS]]
         if len(code.kernels) > KERNELS:
             parts.append(note(f"and {outline.plural(len(code.kernels) - KERNELS, 'kernel')} more; {WHOLE}"))
         if not code.kernels:
             parts.append(note("this module launches no kernel"))
         lines = outline.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
-        stamp = f"{text(outline.STAMPS.get(code.stamp, code.stamp))}, for {text(code.device)}"
-        parts.append(note(f"the whole module ({lines}, {stamp}): capture.code['{text(code.phase)}']"))
+        said = text(stamp.of_code(code)) + ("" if code.model else f", for {text(code.device)}")
+        parts.append(note(f"the whole module ({lines}, {said}): capture.code['{text(code.phase)}']"))
         return "".join(parts)
 
     def _kernel(self, code: Code, kernel: Kernel) -> str:
@@ -180,9 +183,8 @@ class Stages:
         else:
             body = note("the record holds no source for it")
         frame = f"border-left:3px solid {PHASE_COLOURS.get(code.phase, EDGE)};padding:2px 0 2px 12px"
-        return div(
-            head + self._origin(kernel) + body, f"{frame};margin:4px 0 16px 0;background:{GROUND}", "kernel"
-        )
+        page = head + self._origin(kernel) + body + self._machine.of(kernel)
+        return div(page, f"{frame};margin:4px 0 16px 0;background:{GROUND}", "kernel")
 
     def _origin(self, kernel: Kernel) -> str:
         origin = self._origins.of(kernel)
@@ -202,13 +204,23 @@ class Stages:
             some += f" and {more} more" if more > 0 else ""
             word = "line" if len(kernel.launch_lines) == 1 else "lines"
             launched = faint(f"launched in {word} {some} of the module", "font-size:12px;margin-left:12px")
-        again = div(faint(text(outline.again(origin)), "font-size:13px")) if origin.again else ""
+        said = outline.again(origin)
+        again = div(faint(text(said), "font-size:13px")) if said else ""
         arrow = span("← ", f"color:{FAINT}")
         return div(
             arrow + f" {arrow}".join(steps) + launched + again,
             "margin:2px 0 6px 0;overflow-wrap:break-word",
             "origin",
         )
+
+
+def _stamp(code: Code) -> str:
+    """What became of the code, and what may differ on the device that was not there."""
+    said = div(text(stamp.of_code(code)), "font-weight:600;font-size:13px", "stamp")
+    if not code.may_differ:
+        return said
+    lines = "".join(div(text(short(words, 1000))) for words in stamp.differences(code, 40))
+    return said + fold(text(stamp.may_differ(code)), lines, "may-differ", level=1)
 
 
 def _opens(step: outline.Step) -> bool:

@@ -9,7 +9,22 @@ from compile_lens.record import Capture, Guard
 
 from . import outline
 from .characters import flat
-from .markup import EDGE, FAINT, GROUND, INK, MONO, PHASE_COLOURS, SUNK, div, fold, note, span, tag, text
+from .markup import (
+    EDGE,
+    FAINT,
+    GROUND,
+    INK,
+    MONO,
+    PHASE_COLOURS,
+    SUNK,
+    div,
+    fold,
+    note,
+    short,
+    span,
+    tag,
+    text,
+)
 
 _FEW = 3
 _NOTES = 40
@@ -40,7 +55,7 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
         if explain:
             title += div(text(MEANINGS[column]), f"font-weight:400;font-size:11px;color:{FAINT}")
         head += _cell(title, "th", SUNK, ";vertical-align:top")
-    rows = [tag("tr", head, f"background:{SUNK}")]
+    rows = [_line(head, SUNK)]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
     table = div(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"), "overflow-x:auto")
@@ -56,6 +71,20 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     return page + said
 
 
+def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """HTML of plain rows under a head; every string is escaped. ``""`` without rows."""
+    if not rows:
+        return ""
+    left = ";text-align:left;vertical-align:top;overflow-wrap:break-word"
+    made = [_line("".join(_cell(text(word), "th", SUNK, left) for word in head), SUNK)]
+    for row in rows:
+        made.append(
+            _line("".join(_cell(text(short(cell, 1000)), "td", GROUND, left) for cell in row), GROUND)
+        )
+    look = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
+    return div(tag("table", "".join(made), f"{look};font-size:12px", "figures-table"), "overflow-x:auto")
+
+
 def _row(row: Row, last: bool) -> str:
     ground = SUNK if last else GROUND
     colour = PHASE_COLOURS.get(row.name, INK)
@@ -67,11 +96,15 @@ def _row(row: Row, last: bool) -> str:
         cells += _cell(
             tag("b", shown) if last or column in ("eager_ops", "launches") else shown, "td", ground
         )
-    return tag("tr", cells, f"background:{GROUND}")
+    return _line(cells, GROUND)
+
+
+def _line(cells: str, ground: str) -> str:
+    return tag("tr", cells, f"background:{ground};border-bottom:1px solid {EDGE}")
 
 
 def _cell(content: str, name: str, ground: str, style: str = "") -> str:
-    look = f"padding:6px 12px;text-align:right;background:{ground};border-bottom:1px solid {EDGE}{style}"
+    look = f"padding:6px 12px;text-align:right;background:{ground}{style}"
     return tag(name, content, look)
 
 

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from compile_lens.graph import Frame
-from compile_lens.record import Capture, Compilation, Ending, Kernel
+from compile_lens.record import Capture, Code, Compilation, Ending, Kernel
 
-from . import outline
+from . import machine, outline, stamp
 from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from .findings import findings, unknown
+from .findings.target import KEY as TARGET
+from .findings.target import figures
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""
@@ -53,6 +55,7 @@ def page(capture: Capture, width: int | None = None, ascii: bool | None = None) 
     paper.more(len(capture.compilations) - MANY, "compilation", "capture.compilations")
     _ledger(paper, capture)
     _kernels(paper, capture)
+    _target(paper, capture)
     _findings(paper, capture)
     _breaks(paper, capture)
     _rest(paper, capture)
@@ -130,9 +133,9 @@ def _header(paper: _Paper, capture: Capture) -> None:
     paper.section(f"compile_lens: {capture.function}", capture.created)
     facts = " · ".join(outline.environment(capture))
     paper.text_block(facts, "  ", limit=3)
-    stamp = outline.stamp(capture)
-    if stamp:
-        paper.text_block(f"code {stamp}", "  ", limit=2)
+    said = stamp.of_capture(capture)
+    if said:
+        paper.text_block(f"code {said}", "  ", limit=2)
     asked = outline.asked(capture)
     if asked:
         paper.text_block(f"options: {asked}", "  ", "    ", limit=4)
@@ -220,15 +223,31 @@ def _ledger(paper: _Paper, capture: Capture) -> None:
 
 def _kernels(paper: _Paper, capture: Capture) -> None:
     parts = [c for c in capture.compilations if c.code]
-    kernels = [(c, k) for c in parts for code in c.code.values() for k in code.kernels]
+    kernels = [(c, code, k) for c in parts for code in c.code.values() for k in code.kernels]
     if not kernels:
         return
     paper.section("kernels")
     origins = outline.Origins(capture)
-    for compilation, kernel in kernels[:MANY]:
+    last: Code | None = None
+    for compilation, code, kernel in kernels[:MANY]:
         where = f"{compilation.id} {kernel.phase}" if len(parts) > 1 else kernel.phase
+        if code is not last and (code.model or code.may_differ):
+            _stamp(paper, code, last, where)
+        last = code
         _kernel(paper, kernel, where, origins.of(kernel))
     paper.more(len(kernels) - MANY, "kernel", "capture.kernels")
+
+
+def _stamp(paper: _Paper, code: Code, before: Code | None, where: str) -> None:
+    paper.text_block(f"{where}: {stamp.of_code(code)}", "  ", "    ", limit=2)
+    if not code.may_differ:
+        return
+    if before is not None and before.may_differ == code.may_differ:
+        paper.line(f"    {stamp.MAY_DIFFER}: the same as of {before.phase}")
+        return
+    paper.line(f"    {stamp.MAY_DIFFER}:")
+    for words in stamp.differences(code, FEW):
+        paper.text_block(words, "    · ", "      ", limit=3)
 
 
 def _kernel(paper: _Paper, kernel: Kernel, where: str, origin: outline.Origin) -> None:
@@ -247,8 +266,35 @@ def _kernel(paper: _Paper, kernel: Kernel, where: str, origin: outline.Origin) -
     chain += [outline.places(origin.lines)] if origin.lines else []
     chain += [f"unknown: {origin.unknown}"] if origin.unknown else []
     paper.text_block(" ← ".join(chain), "    ← ", "      ", limit=4)
-    if origin.again:
-        paper.text_block(outline.again(origin), "    ", "      ", limit=2)
+    if again := outline.again(origin):
+        paper.text_block(again, "    ", "      ", limit=2)
+    found = machine.facts(kernel)
+    if kernel.machine is not None:
+        said = f"machine code by {kernel.machine.compiler}: {' · '.join(found)}"
+        paper.text_block(said, "    ", "      ", limit=3)
+        paper.text_block(f"in Python: {machine.names(kernel)}", "    ", "      ", limit=2)
+    for remark in machine.remarks(kernel):
+        lines = f": {'; '.join(remark.lines)}" if remark.lines else ""
+        paper.text_block(remark.title + lines, "    ", "      ", limit=4)
+
+
+def _target(paper: _Paper, capture: Capture) -> None:
+    """The device model: its figures by source, and how the function came to where it was compiled."""
+    found = capture.target
+    if found is None:
+        return
+    paper.section("device model", stamp.device(capture))
+    sources: dict[str, list[str]] = {}
+    for row in figures(found.model):
+        name, value, source = row.cells
+        sources.setdefault(source, []).append(f"{name} {value}")
+    for source, figures_of in sources.items():
+        paper.text_block(" · ".join(figures_of), "  ", limit=5)
+        paper.text_block(source or "no source is named", "    source: ", "      ", limit=3)
+    if found.model.missing:
+        paper.text_block(found.model.missing, "  ", limit=4)
+    if found.crossing:
+        paper.text_block(f"captured {found.crossing}", "  ", limit=4)
 
 
 def _findings(paper: _Paper, capture: Capture) -> None:
@@ -257,7 +303,7 @@ def _findings(paper: _Paper, capture: Capture) -> None:
         return
     paper.section("why")
     for finding in found:
-        if finding.missing:
+        if finding.missing or finding.key == TARGET:  # which has a section of its own
             continue
         paper.line(f"  {finding.title}: {finding.fact}")
         for said in finding.brief[:SOME]:

@@ -140,7 +140,7 @@ def test_a_group_says_what_it_is_apart_from(standalone: Callable[..., Page]) -> 
 def test_lines_say_what_other_kernels_compute_as_well(standalone: Callable[..., Page]) -> None:
     viewer = Viewer(standalone(told(), "open=0:forward.code"), told())
     viewer.find(".code-tab[data-item]").first.click()
-    assert viewer.find(".kernel-again").inner_text() == "computed more than once: cos (also in k1)"
+    assert viewer.find(".kernel-head .remark").inner_text() == "computed more than once: cos (also in k1)"
     words = viewer.find("[data-word]").evaluate_all("all => all.map(e => e.dataset.word)")
     assert "← cos · again, also in k1" in words and "← sin" in words
 

@@ -263,6 +263,37 @@ def test_what_is_computed_again_is_said_at_the_kernel_and_at_the_line() -> None:
     assert kernel["again"] == [["cos", "k1"]]
 
 
+def test_a_reduction_in_two_kernels_is_in_parts_and_not_computed_twice() -> None:
+    capture = samples_findings.told()
+    first = capture.compilations[0]
+    graph = first.graphs["forward.post_grad"]
+    nodes = tuple(dataclasses.replace(n, kind="reduction") if n.name == "cos" else n for n in graph.nodes)
+    stages = tuple(dataclasses.replace(graph, nodes=nodes) if s.key == graph.key else s for s in first.stages)
+    split = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
+    one = outline.Origins(split).of(split.kernels[0])
+    assert one.again == () and one.parts == (("cos", ("k1",)),)
+    for page in (text.page(split, width=100, ascii=False), html.static(split), markdown.page(split)):
+        assert "computed in parts: cos (also in k1)" in page and "more than once: cos" not in page
+    kernel = next(k for k in parts(split)["g8"]["kernels"] if k["name"] == "k0")  # type: ignore[index]
+    assert kernel["again"] == []
+    assert {"title": "computed in parts: cos (also in k1)", "lines": []} in kernel["remarks"]
+
+
+def test_what_no_line_computes_is_not_computed_again() -> None:
+    """As in the second half of a split reduction: Inductor names all that stands above it."""
+    capture = samples_findings.told()
+    first = capture.compilations[0]
+    code = first.code["forward"]
+    one, two = code.kernels
+    one = dataclasses.replace(one, lines=tuple(line for line in one.lines if "cos" not in line.origins))
+    assert "cos" in one.origins and any(line.origins for line in one.lines)
+    code = dataclasses.replace(code, kernels=(one, two))
+    stages = tuple(code if s.key == code.key else s for s in first.stages)
+    split = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
+    origins = outline.Origins(split)
+    assert origins.of(one).again == origins.of(two).again == ()
+
+
 def test_the_viewer_gets_items_and_reasons() -> None:
     capture = samples_findings.told()
     made = parts(capture)

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 import samples
 import samples_findings
+import samples_machine
 
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Code
@@ -28,6 +29,7 @@ VARIANTS = (
     samples.failed_early,
     samples.nothing,
     samples_findings.told,
+    samples_machine.h100,
 )
 
 # What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
@@ -119,7 +121,8 @@ def test_only_what_an_untrusted_notebook_keeps(make: Callable[[], Capture]) -> N
 
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
 def test_hostile_strings_are_text(string: str) -> None:
-    for capture in (samples.hostile(string), samples_findings.hostile(string)):
+    for make in (samples, samples_findings, samples_machine):
+        capture = make.hostile(string)
         _text_alone(capture, characters.flat(string))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import samples
 import samples_findings
+import samples_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ VARIANTS = (
     samples.failed_early,
     samples.nothing,
     samples_findings.told,
+    samples_machine.h100,
 )
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -42,7 +44,7 @@ def test_page_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, s
 
 @pytest.mark.parametrize(
     "make",
-    (samples.sample, samples.graph_break, samples.failed, samples_findings.told),
+    (samples.sample, samples.graph_break, samples.failed, samples_findings.told, samples_machine.h100),
     ids=lambda f: f.__name__,
 )
 def test_markdown_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
@@ -60,7 +62,8 @@ def test_page_fits_the_width(make: Callable[[], Capture], width: int) -> None:
 @pytest.mark.parametrize("ascii", (False, True))
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
 def test_hostile_strings_stay_in_their_line(string: str, ascii: bool) -> None:
-    for capture in (samples.hostile(string), samples_findings.hostile(string)):
+    for make in (samples, samples_findings, samples_machine):
+        capture = make.hostile(string)
         page = text.page(capture, width=80, ascii=ascii)
         assert max(map(characters.cells, page.split("\n"))) <= 80
         assert not HIDDEN.search(page)

@@ -18,6 +18,7 @@ import pytest
 import samples
 import samples_findings
 import samples_graph
+import samples_machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,9 @@ SAMPLES: dict[str, Callable[[], Capture]] = {
     "strange_graph": strange_graph,
     "told": samples_findings.told,
     "told_hostile": lambda: samples_findings.hostile(samples.HOSTILE[0]),
+    "h100": samples_machine.h100,
+    "template": samples_machine.template,
+    "h100_hostile": lambda: samples_machine.hostile(samples.HOSTILE[0]),
     **{f"hostile{i}": functools.partial(samples.hostile, t) for i, t in enumerate(samples.HOSTILE)},
 }
 
@@ -128,9 +132,16 @@ def test_parts_obey_the_contract(name: str) -> None:
     index = parts["index"]
     assert [s["part"] for s in index["stages"]] == ["", *(n for n in parts if n[0] == "g")]
     heads = [finding for finding in parts["core"]["findings"] if finding["part"]]
-    assert {finding["part"] for finding in heads} == set(parts) - {"core", "index"} - {
-        stage["part"] for stage in index["stages"]
-    }
+    kernels = [
+        kernel for stage in index["stages"] if is_code(stage) for kernel in parts[stage["part"]]["kernels"]
+    ]
+    named = {thing["part"] for thing in (*heads, *index["stages"], *kernels)}
+    assert named - {""} == set(parts) - {"core", "index"}
+    for kernel in kernels:
+        assert bool(kernel["part"]) == bool(kernel["forms"])
+        if kernel["part"]:
+            contract.check(parts[kernel["part"]], "FormsData")
+            assert len(parts[kernel["part"]]["forms"]) == len(kernel["forms"])
     for finding in heads:
         contract.check(parts[finding["part"]], "FindingData")
     for stage in index["stages"][1:]:

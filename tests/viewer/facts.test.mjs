@@ -28,14 +28,14 @@ const GRAPH = {
   saved: [0],
 };
 const GROUPS = { ...GRAPH, op: [0], target: [0], module: [0], moduleType: [0], outputs: [[]], frames: [[]], traffic: [[0, 20, 4]], detail: [], members: [[0, [1, 2]]], saved: [] };
-const kernel = { name: "mm", language: "extern", languageTitle: "library call", kind: "extern", launches: 1, first: 0, last: 0, source: null, traffic: "~12 B", operators: ["mm"], lines: ["m.py:3"], unknown: "", items: [], noOrigin: [] };
+const kernel = { name: "mm", language: "extern", languageTitle: "library call", kind: "extern", launches: 1, first: 0, last: 0, source: null, traffic: "~12 B", operators: ["mm"], lines: ["m.py:3"], unknown: "", facts: [], items: [], noOrigin: [] };
 const CODE = {
   device: "cpu",
   stamp: "built, not run",
   kernels: [
     { ...kernel, item: 5, launchLines: [30] },
     { ...kernel, item: 5, launchLines: [31], operators: ["mm_1"] },
-    { ...kernel, item: 6, name: "cpp", language: "cpp", languageTitle: "C++", kind: "pointwise", launchLines: [], first: 10, last: 12, source: { text: "{\n  a = 1;\n}", inks: [] }, items: [[2, 7]], unknown: "no origin was kept" },
+    { ...kernel, item: 6, name: "cpp", language: "cpp", languageTitle: "C++", kind: "pointwise", launchLines: [], first: 10, last: 12, source: { text: "{\n  a = 1;\n}", inks: [] }, items: [[2, 7]], unknown: "no origin was kept", facts: ["avx512", "9 instructions"] },
   ],
 };
 model.core.sources.push({ file: "/home/me/m.py", first: 2, name: "f", code: { text: "def f():\n  y = 1\n", inks: [] }, items: [] });

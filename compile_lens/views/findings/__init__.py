@@ -11,9 +11,11 @@ from .ablations import ablations
 from .benchmark import benchmark
 from .fusion import fusion
 from .lowering import lowering
+from .machine import machine_code
 from .memory import memory
 from .model import Block, Column, Columns, Finding, Picture, Prose, Row, Section, Step, Steps, Table
 from .rewrites import rewrites
+from .target import target
 from .traffic import traffic
 
 __all__ = [
@@ -32,7 +34,7 @@ __all__ = [
     "unknown",
 ]
 
-_MAKERS = (fusion, lowering, rewrites, memory, traffic, ablations, benchmark)
+_MAKERS = (target, fusion, lowering, rewrites, memory, traffic, machine_code, ablations, benchmark)
 
 
 @once

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compile_lens.measures.chain import kernel_lines
 from compile_lens.record import Capture, Code, Kernel
 
-from .. import outline
+from .. import machine, outline, stamp
 from .folds import Fold, kernel_folds, module_folds
+from .forms import Forms
 from .items import Items, SeenStage
 from .texts import Place, Text, Texts
 from .words import line
@@ -23,6 +25,12 @@ class Codes:
         self._items = items
         self._texts = texts
         self._origins = outline.Origins(capture)
+        self._forms = Forms(capture)
+
+    @property
+    def forms(self) -> dict[str, object]:
+        """The parts with the machine code of the kernels that were asked for so far."""
+        return self._forms.parts
 
     def of(self, seen: SeenStage) -> dict[str, object]:
         """The data of one stage."""
@@ -38,8 +46,13 @@ class Codes:
             kernels.append(self._kernel(seen, kernel, source, place, inner))
         return {
             "phase": line(code.phase),
-            "stamp": line(outline.STAMPS.get(code.stamp, code.stamp)),
+            "stamp": line(stamp.of_code(code)),
             "device": line(code.device),
+            "remarks": _remarks(
+                [machine.Remark(stamp.may_differ(code), tuple(stamp.differences(code, MANY)))]
+            )
+            if code.may_differ
+            else [],
             "module": module.text,
             "folds": _folds(folds),
             "kernels": kernels,
@@ -50,10 +63,11 @@ class Codes:
     ) -> dict[str, object]:
         origin = self._origins.of(kernel)
         count = str(source["text"]).count("\n") + 1 if source else 0
-        lines: dict[int, int] = {}
-        for mark in kernel.lines if source else ():
-            if 0 < mark.line <= count:
-                lines[mark.line] = seen.item(f"{kernel.name}:{mark.line}")
+        lines = {
+            number: seen.item(f"{kernel.name}:{number}")
+            for number in (mark.line for mark in kernel_lines(kernel))
+            if source and 0 < number <= count
+        }
         return {
             "item": seen.item(kernel.name),
             "name": line(kernel.name),
@@ -71,6 +85,11 @@ class Codes:
             "again": [[line(name), line(", ".join(where))] for name, where in origin.again[:MANY]],
             "lines": [line(outline.place(frame)) for frame in origin.lines],
             "unknown": line(origin.unknown),
+            "facts": [line(fact) for fact in machine.facts(kernel)],
+            "remarks": _remarks(self._said(kernel, origin)),
+            "forms": [machine.title(form.kind) for form in self._forms.of(kernel)],
+            "part": self._forms.part(seen, kernel),
+            "whole": not kernel.lines,
             "items": [[number, item] for number, item in sorted(lines.items())],
             "noOrigin": [
                 [number, line(self._items.no_origin[item])]
@@ -78,6 +97,25 @@ class Codes:
                 if item in self._items.no_origin
             ],
         }
+
+    def _said(self, kernel: Kernel, origin: outline.Origin) -> list[machine.Remark]:
+        """What is said of a kernel below its head."""
+        found = []
+        for title, shared in outline.shared(origin):
+            lines = tuple(f"{name} (also in {outline.names(where)})" for name, where in shared[:MANY])
+            if len(shared) > 1:
+                found.append(machine.Remark(f"{title}: {outline.plural(len(shared), 'operator')}", lines))
+            elif lines:
+                found.append(machine.Remark(f"{title}: {lines[0]}"))
+        said = [self._forms.left(kernel)]
+        if kernel.source and not kernel.lines:
+            said.append("origins of single lines are not recorded: the whole kernel is linked")
+        found += [machine.Remark(words) for words in said if words]
+        return [*found, *machine.remarks(kernel)]
+
+
+def _remarks(remarks: Sequence[machine.Remark]) -> list[dict[str, object]]:
+    return [{"title": line(r.title), "lines": [line(words) for words in r.lines]} for r in remarks]
 
 
 def _folds(folds: Sequence[Fold]) -> list[dict[str, object]]:

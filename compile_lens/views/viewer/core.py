@@ -8,7 +8,7 @@ from compile_lens.graph import Frame, Graph, Source
 from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
 
-from .. import outline
+from .. import outline, stamp
 from ..findings import findings
 from ..tables import MEANINGS as MEANINGS
 from .findings import finding_head
@@ -29,7 +29,7 @@ GUARDS = 200
 def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
     """The ``Core`` of the page."""
     env = capture.environment
-    facts = [capture.function, f"torch {env.torch}", env.target or env.device, capture.created[:10]]
+    facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     ledger = capture.ledger
     by_id = dict(ledger.graphs)
     return {
@@ -38,7 +38,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
         "title": " · ".join(line(f) for f in facts if f),
         "created": line(capture.created),
         "environment": [line(fact) for fact in outline.environment(capture)],
-        "stamp": line(outline.stamp(capture)),
+        "stamp": line(stamp.of_capture(capture)),
         "asked": line(outline.asked(capture)),
         "inputs": _some(capture.inputs, "input", "capture.inputs"),
         "outcome": _outcome(capture),

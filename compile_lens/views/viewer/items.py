@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compile_lens.graph import Graph
-from compile_lens.measures.chain import PYTHON, Address, walk
+from compile_lens.measures.chain import PYTHON, Address, kernel_lines, walk
 from compile_lens.record import Capture, Code, Compilation
 
 MOST_COMPILATIONS = 40
@@ -111,4 +111,4 @@ def _stages(compilations: Sequence[Compilation], start: int) -> Iterator[SeenSta
 def _lines(code: Code) -> Iterator[str]:
     for kernel in code.kernels:
         if kernel.source:
-            yield from (f"{kernel.name}:{line.line}" for line in kernel.lines)
+            yield from (f"{kernel.name}:{line.line}" for line in kernel_lines(kernel))

@@ -27,13 +27,17 @@ SMALL = 30_000
 LARGE = 500_000
 """Characters of JSON from which on a part is made quick to read and to write."""
 
+LATE = "m"
+"""How names of parts begin that few readers open: machine code. Each stands by itself, so that nothing waits for it."""
+
 LEVEL = 9
 LEVEL_LARGE = 6
 """Of compression. The last hundredths of a large part take as long as all of it before."""
 
 
 def parts(capture: Capture) -> dict[str, object]:
-    """The parts as plain JSON data, by name: ``core``, ``index``, one for each stage seen and each finding."""
+    """The parts as plain JSON data, by name: ``core``, ``index``, and one for each stage seen, for the machine code
+    of each kernel and for each finding."""
     items = Items(capture)
     texts = Texts(capture, items)
     made: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items)}
@@ -41,6 +45,7 @@ def parts(capture: Capture) -> dict[str, object]:
     for seen in items.stages:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of
         made[part_name(seen)] = of(seen)
+    made.update(codes.forms)
     for finding in findings(capture):
         if not finding.missing:
             made[finding_part(finding)] = findings_data(finding, items)
@@ -57,9 +62,9 @@ def encoded(capture: Capture) -> dict[str, str]:
     with _no_collection():
         for name, part in parts(capture).items():
             text = _json(part)
-            if len(text) <= SMALL:
+            if len(text) <= SMALL and not name.startswith(LATE):
                 small[name] = part
-            elif len(text) < LARGE:
+            elif len(text) < LARGE and not name.startswith(LATE):
                 large[name] = packed(text)
             else:
                 large[name] = packed(_json(_late(part)), LEVEL_LARGE)

@@ -2,12 +2,13 @@
 
 import { button, h, plural, put, shortened } from "./dom.js";
 import { Finder, copyButton } from "./finder.js";
-import { kernelHead, kernelLinks } from "./kernel_facts.js";
+import { kernelHead, kernelLinks, remarkList } from "./kernel_facts.js";
+import { KernelForms } from "./kernel_forms.js";
 import { Listing } from "./listing.js";
 import { litLineClass } from "./listing_block.js";
 
 /** @typedef {import("./types.d.ts").KernelData} PaneKernel */
-/** @typedef {{ kernel: PaneKernel | null, panel: HTMLElement, listing: Listing | null, name: HTMLElement | null }} CodePage */
+/** @typedef {{ kernel: PaneKernel | null, panel: HTMLElement, listing: Listing | null, name: HTMLElement | null, forms: KernelForms | null }} CodePage */
 
 /** With more kernels than this a list stands in place of the tabs. */
 const MOST_TABS = 8;
@@ -36,10 +37,9 @@ export class CodePane {
     this.kernelOf = new Map(data.kernels.flatMap((kernel, i) => [kernel.item, ...kernel.items.map(([, item]) => item)].map((item) => /** @type {[number, number]} */ ([item, i]))));
     /** Mark of each kernel. */
     this.kernelBits = new Uint8Array(data.kernels.length);
-    this.finder = new Finder(app, () => {
-      const listing = this.pages.get(this.shown)?.listing;
-      return listing ? [listing] : [];
-    });
+    /** The pin that the machine code was brought to last. @type {import("./types.d.ts").Pin | null | undefined} */
+    this.pin = app.selection.pins.at(-1);
+    this.finder = new Finder(app, () => this.listings());
     /** @type {HTMLElement | null} */
     this.tools = h("div", { class: "listing-tools" }, this.finder.element, copyButton(app, () => this.text()));
     /** @type {HTMLButtonElement[]} */
@@ -121,6 +121,14 @@ export class CodePane {
     });
   }
 
+  /**
+   * The source and the machine code that a page shows.
+   * @param {CodePage | undefined} [page]
+   */
+  listings(page = this.pages.get(this.shown)) {
+    return [page?.listing, page?.forms?.listing].filter((listing) => !!listing);
+  }
+
   text() {
     const kernel = this.data.kernels[this.shown - 1];
     return kernel ? (kernel.source?.text ?? kernel.name) : this.data.module.text;
@@ -140,7 +148,7 @@ export class CodePane {
       page.listing?.mark(this.marks);
     }
     put(this.body, page.panel);
-    page.listing?.resized();
+    this.listings().forEach((listing) => listing.resized());
     this.tabs.forEach((tab, i) => {
       tab.setAttribute("aria-selected", String(i === number));
       tab.tabIndex = i === number ? 0 : -1;
@@ -162,7 +170,7 @@ export class CodePane {
 
   /** @returns {CodePage} */
   modulePage() {
-    const { module, folds, kernels, stamp, device } = this.data;
+    const { module, folds, kernels, device } = this.data;
     /** @type {Map<number, number[]>} */
     const items = new Map();
     /** @type {Map<number, string>} */
@@ -174,16 +182,15 @@ export class CodePane {
     for (const kernel of kernels) {
       for (const line of kernel.launchLines) items.set(line, [...(items.get(line) ?? []), kernel.item]);
       if (kernel.first === 0) continue;
-      ranges.push({ first: kernel.first, last: kernel.last, item: kernel.item, whole: kernel.items.length === 0 });
+      ranges.push({ first: kernel.first, last: kernel.last, item: kernel.item, whole: kernel.whole });
       const own = kernelLinks(this.app, kernel, kernel.first - 1);
       for (const [line, linked] of own.items) items.set(line, [...(items.get(line) ?? []), ...linked]);
       for (const [line, word] of own.words) words.set(line, word);
       for (const [line, title] of own.titles) titles.set(line, title);
     }
     const listing = new Listing(this.app, { text: module, label: `generated module, ${this.data.phase}`, items, ranges, folds, words, titles });
-    const facts = [stamp, device ? `for ${device}` : "", plural(listing.lines.count, "line"), kernels.length ? "" : "launches no kernel"];
-    const head = h("div", { class: "code-head" }, facts.filter((fact) => fact !== "").join(" · "));
-    return { kernel: null, panel: this.panel("module", head, listing.element), listing, name: null };
+    const facts = [device ? `for ${device}` : "", plural(listing.lines.count, "line"), kernels.length ? "" : "launches no kernel"];
+    return { kernel: null, panel: this.panel("module", this.head(facts), listing.element), listing, name: null, forms: null };
   }
 
   /**
@@ -193,21 +200,39 @@ export class CodePane {
   kernelPage(kernel) {
     const head = kernelHead(this.app, kernel, (line) => this.goTo(line));
     const name = /** @type {HTMLElement} */ (head.querySelector(".kernel-name"));
-    const stamp = h("div", { class: "code-head" }, this.data.stamp);
+    const stamp = this.head([]);
     if (!kernel.source) {
       const said = kernel.language === "extern" ? "a library call: its source is not part of the generated code" : "the record holds no source for it";
-      return { kernel, panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, said)), listing: null, name };
+      return { kernel, panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, said)), listing: null, name, forms: null };
     }
     const last = kernel.source.text.split("\n").length;
     const listing = new Listing(this.app, {
       text: kernel.source,
       label: `source of kernel ${shortened(kernel.name, 80)}`,
       first: kernel.first || 1,
-      ranges: [{ first: 1, last, item: kernel.item, whole: kernel.items.length === 0 }],
+      ranges: [{ first: 1, last, item: kernel.item, whole: kernel.whole }],
       folds: kernel.folds,
       ...kernelLinks(this.app, kernel, 0),
     });
-    return { kernel, panel: this.panel(kernel.name, stamp, head, listing.element), listing, name };
+    const both = h("div", { class: "code-both" }, listing.element);
+    const forms = kernel.part ? new KernelForms(this.app, kernel, both, () => this.formed()) : null;
+    return { kernel, panel: this.panel(kernel.name, stamp, head, ...(forms ? [forms.element] : []), both), listing, name, forms };
+  }
+
+  /**
+   * What became of the code, and what may differ on the device.
+   * @param {string[]} facts
+   */
+  head(facts) {
+    return h("div", { class: "code-head" }, [this.data.stamp, ...facts].filter(Boolean).join(" · "), remarkList(this.data.remarks));
+  }
+
+  /** Another form of a kernel stands beside its source. */
+  formed() {
+    this.finder.search(false);
+    // As if it had just been pinned.
+    this.pin = null;
+    this.mark(this.marks);
   }
 
   /**
@@ -230,7 +255,16 @@ export class CodePane {
   /** @param {import("./types.d.ts").Marks} marks */
   mark(marks) {
     this.marks = marks;
-    for (const page of this.pages.values()) page.listing?.mark(marks);
+    for (const page of this.pages.values()) this.listings(page).forEach((listing) => listing.mark(marks));
+    // What is pinned in the source comes into view beside it, and the other way round.
+    const pin = this.app.selection.pins.at(-1);
+    const page = this.pages.get(this.shown);
+    if (pin !== this.pin && page?.forms) {
+      const items = pin ? this.exact([...this.app.chain.through(pin.items)]) : [];
+      page.forms.reveal(items);
+      if (page.forms.listing) page.listing?.reveal(items);
+    }
+    this.pin = pin;
     this.data.kernels.forEach((kernel, i) => {
       const bits = marks.get(kernel.item) ?? 0;
       if (bits === this.kernelBits[i]) return;
@@ -273,9 +307,8 @@ export class CodePane {
   /** @param {number[]} items */
   reveal(items) {
     // A page that shows one of them stays: who reads one of two kernels should not be thrown to the other.
-    const here = this.pages.get(this.shown)?.listing;
     const exact = this.exact(items);
-    if (here?.reveal(exact)) return true;
+    if (this.listings().filter((listing) => listing.reveal(exact)).length) return true;
     const item = exact.find((one) => this.kernelOf.has(one));
     if (item === undefined) return false;
     const page = (this.kernelOf.get(item) ?? 0) + 1;
@@ -295,11 +328,11 @@ export class CodePane {
 
   resized() {
     this.showTab();
-    this.pages.get(this.shown)?.listing?.resized();
+    this.listings().forEach((listing) => listing.resized());
   }
 
   close() {
     this.finder.close();
-    for (const page of this.pages.values()) page.listing?.close();
+    for (const page of this.pages.values()) this.listings(page).forEach((listing) => listing.close());
   }
 }

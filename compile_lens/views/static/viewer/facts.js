@@ -172,6 +172,7 @@ function codeFacts(model, stage, item, code) {
     ["launches", `${plural(launches, "launch", "launches")}${numbers ? ` (line ${numbers} of the module)` : ""}`],
     ["device", code.device],
     ["traffic", traffic && `${traffic} (modelled)`],
+    ["machine code", kernel.facts.join(", ")],
     ["operators", all((k) => k.operators)],
     ["Python", all((k) => k.lines)],
     ["no origin", all((k) => (k.unknown ? [k.unknown] : []))],

@@ -27,9 +27,8 @@ export function kernelHead(app, kernel, go) {
     { class: "kernel-head" },
     h("div", { class: "kernel-title" }, name, h("span", { class: "kernel-chips" }, chips)),
     h("div", { class: "kernel-origin" }, kernelOrigin(kernel)),
-    kernel.again.length ? h("div", { class: "kernel-again" }, computedAgain(kernel)) : null,
     h("div", { class: "kernel-launches" }, launched.length ? [word, ...launched, more > 0 ? `and ${more} more` : null] : "no line of the module is known to launch it"),
-    kernel.source && kernel.items.length === 0 ? h("p", { class: "kernel-note" }, "origins of single lines are not recorded: the whole kernel is linked") : null,
+    remarkList(kernel.remarks),
   );
 }
 
@@ -43,6 +42,7 @@ export function kernelChips(kernel) {
     kernel.kind !== kernel.language ? kernel.kind : "",
     plural(kernel.launches, "launch", "launches"),
     kernel.traffic ? `${kernel.traffic} read and written, modelled` : "bytes unknown",
+    ...kernel.facts,
   ].filter((fact) => fact !== "");
 }
 
@@ -64,12 +64,15 @@ function kernelOrigin({ operators, lines, unknown }) {
 }
 
 /**
- * Which operators other kernels compute as well.
- * @param {ShownKernel} kernel
+ * Short texts below each other; one with lines opens.
+ * @param {import("./types.d.ts").Remark[]} remarks
  */
-function computedAgain({ again }) {
-  const some = again.slice(0, FEW).map(([name, where]) => `${shortened(name, 40)} (also in ${shortened(where, 80)})`);
-  return `computed more than once: ${some.join(", ")}${again.length > FEW ? ` and ${again.length - FEW} more` : ""}`;
+export function remarkList(remarks) {
+  return remarks.map(({ title, lines }) =>
+    lines.length
+      ? h("details", { class: "remark" }, h("summary", {}, title), h("ul", {}, lines.map((line) => h("li", {}, line))))
+      : h("div", { class: "remark" }, title),
+  );
 }
 
 /**

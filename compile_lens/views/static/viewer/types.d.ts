@@ -238,10 +238,18 @@ export interface CodeData {
   /** `"generated only: nothing was built or run"`. */
   stamp: string;
   device: string;
+  /** What may differ on the device, where only a model of it was there. */
+  remarks: Remark[];
   module: Text;
   /** Boilerplate that opens folded: first and last line, and what it is. */
   folds: Fold[];
   kernels: KernelData[];
+}
+
+/** A short text; its lines, if it has any, open below it. */
+export interface Remark {
+  title: string;
+  lines: string[];
 }
 
 export interface Fold {
@@ -275,10 +283,30 @@ export interface KernelData {
   again: [string, string][];
   lines: string[];
   unknown: string;
+  /** Figures of its machine code: `"32 registers a thread"`. */
+  facts: string[];
+  /** What is computed again, launch configurations, what is missing. */
+  remarks: Remark[];
+  /** Titles of the forms of its machine code, and the part that holds them (`FormsData`); "" without. */
+  forms: string[];
+  part: PartName;
+  /** Whether lines without an item of their own stand for the kernel: where none was followed. */
+  whole: boolean;
   /** `[line of source counted from 1, item]`. */
   items: [number, number][];
   /** `[line of source counted from 1, why it has no origin]`. */
   noOrigin: [number, string][];
+}
+
+/** The forms of one kernel's machine code, in the order of its titles. */
+export interface FormsData {
+  forms: FormData[];
+}
+
+export interface FormData {
+  text: string;
+  /** `[line of text counted from 1, item of the line of the kernel that it came from]`. */
+  items: [number, number][];
 }
 
 /** Something that the record tells about why the code is as it is. */

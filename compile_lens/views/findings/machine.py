@@ -1,0 +1,77 @@
+"""The machine code of all kernels side by side: registers, shared memory, spills, instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.record import Capture, Kernel
+
+from .. import machine, outline
+from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from .places import places
+
+KEY, TITLE = "machine", "Machine code"
+INTRO = "What the device's own compiler made of each kernel; nothing of it ran to say so."
+WHERE = "kernel.machine"
+
+KERNELS = 1_000
+
+
+def machine_code(capture: Capture) -> Finding | None:
+    """The finding; ``None`` where no kernel has machine code, nor a reason why it has none."""
+    kernels = [k for k in capture.kernels if k.machine is not None or k.machine_note]
+    if not kernels:
+        return None
+    made = [k for k in kernels if k.machine is not None]
+    found: list[Row] = []
+    for place in places(capture):
+        code = place.compilation.code.get(place.phase)
+        for kernel in code.kernels if code is not None else ():
+            if kernel.machine is not None or kernel.machine_note:
+                cells = _cells(f"{place.title}: {kernel.name}", kernel)
+                found.append(Row(cells, (place.at("code", kernel.name),)))
+    rows, left = cut(found, KERNELS)
+    head = ("kernel", *machine.HEAD[:-1], "configurations", "note")
+    kinds = (NAME, TEXT, *(NUMBER,) * 6, NOTE)
+    words = tuple(dict.fromkeys(k.machine.compiler for k in made if k.machine is not None))
+    sections: list[Section] = [Table("kernels", head, kinds, rows, words, False, left, WHERE)]
+    why = tuple(dict.fromkeys(words for k in kernels for words in machine.missing(k)))
+    if why:
+        sections.append(Prose("what is missing", why[:20]))
+    fact = f"{len(made):,} of {outline.plural(len(capture.kernels), 'kernel')}"
+    brief = [*_brief(made), *why[:4]]
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+
+
+def _cells(name: str, kernel: Kernel) -> tuple[str, ...]:
+    figures = (value or "—" for value in machine.figures(kernel)[:-1])
+    return (name, *figures, f"{len(kernel.candidates):,}", "; ".join(machine.missing(kernel)))
+
+
+def _brief(made: Sequence[Kernel]) -> list[str]:
+    """The ranges over all kernels, so that what stands out is seen."""
+    if not made:
+        return []
+    machines = [k.machine for k in made if k.machine is not None]
+    archs = ", ".join(dict.fromkeys(m.arch for m in machines))
+    said = [f"{outline.plural(len(made), 'kernel')} for {archs}"]
+    registers = [m.registers for m in machines if m.registers is not None]
+    if registers:
+        said.append(f"{_range(registers)} registers a thread")
+    spilling = [k.name for k in made if k.machine is not None and k.machine.spills]
+    if spilling:
+        said.append(f"registers spill in {outline.names(spilling, 4)}")
+    elif any(m.spills is not None for m in machines):
+        said.append("no spills")
+    widths = [m.vector_bits for m in machines if m.vector_bits is not None]
+    if widths:
+        said.append(f"{_range(widths)}-bit vectors")
+    instructions = [m.instructions for m in machines if m.instructions is not None]
+    if instructions:
+        said.append(f"{_range(instructions)} instructions")
+    return [", ".join(said)]
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -1,0 +1,56 @@
+"""The device model that stood for the device, with the source of each of its figures."""
+
+from __future__ import annotations
+
+from compile_lens.device_model import DeviceModel
+from compile_lens.record import Capture
+
+from .. import outline, stamp
+from .model import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table
+
+KEY, TITLE = "target", "Device model"
+INTRO = (
+    "The device that the code is for, as its maker describes it: what Inductor and Triton were told of it, and who "
+    "says so; and how the function came to where it was compiled."
+)
+WHERE = "capture.target"
+
+
+def target(capture: Capture) -> Finding | None:
+    """The finding; ``None`` where the code is for what is in the machine."""
+    found = capture.target
+    if found is None:
+        return None
+    model = found.model
+    rows = figures(model)
+    sections: list[Section] = []
+    if rows:
+        words = (f"{stamp.device(capture)}, asked for as {found.asked!r}",)
+        sections.append(Table("figures", ("figure", "value", "source"), (NAME, NUMBER, TEXT), rows, words))
+    brief = [stamp.device(capture)]
+    if found.crossing:
+        sections.append(Prose("captured", (found.crossing,)))
+        brief.append(f"captured {found.crossing}")
+    if model.missing:
+        sections.append(Prose("what is not known", (model.missing,)))
+    if found.may_differ:
+        sections.append(Prose(stamp.MAY_DIFFER, found.may_differ))
+        brief += [f"{stamp.MAY_DIFFER}: {words}" for words in found.may_differ]
+    fact = f"{model.title}: {outline.plural(len(rows), 'figure')}" if rows else model.title
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+
+
+def figures(model: DeviceModel) -> tuple[Row, ...]:
+    """Name, value and source of every figure of a model, its speeds last."""
+    rows = [Row((f.name, _value(f.value), f.source)) for f in model.properties]
+    if model.bandwidth:
+        rows.append(Row(("memory bandwidth", f"{outline.count(int(model.bandwidth))}B/s", model.source)))
+    rows += [
+        Row((f"{dtype} operations", f"{outline.count(int(rate))}/s", model.source))
+        for dtype, rate in model.flops
+    ]
+    return tuple(rows)
+
+
+def _value(value: int | float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}"

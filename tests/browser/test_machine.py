@@ -1,0 +1,213 @@
+"""Machine code in the viewer: beside its source, read when it is wanted, and linked line by line, both ways."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+
+from .viewer import Viewer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = pytest.mark.browser
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "unit"))
+
+from samples import HOSTILE  # noqa: E402
+from samples_machine import (  # noqa: E402
+    ASSEMBLY,
+    CROSSING,
+    MAY_DIFFER,
+    PTX,
+    SASS,
+    cpu,
+    h100,
+    hostile,
+    template,
+)
+
+Standalone = Callable[..., "Page"]
+
+
+@pytest.fixture
+def opened(standalone: Standalone) -> Callable[..., tuple[Viewer, Locator]]:
+    """``opened(capture)`` is its page with the first kernel of the forward, and that pane."""
+
+    def of(capture: Capture, *beside: str) -> tuple[Viewer, Locator]:
+        viewer = Viewer(standalone(capture), capture)
+        viewer.open(*beside, "forward.code")
+        pane = viewer.pane("forward.code")
+        pane.locator(".code-tab").nth(1).click()
+        return viewer, pane
+
+    return of
+
+
+Opened = Callable[..., "tuple[Viewer, Locator]"]
+
+
+def form(pane: Locator, title: str) -> Locator:
+    """The listing of a form, after its button was pressed."""
+    pane.locator(".code-forms").get_by_role("button", name=title, exact=True).click()
+    listing = pane.locator(".listing[aria-label^='" + title + "']")
+    listing.locator(".listing-line").first.wait_for()
+    return listing
+
+
+def lit(listing: Locator) -> list[str]:
+    """The texts of the lines that are lit, without the remarks behind them."""
+    found: list[str] = listing.locator(".listing-line.lit").evaluate_all(
+        "all => all.map(e => e.textContent.trim())"
+    )
+    return found
+
+
+def line(listing: Locator, text: str) -> Locator:
+    return listing.locator(".listing-line").filter(has_text=text).first
+
+
+def press(found: Locator) -> None:
+    """At the start of a line: what is in the middle may be out of sight."""
+    found.click(position={"x": 4, "y": 4})
+
+
+def test_forms_stand_beside_the_source_one_at_a_time(opened: Opened) -> None:
+
+    _, pane = opened(h100())
+    assert pane.locator(".code-forms button[aria-pressed]").all_inner_texts() == ["TTIR", "PTX", "SASS"]
+    assert pane.locator(".listing").count() == 1
+    for title, text in (("PTX", PTX), ("SASS", SASS)):
+        shown = form(pane, title).locator(".listing-line").evaluate_all("all => all.map(e => e.textContent)")
+        assert shown == text.rstrip("\n").split("\n")
+        assert pane.locator(".listing").count() == 2
+    pane.locator(".code-forms [aria-pressed=true]").click()
+    assert pane.locator(".listing").count() == 1
+    _, pane = opened(cpu())
+    shown = form(pane, "assembly").locator(".listing-line")
+    assert shown.count() == ASSEMBLY.count("\n")
+
+
+def test_a_line_of_machine_code_lights_what_it_came_from(opened: Opened) -> None:
+
+    viewer, pane = opened(h100(), "python", "forward")
+    sass = form(pane, "SASS")
+    line(sass, "MUFU.SIN").hover(position={"x": 4, "y": 4})
+    source = pane.locator(".listing").first
+    assert lit(source) == ["tmp1 = tl_math.sin(tmp0)"]
+    assert lit(sass) == ["/*0030*/                   MUFU.SIN R4, R2 ;"]
+    assert line(sass, "MUFU.SIN").get_attribute("title") == "line 12: tmp1 = tl_math.sin(tmp0)"
+    assert line(sass, "MUFU.SIN").locator("[data-word]").get_attribute("data-word") == "← sin"
+    names = (
+        viewer.pane("forward")
+        .locator(".node.lit[data-item]")
+        .evaluate_all("all => all.map(e => +e.dataset.item)")
+    )
+    assert {viewer.address(item)[2] for item in names} == {"sin"}
+    assert lit(viewer.pane("python"))[0].startswith("return torch.sin(x)")
+
+
+def test_one_instruction_of_two_lines_lights_both(opened: Opened) -> None:
+
+    _, pane = opened(h100())
+    line(form(pane, "SASS"), "FFMA").hover(position={"x": 4, "y": 4})
+    assert lit(pane.locator(".listing").first) == ["tmp4 = tmp3 * tmp3", "tmp5 = tmp2 + tmp4"]
+
+
+def test_a_pinned_python_line_lights_its_instructions(opened: Opened) -> None:
+
+    viewer, pane = opened(h100(), "python", "forward")
+    press(line(viewer.pane("python"), "torch.sin(x)"))
+    sass = form(pane, "SASS")
+    operations = [re.findall(r"[A-Z][A-Z0-9.]+", said)[0] for said in lit(sass)]
+    assert operations == ["MUFU.SIN", "FMUL", "MUFU.COS", "FFMA"]
+    press(line(pane.locator(".listing").first, "tmp3 = tl_math"))
+    assert "MUFU.COS" in sass.locator(".listing-line.lit-pin-1").first.inner_text()
+    assert sass.locator(".listing-line.lit-pin-1").count() == 1
+    viewer.page.keyboard.press("Escape")
+    assert lit(sass) == []
+
+
+def test_a_pin_without_machine_code_says_so(opened: Opened) -> None:
+
+    _, pane = opened(h100())
+    form(pane, "SASS")
+    press(line(pane.locator(".listing").first, "xoffset = tl"))
+    assert pane.locator(".code-forms span").inner_text() == ""
+    press(line(pane.locator(".listing").first, "x0 = xoffset"))
+    assert pane.locator(".code-forms span").inner_text() == "no line of SASS is linked to what is pinned"
+    form(pane, "TTIR")
+    assert pane.locator(".code-forms span").inner_text() == "no line of TTIR is linked to what is pinned"
+
+
+def test_a_template_is_linked_line_by_line(opened: Opened) -> None:
+
+    _, pane = opened(template())
+    sass = form(pane, "SASS")
+    line(sass, "MUFU.SIN").hover(position={"x": 4, "y": 4})
+    assert lit(pane.locator(".listing").first) == ["tmp1 = tl_math.sin(tmp0)"]
+    assert "lit" in (pane.locator(".kernel-name").get_attribute("class") or "")
+
+
+def test_the_head_says_what_stands_for_the_device(opened: Opened) -> None:
+
+    viewer, pane = opened(h100())
+    assert "for NVIDIA H100 SXM (h100), sm_90" in viewer.find(".top-facts").inner_text()
+    assert "the device was not there" in viewer.find(".top-facts").inner_text()
+    head = pane.locator(".code-head")
+    assert "for h100: the device model, not the device" in head.inner_text()
+    assert MAY_DIFFER[0] not in head.inner_text()
+    head.locator("summary").click()
+    assert all(words in head.inner_text() for words in MAY_DIFFER)
+    said = pane.locator(".kernel-head")
+    for words in ("22 registers a thread", "no spills", "here the first was taken", "no LLVM IR"):
+        assert words in said.inner_text()
+    said.locator("summary", has_text="launch configurations").click()
+    assert "XBLOCK=128, num_warps=2" in said.inner_text()
+    viewer.find(
+        "button.card",
+    ).filter(has_text="Device model").click()
+    about = viewer.find(".frame[data-finding='target']")
+    about.locator(".finding").wait_for()
+    assert CROSSING in about.inner_text() and "the programming guide" in about.inner_text()
+
+
+def test_copy_gives_the_machine_code(opened: Opened) -> None:
+
+    viewer, pane = opened(h100())
+    viewer.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    assert pane.locator(".code-forms .copy-button").is_hidden()
+    form(pane, "SASS")
+    pane.locator(".code-forms .copy-button").click()
+    viewer.page.wait_for_function(
+        "async (text) => (await navigator.clipboard.readText()).trimEnd() === text", arg=SASS.rstrip()
+    )
+
+
+def test_hostile_machine_code_is_text(standalone: Standalone) -> None:
+
+    shown = hostile(HOSTILE[0])
+    viewer = Viewer(standalone(shown), shown)
+    viewer.open("forward.code")
+    pane = viewer.pane("forward.code")
+    pane.locator(".code-tab").nth(1).click()
+    listing = form(pane, "SASS")
+    assert HOSTILE[0] in listing.inner_text() and HOSTILE[0] in pane.locator(".code-head").inner_text()
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)], ids=["phone"])
+def test_on_a_phone_the_machine_code_stands_below(opened: Opened, viewport: tuple[int, int]) -> None:
+
+    _, pane = opened(h100())
+    below = form(pane, "SASS").bounding_box()
+    source = pane.locator(".listing").first.bounding_box()
+    assert below is not None and source is not None
+    assert below["y"] >= source["y"] + source["height"] - 1 and below["width"] > 300
+    assert below["height"] >= 150 and source["height"] >= 150
