@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ._torch.versions import NEWEST_TESTED, OLDEST, parse
+from ._torch.versions import NEWEST_TESTED, OLDEST, TRITON, parse, triton_command
 
 OLDEST_PYTHON = (3, 10)
 
@@ -112,13 +112,21 @@ def _torch(torch: Any, problem: str) -> Check:
 
 def _triton(torch: Any) -> Check:
     version = _version("triton") or _version("pytorch-triton")
+    running = parse(str(torch.__version__)) if torch is not None else None
     if version:
-        return Check("triton", True, f"{version}: code for NVIDIA GPUs")
-    cuda = torch is not None and torch.cuda.is_available()
-    advice = (
-        "pip install triton" if cuda else "nothing to do without an NVIDIA GPU; torch's CUDA wheels bring it"
+        fitting = TRITON.get(running) if running is not None else None
+        if fitting and not version.startswith(f"{fitting}."):
+            return Check(
+                "triton", False, f"{version}; this torch is made with {fitting}", triton_command(running)
+            )
+        return Check("triton", True, f"{version}: code for NVIDIA GPUs, their machine code, its interpreter")
+    install = triton_command(running) if running is not None else "pip install 'compile-lens[triton]'"
+    return Check(
+        "triton",
+        False,
+        "not installed; code for NVIDIA GPUs is written without it, and not compiled",
+        f"{install} (Linux; with torch for CUDA it is there already)",
     )
-    return Check("triton", False, "not installed; it is what torch.compile writes for NVIDIA GPUs", advice)
 
 
 def _compiler(environment: Mapping[str, str]) -> Check:

@@ -30,6 +30,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         UsageError: for code that no interpreter here runs (Metal), or without Triton.
     """
     from ._torch.targets import ambient
+    from ._torch.versions import triton_command
     from ._triton import interpreter
     from .child import process
 
@@ -42,7 +43,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         )
     if not interpreter.installed():
         raise UsageError(
-            "Triton's interpreter is not here: pip install 'compile-lens[triton]' (Linux), then verify again"
+            f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
     options = capture.options
     asked = Asked(

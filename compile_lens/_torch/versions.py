@@ -34,6 +34,22 @@ def parse(version: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+TRITON = {
+    (2, 11): "3.6",
+    (2, 12): "3.7",
+    (2, 13): "3.7",
+    (2, 14): "3.8",
+    (2, 15): "3.9",
+}
+"""The Triton that each torch is made with. Wheels of torch for the CPU ask for none."""
+
+
+def triton_command(torch: tuple[int, int] | None = None) -> str:
+    """How to install the Triton that a torch is made with, the running one unless it is given."""
+    fitting = TRITON.get(torch or torch_version())
+    return f"pip install 'triton=={fitting}.*'" if fitting else "pip install 'compile-lens[triton]'"
+
+
 LOSES = {
     "torch._inductor.compile_fx:_recursive_pre_grad_passes": "pre_grad",
     "torch._inductor.compile_fx:partition_fn": "joint",

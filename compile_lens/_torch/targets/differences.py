@@ -9,7 +9,7 @@ from typing import Any
 
 from ...device_model import DeviceModel
 from ...kernel import Kernel
-from . import attention
+from . import attention, interfaces
 
 ALWAYS = (
     "the function was traced on the CPU and moved to the device: where it asks for the device, it was answered cpu",
@@ -37,6 +37,8 @@ def of_code(model: DeviceModel, kernels: Sequence[Kernel]) -> tuple[str, ...]:
     called = " ".join(k.name for k in kernels if k.language == "extern")
     count = model.figure("multi_processor_count")
     units = "multiprocessors" if model.device == "cuda" else "GPU cores"
+    if model.device == "mps":
+        found.append(f"the system is taken to be macOS {interfaces.MACOS[0]}")
     if "triton" in languages:
         found.append(
             "Inductor offers several launch configurations for many kernels (sizes of blocks, warps): the device times "

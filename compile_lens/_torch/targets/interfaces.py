@@ -17,6 +17,9 @@ PHASE = "stand-in phase"
 """Threads that are inside Inductor, where the device is said to be available. While Dynamo and AOTAutograd trace,
 it is not, so that nothing tries to start it."""
 
+MACOS = (15, 0)
+"""The system that an Apple device is taken to run."""
+
 
 def properties(model: DeviceModel) -> Any:
     """What ``torch.cuda.get_device_properties`` gives, or its like for another type."""
@@ -34,6 +37,11 @@ def place(places: Places, model: DeviceModel) -> None:
         _cuda(places, properties(model))
     else:
         _register(places, "mps", _mps_interface(properties(model)))
+        newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
+        if newer is not None:  # what bfloat16 becomes depends on it
+            places.attribute(
+                torch.backends.mps, "is_macos_or_newer", MARK, lambda major, minor: (major, minor) <= MACOS
+            )
 
 
 def forget(places: Places) -> None:
