@@ -12,7 +12,7 @@ from . import device_models
 from .device_model import DeviceModel
 from .errors import CaptureError, UsageError
 from .inputs import Live, name_of, tensors
-from .record import Capture, Code
+from .record import Capture, Code, Kernel
 
 if TYPE_CHECKING:
     from .capture import Asked
@@ -117,29 +117,33 @@ def _finished(made: Capture, asked: Asked, model: DeviceModel, how: str) -> Capt
 
 
 def machine_code(made: Capture) -> Capture:
-    """The capture with its kernels compiled, as far as their compiler is here; runs in the child.
-
-    Metal's compiler is Apple's, and C++ for other instructions than this processor's is only generated.
-    """
+    """The capture with its kernels compiled, as far as a compiler for them is here. Nothing is loaded or run."""
     target = made.target
     assert target is not None
-    if target.model.device != "cuda":
-        reason = (
-            "Metal's compiler comes with macOS"
-            if target.model.device == "mps"
-            else "it is for another processor"
+    if target.model.device == "cuda":
+        from . import _triton
+
+        return _with_code(made, lambda code: _triton.build(code, target.model))
+    if target.model.device == "cpu":
+        from ._torch import cpu_compiler
+
+        return _with_code(
+            made, lambda code: _built(code, cpu_compiler.compiled(code.kernels, target.model.arch))
         )
-        return _with_code(made, lambda code: _noted(code, reason))
-    from . import _triton
-
-    return _with_code(made, lambda code: _triton.build(code, target.model))
+    return _with_code(made, lambda code: _built(code, _noted(code.kernels)))
 
 
-def _noted(code: Code, reason: str) -> Code:
-    kernels = tuple(
-        k if k.language == "extern" else dataclasses.replace(k, machine_note=reason) for k in code.kernels
+def _noted(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    reason = "Metal's compiler comes with macOS: nothing here compiles it"
+    return tuple(
+        k if k.language == "extern" else dataclasses.replace(k, machine_note=reason) for k in kernels
     )
-    return dataclasses.replace(code, kernels=kernels)
+
+
+def _built(code: Code, kernels: tuple[Kernel, ...]) -> Code:
+    own = [k for k in kernels if k.language != "extern"]
+    done = bool(own) and all(k.machine is not None for k in own)
+    return dataclasses.replace(code, kernels=kernels, stamp="built" if done else code.stamp)
 
 
 def _with_code(made: Capture, change: Callable[[Code], Code]) -> Capture:

@@ -85,7 +85,8 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             targets.standing_in(recorder, asked.model),
             copies.on_own_code(target) as copied,
         ):
-            recorder.isa = instruction_set(asked.build)
+            stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
+            recorder.isa = stands_in or instruction_set(asked.build)
             outcome.steps = ablation.steps(asked.steps, recorder)
             switch = ablation.Switch()
             inspect_backend = (

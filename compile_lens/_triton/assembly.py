@@ -131,8 +131,8 @@ class _Numbering:
         return "", ""
 
     def _take(self, llir: str) -> str:
-        self.llir = llir
-        text, self.numbers = llvm_ir.numbered(llir)
+        self.llir = llvm_ir.without_folders(llir)
+        text, self.numbers = llvm_ir.numbered(self.llir)
         return text
 
 
@@ -152,7 +152,7 @@ def _number(pattern: re.Pattern[str], log: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def reason(error: Exception, folder: str = "\0") -> str:
+def reason(error: BaseException, folder: str = "\0") -> str:
     """What an error says, without the folders of this machine."""
     said = str(error).split("Repro command:")[0].replace(folder, "")
     said = re.sub(r"(?:/[^\s:'\"]+)+/", "", said).strip()

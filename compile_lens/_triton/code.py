@@ -88,7 +88,7 @@ def _built(
             machine = assembly.machine(recipe, index)
     except BuildError as error:
         return candidates, None, str(error)
-    except Exception as error:  # whatever the text, Inductor or Triton raise is the reason
+    except (Exception, SystemExit) as error:  # whatever the text, Inductor or Triton raise is the reason
         return candidates, None, f"its text could not be run: {assembly.reason(error)}"
     return candidates, machine, _too_large(machine, model)
 

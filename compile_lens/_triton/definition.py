@@ -7,6 +7,7 @@ import sys
 import types
 from typing import Any
 
+from ..errors import BuildError
 from .page import KERNEL_FILE
 
 MODULE = "_compile_lens_kernel"
@@ -19,7 +20,7 @@ def run(source: str, name: str) -> Any:
     lines are those of ``source`` and its file has the same name on every machine.
 
     Raises:
-        LookupError: if the text defines no such kernel, and whatever the text raises.
+        BuildError: if the text defines no such kernel. Whatever the text raises is not caught.
     """
     module = types.ModuleType(MODULE)
     module.__file__ = KERNEL_FILE
@@ -28,9 +29,12 @@ def run(source: str, name: str) -> Any:
     linecache.cache[KERNEL_FILE] = (len(source), None, source.splitlines(keepends=True), KERNEL_FILE)
     try:
         exec(compile(source, KERNEL_FILE, "exec"), vars(module))
-        found = vars(module).get(name) or _only(module)
-        if found is None:
-            raise LookupError(f"its text defines no kernel {name!r}")
+        found = vars(module).get(name)
+        if not _is_tuner(found):
+            tuners = [value for value in vars(module).values() if _is_tuner(value)]
+            if len(tuners) != 1:  # the wrapper may call a kernel otherwise than its text does
+                raise BuildError(f"its text defines no kernel {name!r}")
+            found = tuners[0]
         return found
     finally:
         linecache.cache.pop(KERNEL_FILE, None)
@@ -39,7 +43,5 @@ def run(source: str, name: str) -> Any:
             sys.modules[MODULE] = shadowed
 
 
-def _only(module: types.ModuleType) -> Any:
-    """The one autotuner of the module: the wrapper may call a kernel otherwise than its text does."""
-    tuners = [v for v in vars(module).values() if hasattr(v, "configs") and hasattr(v, "fn")]
-    return tuners[0] if len(tuners) == 1 else None
+def _is_tuner(value: Any) -> bool:
+    return hasattr(value, "configs") and hasattr(value, "fn")

@@ -17,6 +17,8 @@ _NAMED = re.compile(r"^!([A-Za-z_][\w.]*) = !\{(.*)\}$")
 _DEBUG = re.compile(r",? ?!dbg !(\d+)")
 _REFERENCE = re.compile(r"!(\d+)\b")
 _LOCATION = re.compile(r"^(!\d+ = (?:distinct )?)!DILocation\(.*\)$")
+_ASSERTED = re.compile(r'^(@assertFile_\w+ = .*?)\[\d+ x i8\] c"([^"]*)\\00"', re.M)
+_ESCAPED = re.compile(r"\\[0-9A-F]{2}")
 _SETTINGS = ("Debug Info Version", "Dwarf Version")
 
 
@@ -63,6 +65,17 @@ def numbered(text: str) -> tuple[str, Numbers]:
             line = f"{found[1]}!DILocation(line: {numbers.of(sources)}, column: 0, scope: !{scope})"
         lines.append(line)
     return "\n".join(lines) + "\n", numbers
+
+
+def without_folders(text: str) -> str:
+    """The text with bare names of the files that its assertions carry: they are data of the program, not debug
+    information, and an assertion in a library would bring the folder where that is installed."""
+
+    def bare(found: re.Match[str]) -> str:
+        name = re.split(r"/|\\5C", found[2])[-1]
+        return f'{found[1]}[{len(_ESCAPED.sub("x", name)) + 1} x i8] c"{name}\\00"'
+
+    return _ASSERTED.sub(bare, text)
 
 
 def _outermost(location: str, nodes: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from ..machine import Form
 
 KERNEL_FILE = "compile_lens_kernel.py"
 """What a kernel's file is called while it is compiled, so that compilers' locations can be told from those in
-libraries. No such file is written."""
+libraries. No such file is written. An assertion of a kernel carries the name."""
 
 
 class Numbers:

@@ -118,8 +118,8 @@ def may_differ(arch: str) -> tuple[str, ...]:
     said = [
         f"Which loops run in parallel, and with how many threads, was decided for the {threads} "
         f"thread{'s' * (threads != 1)} that PyTorch uses here.",
-        "Whether convolutions and linear layers with constant weights become fused library calls was asked of the "
-        "oneDNN in this build of PyTorch, on this processor.",
+        "Layouts of convolutions, and whether convolutions and linear layers with constant weights become fused "
+        "library calls, were asked of the oneDNN in this build of PyTorch, on this processor.",
     ]
     if arch == "avx512":
         said.append(
@@ -138,7 +138,7 @@ def may_differ(arch: str) -> tuple[str, ...]:
         )
     if arch == "sve256":
         said.append(
-            "Inductor takes 256 bits for a processor whose SVE registers are wider too, and NEON or a narrower SVE "
-            "for one with registers of 128 bits or without bfloat16."
+            "Inductor takes these 256 bits, a narrower SVE or NEON by the length of the processor's SVE registers and "
+            "by the types that it knows."
         )
     return tuple(said)

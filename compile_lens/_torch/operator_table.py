@@ -1,0 +1,132 @@
+"""Torch's own table of operators, ``native_functions.yaml``, which its wheel carries with the package ``torchgen``.
+
+A wheel registers kernels only for the devices that it was built for. The table names those of every device. It
+needs no YAML parser: it is written in one narrow form, and only that is read here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PATH = "packaged/ATen/native/native_functions.yaml"
+
+COMPOSITE = (
+    "CompositeImplicitAutograd",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+)
+"""Dispatch keys of code that calls other operators, on any device."""
+
+_FIELD = re.compile(r"^  (\w+):\s*(.*)$")
+_KERNEL = re.compile(r"^    ([\w, ]+):\s*(\S.*)$")
+_COMMENT = re.compile(r"\s+#.*$")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operator of the table.
+
+    Attributes:
+        schema: as the table writes it, without a namespace.
+        dispatch: C++ functions by dispatch key; ``None`` where the entry has no such field, which means that it is
+            made of other operators, differentiably.
+        delegate: the structured operator that has its kernels, or ``""``.
+        loops: whether its kernels for CPU and CUDA are made from one inner loop (``ufunc_inner_loop``).
+        made_from: the entry that it is generated from (``autogen``), or ``""``.
+    """
+
+    schema: str
+    dispatch: Mapping[str, str] | None = None
+    delegate: str = ""
+    loops: bool = False
+    made_from: str = ""
+
+
+@dataclass
+class _Draft:
+    schema: str
+    fields: dict[str, str] = field(default_factory=dict)
+    dispatch: dict[str, str] = field(default_factory=dict)
+
+
+def find() -> Path | None:
+    """Where the table is; ``None`` if this torch came without it."""
+    found = importlib.util.find_spec("torchgen")
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        path = Path(folder) / PATH
+        if path.is_file():
+            return path
+    return None
+
+
+@functools.cache
+def table() -> Mapping[str, Entry]:
+    """The entries by name (``"sort.stable"``); empty if there is no table."""
+    path = find()
+    return parse(path.read_text(encoding="utf-8")) if path is not None else {}
+
+
+def parse(text: str) -> dict[str, Entry]:
+    """The entries of a table, and those that it says are generated from them."""
+    drafts: list[_Draft] = []
+    key = ""
+    for raw in text.split("\n"):
+        line = _COMMENT.sub("", raw)
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("- func: "):
+            drafts.append(_Draft(line.removeprefix("- func: ").strip()))
+            key = ""
+        elif drafts and (found := _FIELD.match(line)):
+            key = found[1]
+            drafts[-1].fields[key] = found[2].strip()
+        elif drafts and key == "dispatch" and (found := _KERNEL.match(line)):
+            drafts[-1].dispatch.update({name.strip(): found[2].strip() for name in found[1].split(",")})
+    entries: dict[str, Entry] = {}
+    for draft in drafts:
+        name = draft.schema.partition("(")[0]
+        has_dispatch = "dispatch" in draft.fields
+        entries[name] = Entry(
+            draft.schema,
+            draft.dispatch if has_dispatch else None,
+            draft.fields.get("structured_delegate", ""),
+            "ufunc_inner_loop" in draft.fields,
+        )
+    for draft in drafts:
+        source = draft.schema.partition("(")[0]
+        for made in filter(None, (n.strip() for n in draft.fields.get("autogen", "").split(","))):
+            entries.setdefault(made, Entry(f"{made}(…)", {COMPOSITE[1]: source}, made_from=source))
+    return entries
+
+
+def implementation(entries: Mapping[str, Entry], name: str, key: str) -> tuple[str, str]:
+    """How an operator is implemented for a dispatch key (``"CUDA"``), and by what: see ``Implementation``."""
+    entry = entries[name]
+    delegate = entries.get(entry.delegate)
+    for found in (entry, delegate):
+        if found is None:
+            continue
+        if found.dispatch and key in found.dispatch:
+            return "kernel", found.dispatch[key]
+        if found.loops and key in ("CPU", "CUDA"):
+            return "kernel", f"{found.schema.partition('.')[0]}, an elementwise loop"
+    for found in (entry, delegate):
+        for alias in COMPOSITE if found is not None and found.dispatch else ():
+            if found is not None and found.dispatch and alias in found.dispatch:
+                return "composite", found.dispatch[alias]
+    if entry.dispatch is None and delegate is None:
+        return "composite", name.partition(".")[0]
+    return "none", ""
+
+
+def other_keys(entries: Mapping[str, Entry], name: str, without: tuple[str, ...]) -> tuple[str, ...]:
+    """Further dispatch keys that have a kernel for an operator."""
+    entry = entries[name]
+    delegate = entries.get(entry.delegate)
+    keys = {**(entry.dispatch or {}), **((delegate.dispatch or {}) if delegate is not None else {})}
+    return tuple(sorted(k for k in keys if k not in without and k not in COMPOSITE))
