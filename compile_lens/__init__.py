@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .ablate import ablate
+    from .assemble import assemble
     from .benchmark import benchmark
     from .capture import backend, capture, device, last, show
+    from .compare import compare
     from .errors import (
         BuildError,
         CaptureError,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     )
     from .record import Capture
     from .speed import measure_speed
+    from .support import support
     from .views.files import load
 
 __version__ = "0.1.0"
@@ -39,22 +42,28 @@ __all__ = [
     "StageMissing",
     "UsageError",
     "ablate",
+    "assemble",
     "backend",
     "benchmark",
     "capture",
+    "compare",
     "device",
     "last",
     "load",
     "measure_speed",
     "show",
+    "support",
 ]
 
 _HOMES = {
     "Capture": "record",
     "ablate": "ablate",
+    "assemble": "assemble",
     "benchmark": "benchmark",
+    "compare": "compare",
     "load": "views.files",
     "measure_speed": "speed",
+    "support": "support",
     **{name: "errors" for name in __all__ if name.endswith("Error") or name == "StageMissing"},
     **{name: "capture" for name in ("backend", "capture", "device", "last", "show")},
 }

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import inspect
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 
@@ -29,8 +30,27 @@ if TYPE_CHECKING:
     from ._torch.session import Outcome, Request
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-outside_dynamo: Callable[[_F], _F] = torch.compiler.disable
-"""Dynamo, where it traces a program that captures something itself, must not look inside."""
+
+
+def outside_dynamo(function: _F) -> _F:
+    """Dynamo, where it traces a program that captures something itself, must not look inside.
+
+    As ``torch.compiler.disable``, which loads Dynamo: not before the first call, and for a target while the child
+    process loads it, too.
+    """
+    inside: list[Callable[..., Any]] = []
+
+    @functools.wraps(function)
+    def outside(*args: Any, **kwargs: Any) -> Any:
+        if not inside:
+            if kwargs.get("target") is not None or kwargs.get("targets") is not None:
+                from .child import process
+
+                process.ready()
+            inside.append(torch.compiler.disable(function))
+        return inside[0](*args, **kwargs)
+
+    return cast(_F, outside)
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Names that ``mode`` takes, as in ``torch.compile``."""
@@ -181,9 +201,8 @@ def _captured(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, ask
     keywords = _check(fn, args, kwargs, asked.backward, asked.dynamic)
     model = elsewhere.needed(asked.target, target_of(args, keywords, fn))
     if model is not None:
-        _patches(
-            asked.mode, asked.options, asked.dynamic
-        )  # what is wrong with them is said before anything crosses
+        if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
+            _patches(asked.mode, asked.options, asked.dynamic)
         return elsewhere.capture(fn, args, keywords, asked, model)
     return perform(fn, args, keywords, asked, launch_backward=asked.backward is not False)[0]
 

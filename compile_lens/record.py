@@ -29,6 +29,7 @@ from .memory import Memory, Partition
 from .rewrite import Pass
 
 if TYPE_CHECKING:
+    from .implementation import Lacking
     from .measures.chain import Chain
     from .measures.coverage import Coverage
     from .measures.fusion import Why
@@ -349,6 +350,11 @@ class Capture:
         Without one: the speed that ``benchmark`` measured, or the published peaks of the capture's device.
         """
         made: Roofline = late("measures.roofline:roofline")(self, speed)
+        return made
+
+    def unsupported(self, target: str) -> Lacking:
+        """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
+        made: Lacking = late("support:lacking")(self, target)
         return made
 
     def to_json(self) -> str:

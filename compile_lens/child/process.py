@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import base64
+import contextlib
 import json
 import os
 import pickle
@@ -107,16 +108,23 @@ def call(function: str, *args: Any, environment: dict[str, str] | None = None) -
     if not sys.executable:
         raise crossing.CannotCross("this program has no Python executable to start another process with")
     with _lock:
+        child = _child(environment or {})  # it gets ready while the request is made
         body = crossing.packed(args)
         head = {"call": function, **crossing.surroundings()}
-        data = pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL)
-        reply = _child(environment or {}).ask(data)
+        reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
     for name in ("stdout", "stderr"):
         if reply[name]:
             print(reply[name], end="", file=getattr(sys, name))
     if "error" in reply:
         raise _error(reply["error"])
     return reply["value"], body
+
+
+def ready() -> None:
+    """Start the child, so that it gets ready while the caller does something else."""
+    with _lock, contextlib.suppress(ChildError):  # whoever calls next is told
+        if sys.executable:
+            _child({})
 
 
 def close() -> None:

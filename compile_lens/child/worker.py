@@ -24,6 +24,16 @@ from typing import Any, BinaryIO, ClassVar
 IDLE = 1800.0
 """Seconds without a request after which the child ends by itself."""
 
+AT_ONCE = (
+    "torch",
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "compile_lens.capture",
+    "compile_lens._torch.session",
+    "compile_lens._torch.targets.stand_in",
+)
+"""What every request needs."""
+
 YOUNG = 200_000
 """Objects that may be made before the collector looks at them, in a process that does nothing else."""
 
@@ -39,10 +49,11 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints must not end up among the replies
     # A first request is mostly imports, which make much that stays: looking for garbage meanwhile takes a fifth of it.
     gc.set_threshold(YOUNG, 20, 100)
+    for name in AT_ONCE:  # while the caller makes its request
+        importlib.import_module(name)
     while (data := _read(requests)) is not None:
         reply = json.dumps(_served(data)).encode()
         replies.write(LENGTH.pack(len(reply)) + reply)
-        gc.collect()
         gc.freeze()
 
 

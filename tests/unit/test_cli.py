@@ -95,22 +95,30 @@ def shell(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
 def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     out = capsys.readouterr().out
-    assert all(word in out for word in ("demo", "show", "open", "doctor", "exit codes:"))
+    assert all(
+        word in out for word in ("demo", "show", "compare", "support", "open", "doctor", "exit codes:")
+    )
 
 
-@pytest.mark.parametrize("command", ["demo", "show", "open", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "show", "compare", "support", "open", "doctor"])
 def test_every_help_documents_the_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
     assert "exit codes:" in out and "--json" in out and "--quiet" in out
-    assert ("are run as such" in out) == (command == "show")
+    assert ("are run as such" in out) == (command in ("show", "compare"))
 
 
 BAD = [
     (["dance"], "invalid choice: 'dance'"),
-    (["show"], "target"),
+    (["show"], "FUNCTION"),
+    (["compare"], "FUNCTION"),
+    (["compare", "f", "--out", "x.svg"], "'x.svg' has no known ending; use one of .html .md .txt .json"),
+    (["compare", "gone.py:f"], "there is no file"),
+    (["support"], "name an operator, such as `compile-lens support sort`"),
+    (["support", "--capture", "r.json"], "--capture needs --target mps"),
+    (["support", "sort", "--target", "mps"], "--target needs --capture record.json"),
     (["show", "x:f", "--backward", "maybe"], "invalid choice: 'maybe'"),
     (["open"], "record"),
     (["open", "r.json", "--colour"], "--colour"),
@@ -298,6 +306,63 @@ def test_doctor_fails_if_nothing_can_draw(monkeypatch: Any) -> None:
     found = tuple(doctor._graphviz())
     assert not doctor.healthy(found)
     assert "cannot run here yet" in doctor.page(found) and "pip install 'pygraphviz" in doctor.page(found)
+
+
+# support and compare
+
+
+@pytest.mark.torch
+def test_support_prints_tables_and_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert main(["support", "sort", "aten.histc", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "aten.sort.stable" in out and "aten.histc" in out and "Inductor" in out
+    assert main(["support", "sort.stable", "--json", "--quiet"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (overload,) = data["operators"][0]["overloads"]
+    assert overload["name"] == "aten.sort.stable" and data["lacking"] is None
+    assert {i["backend"]: i["how"] for i in overload["implementations"]} == dict.fromkeys(
+        ("cpu", "cuda", "mps"), "kernel"
+    )
+    assert main(["support", "srot", "--quiet"]) == 2
+    assert "close to it are" in capsys.readouterr().err
+
+
+@pytest.mark.torch
+def test_support_checks_a_record_for_a_target(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert main(["support", "--capture", str(record), "--target", "mps", "--quiet"]) == 0
+    assert "every operator has an implementation for mps" in capsys.readouterr().out
+    assert main(["support", "--capture", str(record), "--target", "h100", "--json", "--quiet"]) == 0
+    lacking = json.loads(capsys.readouterr().out)["lacking"]
+    assert lacking["device"] == "cuda" and lacking["checked"] == ["aten.sin"] and lacking["lacks"] == []
+    assert main(["support", "--capture", str(record), "--target", "h101", "--quiet"]) == 2
+    assert "target='h101' is not known" in capsys.readouterr().err
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_compare_and_show_for_a_target_end_to_end(program: Path) -> None:
+    pytest.importorskip("torch")
+    words = ("--input", "torch.rand(8)", "--json", "--quiet")
+    targets = ("--target", "cpu", "--target", "mps")
+    done = shell("compare", f"{program}:double", *words, *targets, "-o", "page.html", cwd=program.parent)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert (
+        list(data["targets"]) == ["cpu", "mps"]
+        and data["failures"] == {}
+        and data["written"] == ["page.html"]
+    )
+    assert [k["language"] for k in data["targets"]["mps"]["kernels"]] == ["metal"]
+    assert data["rows"] and "a word of the user's" in done.stderr
+    assert "generated_kernel_0" in (program.parent / "page.html").read_text(encoding="utf-8")
+
+    done = shell("show", f"{program}:double", *words, "--target", "mps", cwd=program.parent)
+    assert done.returncode == 0, done.stderr
+    assert [k["language"] for k in json.loads(done.stdout)["kernels"]] == ["metal"]
+    done = shell("show", f"{program}:double", *words[:2], "--target", "h101", "--quiet", cwd=program.parent)
+    assert done.returncode == 2 and "target='h101' is not known" in done.stderr
 
 
 # names and expressions

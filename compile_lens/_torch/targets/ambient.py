@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,9 @@ def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
     configs: dict[str, dict[str, Any]] = {}
     left: list[str] = []
     for name in CONFIGS:
-        values = importlib.import_module(name).get_config_copy()
+        if name not in sys.modules:  # so no one has changed it
+            continue
+        values = sys.modules[name].get_config_copy()
         configs[name] = {k: v for k, v in values.items() if _plain(v)}
         left += [f"{name}.{k}" for k, v in values.items() if callable(v) and not k.startswith("_")]
     settings = {

@@ -1,0 +1,51 @@
+"""The command line: ``compile-lens demo | show | compare | support | open | doctor``.
+
+Results go to stdout, progress and errors to stderr. With ``--json`` stdout holds exactly one JSON document,
+``{"error": {...}}`` included. Exit codes:
+
+=====  ====================================================================================
+0      it worked
+1      the function raised or the compiler rejected it; what was seen before is still shown and written
+2      bad usage or input: an unknown option, a name, an expression or a file that cannot be used
+3      something needed is not installed, or ``doctor`` found that the main job cannot run
+=====  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from .exit_codes import EXIT_CODES as EXIT_CODES
+from .exit_codes import FAILED as FAILED
+from .exit_codes import NOT_INSTALLED as NOT_INSTALLED
+from .exit_codes import OK as OK
+from .exit_codes import USAGE as USAGE
+from .output import fail, say
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the answer is the exit code. ``argv`` is ``sys.argv[1:]`` if it is not given."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    from .arguments import parser as made
+
+    parser = made()
+    args = argparse.Namespace(json="--json" in words, traceback="--traceback" in words)
+    try:
+        if not words:
+            say(parser.format_help())
+            return OK
+        parser.parse_args(words, namespace=args)
+        command: Callable[[argparse.Namespace], int] = args.run
+        return command(args)
+    except BrokenPipeError:
+        # The reader of stdout went away (`| head`): nothing to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        print("compile-lens: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return fail(args, error)

@@ -1,0 +1,153 @@
+"""The commands and their arguments."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from .. import __version__
+from ..errors import UsageError
+from . import commands
+from .compare import compare
+from .exit_codes import EXIT_CODES
+from .support import support
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises ``UsageError`` where argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    raw = argparse.RawDescriptionHelpFormatter
+    common = Parser(add_help=False)
+    common.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    common.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    common.add_argument("--traceback", action="store_true", help="show where an error came from")
+    whole = Parser(
+        prog="compile-lens",
+        description="What torch.compile makes of a function: every stage, every kernel, and a ledger.",
+        epilog=EXIT_CODES,
+        formatter_class=raw,
+    )
+    whole.add_argument("--version", action="version", version=f"compile-lens {__version__}")
+    each = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], text: str, more: str = ""
+    ) -> argparse.ArgumentParser:
+        command = each.add_parser(
+            name,
+            help=text,
+            description=f"{text}. {more}",
+            parents=[common],
+            epilog=EXIT_CODES,
+            formatter_class=raw,
+        )
+        command.set_defaults(run=run, command=name)
+        return command
+
+    demo = add(
+        "demo",
+        commands.demo,
+        "Capture sin(x)**2 + cos(x)**2, forward and backward, and write its report",
+    )
+    demo.add_argument(
+        "--out", type=Path, default=Path("compile-lens-demo"), metavar="DIR", help="default: %(default)s"
+    )
+
+    expressions = "FUNCTION, --input and --kwarg are\nPython expressions of yours and are run as such."
+    show = add("show", commands.show, "Capture a function and print what became of it", expressions)
+    _add_call(show)
+    show.add_argument(
+        "--target",
+        metavar="NAME",
+        help="generate code for a device that need not be here: h100, mps, cpu:avx2, …",
+    )
+    _add_out(show)
+
+    compared = add(
+        "compare", compare, "Capture a function for several targets and put them side by side", expressions
+    )
+    _add_call(compared)
+    compared.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a device, which need not be here; repeatable (default: cpu, h100 and mps)",
+    )
+    _add_out(compared, comparison=True)
+
+    supported = add(
+        "support",
+        support,
+        "Say which backends implement an operator, or what a target lacks of a record",
+        "By torch's own tables.",
+    )
+    supported.add_argument(
+        "op", nargs="*", help="an ATen operator: sort, aten.sort.stable; several are told in turn"
+    )
+    supported.add_argument("--capture", type=Path, metavar="FILE", help="a .json record; needs --target")
+    supported.add_argument(
+        "--target", metavar="NAME", help="the target that the record is checked for: mps, h100, …"
+    )
+
+    opened = add(
+        "open",
+        commands.opened,
+        "Print or convert a saved record",
+        "Needs no torch and runs no code of the record.",
+    )
+    opened.add_argument("record", type=Path, help="a .json file written by capture.save or --out")
+    _add_out(opened)
+
+    add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
+    return whole
+
+
+def _add_call(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "function",
+        metavar="FUNCTION",
+        help="pkg.module:function or path/to/file.py:function (or file.py:'Net().eval()')",
+    )
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="EXPR",
+        help="a positional argument: Python that sees torch and the names of the module; repeatable",
+    )
+    command.add_argument(
+        "--kwarg", action="append", default=[], metavar="NAME=EXPR", help="a keyword argument; repeatable"
+    )
+    command.add_argument(
+        "--backward", choices=("auto", "yes", "no"), default="auto", help="capture the backward too"
+    )
+    command.add_argument(
+        "--dynamic", action=argparse.BooleanOptionalAction, default=None, help="compile for any size"
+    )
+    command.add_argument("--mode", help="torch.compile's mode, such as max-autotune")
+    command.add_argument("--fullgraph", action="store_true", help="a graph break is an error")
+    command.add_argument(
+        "--build",
+        action="store_true",
+        help="build and run the code (needs a compiler); with --target, translate the kernels to machine code",
+    )
+
+
+def _add_out(command: argparse.ArgumentParser, comparison: bool = False) -> None:
+    if comparison:
+        from ..views.comparison.files import FORMS
+    else:
+        from ..views.files import FORMS
+
+    what = "comparison" if comparison else "capture"
+    text = f"write the {what} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
+    command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -1,0 +1,12 @@
+"""Exit codes, and what they mean."""
+
+from __future__ import annotations
+
+OK, FAILED, USAGE, NOT_INSTALLED = 0, 1, 2, 3
+
+EXIT_CODES = """exit codes:
+  0  it worked
+  1  the function raised or the compiler rejected it; what was seen before is still shown and written
+  2  bad usage or input: an unknown option, a name, an expression or a file that cannot be used
+  3  something needed is not installed, or `doctor` found that the main job cannot run
+"""

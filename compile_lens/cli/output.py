@@ -1,0 +1,154 @@
+"""What is printed and written: results on stdout, errors on stderr, one JSON document with ``--json``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shutil
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LayoutError, LensError, RecordError, UsageError
+from ..progress import progress
+from .exit_codes import FAILED, NOT_INSTALLED, OK, USAGE
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from ..record import Capture
+
+
+def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> None:
+    """Before the work, not after it."""
+    from ..views.files import FORMS
+
+    known = FORMS if forms is None else forms
+    for path in paths:
+        if path.suffix.lower() not in known:
+            raise UsageError(f"--out {str(path)!r} has no known ending; use one of {' '.join(known)}")
+        if not path.parent.is_dir():
+            raise UsageError(f"--out {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+
+
+def report(
+    args: argparse.Namespace,
+    capture: Capture,
+    paths: list[Path],
+    failure: LensError | None,
+    written: Sequence[Path] = (),
+    graphs: Mapping[Path, Graph] = MappingProxyType({}),
+    text: bool = True,
+) -> int:
+    """Print the capture (a partial one too), then write what was asked for; the exit code."""
+    if text and not args.json:
+        say(str(capture))
+    done = list(written)
+    for path in paths:
+        with progress(f"writing {path}", quiet=args.quiet):
+            done.append(Path(capture.save(path)))
+    for path, graph in graphs.items():
+        with progress(f"drawing {path}", quiet=args.quiet):
+            done.append(_svg(path, graph, f"{capture.function}: {graph.key}"))
+    if args.json:
+        document = {
+            "command": args.command,
+            **capture_summary(capture),
+            "written": [str(path) for path in done],
+        }
+        if failure is not None:
+            document["error"] = error_dict(failure)
+        say(json.dumps(document, indent=2))
+    else:
+        for path in done:
+            say(f"wrote {path}")
+        if failure is not None:
+            say_error(failure)
+    show_traceback(args, failure)
+    return OK if failure is None else FAILED
+
+
+def _svg(path: Path, graph: Graph, title: str) -> Path:
+    from ..views.files import write_text
+
+    return write_text(path, graph.to_svg(title=title))
+
+
+def capture_summary(capture: Capture) -> dict[str, Any]:
+    """What a script wants to know of a capture; the whole of it is what ``--out record.json`` writes."""
+    kernels = [
+        {
+            "compilation": c.id,
+            **{key: getattr(k, key) for key in ("phase", "name", "language", "kind", "launches")},
+        }
+        for c in capture.compilations
+        for code in c.code.values()
+        for k in code.kernels
+    ]
+    failure = capture.failure
+    return {
+        "function": capture.function,
+        "environment": asdict(capture.environment),
+        "compilations": [c.id for c in capture.compilations],
+        "nothing": capture.nothing,
+        "ledger": capture.ledger.to_dict(),
+        "kernels": kernels,
+        "breaks": [ending.reason for ending in capture.breaks],
+        "recompiles": list(capture.recompiles),
+        "missing": [asdict(m) for m in capture.missing],
+        "failure": None
+        if failure is None
+        else {k: getattr(failure, k) for k in ("stage", "type", "message")},
+        "notes": list(capture.notes),
+        "unknown_fields": list(capture.unknown_fields),
+    }
+
+
+def fail(args: argparse.Namespace, error: Exception) -> int:
+    if args.json:
+        say(json.dumps({"error": error_dict(error)}, indent=2))
+    else:
+        say_error(error)
+    show_traceback(args, error)
+    if isinstance(error, ImportError) or (isinstance(error, LayoutError) and not _draws()):
+        return NOT_INSTALLED
+    return USAGE if isinstance(error, (UsageError, RecordError)) else FAILED
+
+
+def _draws() -> bool:
+    """Whether a Graphviz is here at all."""
+    return bool(shutil.which("dot") or importlib.util.find_spec("pygraphviz"))
+
+
+def error_dict(error: Exception) -> dict[str, str]:
+    return {"type": type(error).__name__.lstrip("_"), "message": _message(error)}
+
+
+def _message(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{error.name} is not installed; `compile-lens doctor` says what to install"
+    if not isinstance(error, LensError):
+        return f"{type(error).__name__}: {text} (--traceback shows where)"
+    return text
+
+
+def say_error(error: Exception) -> None:
+    say(f"compile-lens: {' '.join(_message(error).split())}", sys.stderr)
+
+
+def show_traceback(args: argparse.Namespace, error: Exception | None) -> None:
+    if args.traceback and error is not None:
+        say("".join(traceback.format_exception(error)), sys.stderr)
+
+
+def say(text: str, stream: Any = None) -> None:
+    """Print also where the terminal's encoding lacks some characters of the text."""
+    from ..views.characters import printable
+
+    stream = stream or sys.stdout
+    print(printable(text, getattr(stream, "encoding", None)).rstrip("\n"), file=stream, flush=True)

@@ -1,0 +1,1 @@
+"""A comparison of targets as text, HTML, Markdown and JSON."""

@@ -1,0 +1,120 @@
+"""Comparisons on disk, and as JSON: the captures themselves, and what was found between them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from compile_lens.comparison import Column, Comparison
+from compile_lens.errors import RecordError, UsageError
+from compile_lens.record import Capture
+from compile_lens.views.files import write_text
+
+FORMAT = "compile_lens comparison"
+VERSION = 1
+
+FORMS = {
+    ".html": "one page, for a browser",
+    ".md": "Markdown",
+    ".txt": "the text page",
+    ".json": "the captures and their differences",
+}
+"""Endings that ``save`` knows, and what each gives."""
+
+
+def save(comparison: Comparison, path: str | Path) -> Path:
+    """Write a comparison; the ending of ``path`` chooses the form (``FORMS``). Raises ``UsageError``."""
+    target = Path(path)
+    form = target.suffix.lower()
+    if form not in FORMS:
+        valid = ", ".join(f"{ending} ({what})" for ending, what in FORMS.items())
+        said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
+        raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
+    makers: dict[str, Callable[[Comparison], str]] = {
+        ".html": _html,
+        ".md": _markdown,
+        ".txt": _text,
+        ".json": to_json,
+    }
+    return write_text(target, makers[form](comparison))
+
+
+def to_json(comparison: Comparison) -> str:
+    """The JSON text of a comparison. The same comparison gives the same text."""
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "schema_version": VERSION,
+        "function": comparison.function,
+        "columns": [
+            {
+                "target": c.target,
+                "failure": c.failure,
+                "features": c.features,
+                "capture": None if c.capture is None else json.loads(c.capture.to_json()),
+            }
+            for c in comparison.columns
+        ],
+        "rows": [dataclasses.asdict(row) for row in comparison.rows],
+        "differences": [dataclasses.asdict(found) for found in comparison.differences],
+    }
+    return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def from_json(text: str) -> Comparison:
+    """A comparison from its JSON text: rows and differences are found anew from the captures. Runs no code.
+
+    Raises ``RecordError`` if it is none, or newer.
+    """
+    from compile_lens.measures.across import across
+
+    try:
+        body = json.loads(text)
+        if body["format"] != FORMAT:
+            raise ValueError(f"its format is {body['format']!r}")
+        if body["schema_version"] > VERSION:
+            raise ValueError(
+                f"it has version {body['schema_version']}; this compile_lens reads up to {VERSION}"
+            )
+        columns = tuple(_column(one) for one in body["columns"])
+        return across(str(body["function"]), columns)
+    except RecordError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise RecordError(
+            f"this is not a comparison: {said}; save one with comparison.save('x.json')"
+        ) from None
+
+
+def _column(one: dict[str, Any]) -> Column:
+    made = one["capture"]
+    features = one.get("features")
+    return Column(
+        str(one["target"]),
+        None if made is None else Capture.from_json(json.dumps(made)),
+        str(one["failure"]),
+        None if features is None else tuple(str(f) for f in features),
+    )
+
+
+def _html(comparison: Comparison) -> str:
+    from .html import document
+
+    return document(comparison)
+
+
+def _markdown(comparison: Comparison) -> str:
+    from .markdown import page
+
+    return page(comparison)
+
+
+def _text(comparison: Comparison) -> str:
+    from compile_lens.views.text import DEFAULT_WIDTH
+
+    from .text import page
+
+    return page(comparison, width=DEFAULT_WIDTH, ascii=False)

@@ -1,0 +1,76 @@
+"""Tables of what backends implement, as text."""
+
+from __future__ import annotations
+
+import textwrap
+
+from compile_lens.implementation import BACKENDS, HOW, Lack, Lacking, Overload, Support
+from compile_lens.views.characters import flat
+from compile_lens.views.outline import names, places
+
+WIDTH = 110
+
+
+def page(support: Support) -> str:
+    """A row for each overload, then what the words mean."""
+    rows: list[tuple[str, ...]] = [("", *BACKENDS, "Inductor")]
+    rows += [(o.name, *(o.on(b).how for b in BACKENDS), o.inductor) for o in support.overloads]
+    lines = [f"{flat(support.asked)}: {support.source}", "", *_table(rows), ""]
+    for overload in support.overloads:
+        lines += [
+            *_wrapped(overload.name + _functions(overload), "  "),
+            *_wrapped(overload.inductor_note, "    "),
+        ]
+        if overload.others:
+            lines += _wrapped(f"further kernels: {', '.join(overload.others)}", "    ")
+    used = dict.fromkeys(i.how for o in support.overloads for i in o.implementations)
+    lines += ["", *(line for how in used for line in _wrapped(f"{how}: {HOW[how]}", "  "))]
+    return "\n".join([*lines, "", *(line for note in support.notes for line in _wrapped(note, "  "))]) + "\n"
+
+
+def lacking(found: Lacking) -> str:
+    """What a target lacks, with the Python lines; where nothing does, that sentence."""
+    lines = [f"{flat(found.function)} on {found.target}: {_verdict(found)}", ""]
+    for lack in found.lacks:
+        lines += _lack(lack)
+    if found.unknown:
+        lines += _wrapped(f"not in torch's table, so not known: {names(found.unknown, 20)}", "  ")
+    lines += [line for note in found.notes for line in _wrapped(note, "  ")]
+    return "\n".join([*lines, *_wrapped(f"({found.source})", "  ")]) + "\n"
+
+
+def _verdict(found: Lacking) -> str:
+    if found.lacks:
+        return f"{len(found.lacks)} things are lacking" if len(found.lacks) > 1 else "one thing is lacking"
+    if not found.checked:
+        return "there is no operator to look up"
+    said = f"every operator has an implementation for {found.device}"
+    return f"{said}, by torch's tables ({len(found.checked)} looked up)"
+
+
+def _lack(lack: Lack) -> list[str]:
+    where = f" at {places(lack.frames)}" if lack.frames else ""
+    stands = f" ({', '.join(lack.places)})" if lack.places else ""
+    lines = _wrapped(f"{flat(lack.op)}{where}: {lack.reason}{stands}", "  ")
+    for frame in lack.frames[:3]:
+        lines += [f"      {flat(frame.text.strip())}"] if frame.text.strip() else []
+    return [*lines, *(_wrapped(lack.compiled, "    ") if lack.compiled else [])]
+
+
+def _functions(overload: Overload) -> str:
+    by: dict[str, list[str]] = {}
+    for one in overload.implementations:
+        if one.by:
+            by.setdefault(one.by, []).append(one.backend)
+    return ": " + "; ".join(f"{', '.join(where)} by {name}" for name, where in by.items()) if by else ""
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ") if text else []

@@ -1,0 +1,162 @@
+"""A comparison as text, HTML, Markdown and files: complete, escaped, without a script, readable on a dark ground."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import samples_targets as made
+from samples import HOSTILE, graph_break, hostile, sample
+
+from compile_lens.comparison import Column, Comparison
+from compile_lens.errors import UsageError
+from compile_lens.measures.across import across, side_by_side
+from compile_lens.views.comparison import dark
+from compile_lens.views.comparison.files import FORMS
+from compile_lens.views.comparison.html import document, fragment
+from compile_lens.views.comparison.markdown import page as markdown
+from compile_lens.views.comparison.text import page
+from compile_lens.views.palette import contrast
+
+
+def three() -> Comparison:
+    columns = [
+        Column("cpu", made.scan("cpu", True).capture(), "", ()),
+        Column("h100", made.scan("h100", False).capture(), "", ("SCAN",)),
+        Column("mps", None, "f failed in stage inference.code: KeyError: torch.float64"),
+    ]
+    return across("f", columns)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_page_has_each_target_its_stamp_and_what_may_differ_beside_the_code() -> None:
+    read = Tags(document(three()))
+    assert not read.open
+    for words in (
+        "generated only, for h100: the device model, not the device",
+        "may differ on the real device: 1 thing",
+        "the launches",
+        "aten.cumsum is a library call on cpu, and generated on h100.",
+        "KeyError: torch.float64",
+        "f failed in stage inference.code",
+        "// k_scan",
+    ):
+        assert words in read.words, words
+    assert sum("cl-column" in (a.get("class") or "") for _, a in read.tags) >= 3 * 3
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_of_the_users_becomes_markup_or_a_script(text: str) -> None:
+    capture = hostile(text)
+    comparison = across(text, [Column("cpu", capture), Column(text, capture), Column("gone", None, text)])
+    read = Tags(document(comparison))
+    assert not read.open
+    names = {tag for tag, _ in read.tags}
+    assert names <= set(
+        "html head meta title style body main div span table tr th td b details summary pre".split()
+    )
+    assert not [a for _, a in read.tags if any(k.startswith("on") or k in ("src", "href", "id") for k in a)]
+    assert "\x1b" not in page(comparison) and "\u202e" not in page(comparison)
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown(comparison), flags=re.DOTALL)
+    assert "<script" not in outside and "<img" not in outside
+
+
+def test_the_page_forbids_scripts_and_outside_requests() -> None:
+    text = document(three())
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None and "default-src 'none'" in policy[1] and "script-src" not in policy[1]
+    assert "http://" not in text and "https://" not in text
+    assert text == document(three()), "the same comparison gives the same page"
+
+
+def test_every_colour_of_the_page_has_a_dark_one_that_can_be_read() -> None:
+    used = set(
+        re.findall(r"#[0-9a-f]{6}", fragment(side_by_side(sample(), graph_break())).partition("</style>")[2])
+    )
+    known = {*dark.GROUNDS, *dark.EDGES, *dark.TEXTS}
+    assert used <= known and not dark.MISSING
+    for ink in dark.TEXTS.values():
+        assert min(contrast(ink, dark.GROUNDS[g]) for g in list(dark.GROUNDS)[:2]) >= 4.5
+    for state in range(3):
+        ground = list(dark.GROUNDS.values())[2 + state]
+        assert contrast(list(dark.TEXTS.values())[5 + state], ground) >= 4.5
+    assert "prefers-color-scheme: dark" in dark.style() and "data-jp-theme-light" in dark.style()
+
+
+def test_the_text_page_fits_and_tells_figures_reasons_and_lines() -> None:
+    text = page(three(), width=80, ascii=False)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    for words in (
+        "launches",
+        "~",
+        "why they differ",
+        "library call",
+        "kernels by line",
+        "model.py:1",
+        "(differs)",
+    ):
+        assert words in text
+    assert page(three(), width=60, ascii=True).isascii()
+
+
+def test_a_phase_that_one_target_lacks_is_a_dash_and_not_a_zero() -> None:
+    text = page(side_by_side(sample(), made.pair("h100", True).capture()), width=90, ascii=False)
+    assert re.search(r"launches +1 +—", text) and re.search(r"launches +— +1", text)
+
+
+def test_every_form_is_written_and_others_are_refused(tmp_path: Path) -> None:
+    comparison = three()
+    for form in FORMS:
+        path = comparison.save(tmp_path / f"x{form}")
+        assert path.read_text(encoding="utf-8").strip()
+    for name, said in (
+        ("x.svg", "ends in '.svg'"),
+        ("x", "has no ending"),
+        ("gone/x.html", "does not exist"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            comparison.save(tmp_path / name)
+    assert (tmp_path / "x.txt").read_text(encoding="utf-8") == page(comparison, width=100, ascii=False)
+
+
+def test_a_notebook_gets_html_and_text() -> None:
+    bundle = three()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"} and bundle["text/html"] == fragment(three())
+    assert set(three()._repr_mimebundle_(include=["text/plain"])) == {"text/plain"}
+    assert set(three()._repr_mimebundle_(exclude=["text/html"])) == {"text/plain"}
+    assert "Comparison of f for cpu, h100, mps (failed)" in repr(three())
+
+
+def test_many_lines_are_counted_and_those_that_differ_are_kept() -> None:
+    comparison = three()
+    alike = dataclasses.replace(comparison.rows[0], alike=True)
+    rows = (
+        *(dataclasses.replace(alike, line=n) for n in range(100)),
+        dataclasses.replace(alike, line=777, alike=False),
+    )
+    many = dataclasses.replace(comparison, rows=rows)
+    assert "more: comparison.rows" in page(many) and "model.py:777" in page(many)
+    assert "more: comparison.rows" in fragment(many) and "model.py:777" in fragment(many)

@@ -1,0 +1,146 @@
+"""Torch's table of operators is read as it is meant, and what it says is told whole. No torch needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from compile_lens._torch.operator_table import implementation, other_keys, parse
+from compile_lens.graph import Frame, Graph, Node, Tensor
+from compile_lens.implementation import BACKENDS, HOW, Implementation, Lack, Lacking, Overload, Support
+from compile_lens.measures import types
+from compile_lens.record import Capture, Compilation, Environment
+
+TABLE = """
+# a comment
+- func: sort.values_stable(Tensor self, *, bool? stable, Tensor(a!) values) -> (Tensor(a!) values)
+  device_check: NoCheck   # TensorIterator
+  structured: True
+  dispatch:
+    CPU, CUDA: sort_stable_out
+    MPS: sort_stable_out_mps
+
+- func: sort.stable(Tensor self, *, bool? stable) -> (Tensor values, Tensor indices)
+  structured_delegate: sort.values_stable
+  variants: method, function
+  dispatch:
+    QuantizedCPU: sort_quantized_cpu_stable
+  tags: [core, pointwise]
+
+- func: sort(Tensor self, int dim=-1) -> (Tensor values, Tensor indices)
+  dispatch:
+    CompositeExplicitAutograd: sort
+
+- func: silly(Tensor self) -> Tensor
+  variants: function
+
+- func: only_cpu(Tensor self) -> Tensor
+  dispatch:
+    CPU: only_cpu  # for now
+    SparseCPU, Meta: other
+  autogen: only_cpu.out, only_cpu_functional
+
+- func: add.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  ufunc_inner_loop:
+    Generic: add (AllAndComplex, BFloat16)
+    ScalarOnly: add (Bool)
+  dispatch: # as those of add
+    MPS: add_out_mps
+
+- func: nested(Tensor self) -> Tensor
+  dispatch: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("sort.stable", [("kernel", "sort_stable_out")] * 2 + [("kernel", "sort_stable_out_mps")]),
+        ("sort", [("composite", "sort")] * 3),
+        ("silly", [("composite", "silly")] * 3),
+        ("only_cpu", [("kernel", "only_cpu"), ("none", ""), ("none", "")]),
+        ("only_cpu.out", [("composite", "only_cpu")] * 3),
+        ("add.out", [("kernel", "add, an elementwise loop")] * 2 + [("kernel", "add_out_mps")]),
+        ("nested", [("none", "")] * 3),
+    ],
+)
+def test_the_table_is_read_as_torch_reads_it(name: str, found: list[tuple[str, str]]) -> None:
+    table = parse(TABLE)
+    assert [implementation(table, name, key) for key in ("CPU", "CUDA", "MPS")] == found
+
+
+def test_further_kernels_are_listed() -> None:
+    table = parse(TABLE)
+    assert other_keys(table, "sort.stable", ("CPU", "CUDA", "MPS")) == ("QuantizedCPU",)
+    assert other_keys(table, "only_cpu", ("CPU",)) == ("Meta", "SparseCPU")
+    assert "only_cpu_functional" in table and parse("") == {}
+
+
+def overload(*how: str) -> Overload:
+    made = tuple(
+        Implementation(b, h, "f" if h == "kernel" else "") for b, h in zip(BACKENDS, how, strict=True)
+    )
+    return Overload("aten.x", "x(Tensor self) -> Tensor", made, ("SparseCPU",), "lowering", "It is lowered.")
+
+
+def test_the_page_has_every_backend_and_explains_its_words() -> None:
+    found = Support("x", (overload("kernel", "composite", "none"),), "the table", ("Types are not in it.",))
+    text = str(found)
+    assert "aten.x  kernel  composite  none  lowering" in text
+    assert all(HOW[how] in text for how in ("kernel", "composite", "none")) and HOW["registered"] not in text
+    assert "further kernels: SparseCPU" in text and "Types are not in it." in text and "the table" in text
+    assert found.to_dict()["overloads"][0]["implementations"][2] == {
+        "backend": "mps",
+        "how": "none",
+        "by": "",
+    }
+    assert found.overloads[0].on("cuda").how == "composite"
+
+
+def test_what_is_lacking_is_told_with_its_lines_and_nothing_with_a_sentence() -> None:
+    lack = Lack(
+        "aten.x",
+        ("inference graph",),
+        (Frame("/a/m.py", 7, "f", "x.x()"),),
+        "no implementation for mps",
+        "so",
+    )
+    some = Lacking("f", "mps", "mps", ("aten.x",), (lack,), ("aten.y",), "the table", ("A note.",))
+    text = str(some)
+    assert some and len(some) == 1
+    for words in (
+        "one thing is lacking",
+        "aten.x at m.py:7: no implementation",
+        "x.x()",
+        "aten.y",
+        "A note.",
+    ):
+        assert words in text
+    none = Lacking("f", "mps", "mps", ("aten.x",), ())
+    assert (
+        not none
+        and "every operator has an implementation for mps, by torch's tables (1 looked up)" in str(none)
+    )
+    assert "there is no operator to look up" in str(Lacking("f", "mps", "mps", (), ()))
+    assert some.to_dict()["lacks"][0]["op"] == "aten.x"
+
+
+def test_types_that_a_device_lacks_are_found_by_line() -> None:
+    def node(name: str, op: str, dtype: str) -> Node:
+        frame = Frame("m.py", 3, "f", "x.double()")
+        return Node(
+            name, op, f"aten.{name}.default", outputs=(Tensor(dtype, (1,), (1,), "cpu", 8),), frames=(frame,)
+        )
+
+    nodes = (
+        node("x", "placeholder", "float64"),
+        node("mul", "call_function", "float64"),
+        node("to", "call", "float32"),
+    )
+    compilation = Compilation("0/0", "f", "m.py", 1, (Graph("inference", "", "", nodes),))
+    capture = Capture("f", Environment("", "", "", "", "", "cpu", "cpu"), compilations=(compilation,))
+    assert [(lack.op, lack.frames[0].line) for lack in types.lacking(capture, "mps")] == [
+        ("an input", 3),
+        ("aten.mul", 3),
+    ]
+    assert types.lacking(capture, "cuda") == ()
