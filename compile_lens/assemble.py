@@ -58,9 +58,9 @@ def assemble(
         _known(name, found)
     model = _model(capture, target)
     if importlib.util.find_spec("triton") is None:
-        raise BuildError(
-            "Triton is not installed: pip install 'compile-lens[triton]' (it is made for Linux only)"
-        )
+        from ._torch.versions import triton_command
+
+        raise BuildError(f"Triton is not installed: {triton_command()} (there are wheels for Linux)")
     from ._triton import process
     from ._triton.code import choice
 

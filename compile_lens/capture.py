@@ -52,6 +52,7 @@ def outside_dynamo(function: _F) -> _F:
 
     return cast(_F, outside)
 
+
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Names that ``mode`` takes, as in ``torch.compile``."""
 

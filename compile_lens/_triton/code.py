@@ -12,7 +12,12 @@ from ..errors import BuildError, UsageError
 from ..kernel import Code, Kernel
 from ..machine import Candidate, Machine
 
-NEEDS = "it needs Triton: pip install 'compile-lens[triton]' (Linux)"
+
+def needs() -> str:
+    """Why there is no machine code without Triton, and what to do."""
+    from .._torch.versions import triton_command
+
+    return f"it needs Triton: {triton_command()} (there are wheels for Linux)"
 
 
 def build(code: Code, model: DeviceModel, chosen: Mapping[str, int] | None = None) -> Code:
@@ -56,7 +61,7 @@ def kernel_of(kernel: Kernel, model: DeviceModel, index: int = 0) -> Kernel:
     if kernel.language != "triton":
         return kernel
     if importlib.util.find_spec("triton") is None:
-        return dataclasses.replace(kernel, candidates=(), machine=None, machine_note=NEEDS)
+        return dataclasses.replace(kernel, candidates=(), machine=None, machine_note=needs())
     candidates, machine, note = _built(kernel.source, kernel.name, model, index)
     if candidates and not 0 <= index < len(candidates):
         raise UsageError(

@@ -106,9 +106,29 @@ def test_what_each_step_saves(
     assert "forward+backward: " in said and "x eager's speed" in said
 
 
+def test_a_device_that_is_not_there(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON[4], session, tmp_path, "there")
+    said = capsys.readouterr().out
+    assert "@triton.jit" in said and "launch configurations" in said and "mps" in said
+    assert (tmp_path / "targets.html").exists()
+
+
+@pytest.mark.slow
+def test_machine_code_and_the_interpreter(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("triton")
+    _run(PYTHON[5], session, tmp_path, "machine")
+    said = capsys.readouterr().out
+    assert "MUFU.SIN" in said and "compiled agrees with eager" in said
+
+
 def test_no_block_is_left_out() -> None:
-    assert len(PYTHON) == 4
-    assert [line.split()[1] for line in COMMANDS] == ["show", "show", "open", "doctor"]
+    assert len(PYTHON) == 6
+    named = [line.split()[1] for line in COMMANDS]
+    assert named == ["show", "show", "show", "compare", "support", "open", "doctor"]
 
 
 def test_the_command_line(
@@ -125,6 +145,13 @@ def test_the_command_line(
     assert "backward" in capsys.readouterr().out
     assert (tmp_path / "net.html").exists()
     assert cli.main([*shlex.split(COMMANDS[1])[1:], "--quiet", "--out", "record.json"]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS[2])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[5])[1:]) == cli.OK
     assert "softmax" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert cli.main(shlex.split(COMMANDS[2])[1:]) == cli.OK
+    assert "NVIDIA H100 SXM" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS[3])[1:]) == cli.OK
+    assert (tmp_path / "targets.html").exists()
+    assert cli.main(shlex.split(COMMANDS[4])[1:]) == cli.OK
+    assert "MPS" in capsys.readouterr().out
+    assert cli.main(shlex.split(COMMANDS[6])[1:]) == cli.OK

@@ -132,6 +132,35 @@ def test_the_same_capture_gives_the_same_bytes() -> None:
     assert not any("/tmp" in text for text in texts[0].values())
 
 
+def three_lines(x: torch.Tensor) -> torch.Tensor:
+    y = torch.sin(x)
+    z = torch.exp(y)
+    return torch.tanh(z)
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(torch.relu(self.inner(x)))
+
+
+@pytest.mark.parametrize("target", ["mps", "h100"])
+@pytest.mark.parametrize("make", [lambda: three_lines, Block], ids=["lines", "modules"])
+def test_backward_comes_from_the_same_lines_as_on_the_cpu(make: Callable[[], Any], target: str) -> None:
+    fn, x = make(), rand(8, 8)
+    told = []
+    for found in (capture(fn, x), capture(fn, x, target=target)):
+        (compilation,) = found.compilations
+        joint = compilation.graphs["joint"]
+        told.append([(n.target, n.origins, n.module) for n in joint.calls])
+        assert len({origins for _, origins, _ in told[-1]}) == 3
+    assert told[0] == told[1]
+
+
 def test_a_graph_break_gives_two_compilations() -> None:
     def broken(x: torch.Tensor) -> torch.Tensor:
         y = x.sin()

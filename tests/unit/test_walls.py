@@ -17,7 +17,8 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 NAMES = [path.relative_to(PACKAGE).as_posix() for path in FILES]
 WITHOUT_TORCH = [n for n in NAMES if n.startswith(("measures/", "views/", "layout/")) or n in (
     "codec.py", "record.py", "graph.py", "kernel.py", "decision.py", "lowered.py", "rewrite.py", "memory.py",
-    "measurement.py", "device_model.py", "device_models.py", "machine.py", "errors.py", "__init__.py", "progress.py",
+    "measurement.py", "device_model.py", "device_models.py", "machine.py", "comparison.py",
+    "implementation.py", "errors.py", "__init__.py", "progress.py",
 )]  # fmt: skip
 LONGEST = 450
 
@@ -90,6 +91,12 @@ def test_private_torch_stays_in_its_folder(name: str) -> None:
 def test_records_measures_and_views_import_no_torch(name: str) -> None:
     tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
     assert [n for n in imports(tree) if n.split(".")[0] in ("torch", "triton")] == []
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith("_triton/")])
+def test_triton_stays_in_its_folder(name: str) -> None:
+    tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
+    assert [n for n in imports(tree) if n.split(".")[0] == "triton" and "." in n] == []
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.startswith(("measures/", "views/", "layout/"))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import types
 from typing import Any
 
@@ -34,7 +35,7 @@ def properties(model: DeviceModel) -> Any:
 def place(places: Places, model: DeviceModel) -> None:
     """Let a device model answer on marked threads."""
     if model.device == "cuda":
-        _cuda(places, properties(model))
+        _cuda(places, model)
     else:
         _register(places, "mps", _mps_interface(properties(model)))
         newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
@@ -58,7 +59,8 @@ def _register(places: Places, kind: str, interface: Any) -> None:
         places.entry(device_interface.device_interfaces, name, interface)
 
 
-def _cuda(places: Places, found: Any) -> None:
+def _cuda(places: Places, model: DeviceModel) -> None:
+    found = properties(model)
     _register(places, "cuda", _cuda_interface(found))
     capability = (found.major, found.minor)
     answers: dict[str, Any] = {
@@ -79,7 +81,7 @@ def _cuda(places: Places, found: Any) -> None:
     places.attribute(torch.cuda, "device_count", PHASE, lambda: 1)
     _device_context(places)
     _cuda_version(places)
-    _triton(places, found)
+    _triton(places, model)
 
 
 def _device_context(places: Places) -> None:
@@ -105,20 +107,18 @@ def _cuda_version(places: Places) -> None:
         places.then(setattr, torch.version, "cuda", None)
 
 
-def _triton(places: Places, found: Any) -> None:
-    try:
-        from triton.runtime.driver import driver
-    except ImportError:  # kernels can be written without Triton, not compiled
-        import torch._inductor.scheduler as scheduler
-        import torch.utils._triton as triton_utils
+def _triton(places: Places, model: DeviceModel) -> None:
+    if importlib.util.find_spec("triton") is not None:
+        from ..._triton import driver
 
-        places.attribute(scheduler, "has_triton", PHASE, lambda: True)
-        places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: "no Triton")
+        places.enter(driver.in_place(model))
         return
-    field = "_active" if hasattr(driver, "_active") else "active"
-    before = getattr(driver, field)
-    driver.set_active(_TritonDriver(found))
-    places.then(setattr, driver, field, before)
+    # Kernels can be written without it, not compiled.
+    import torch._inductor.scheduler as scheduler
+    import torch.utils._triton as triton_utils
+
+    places.attribute(scheduler, "has_triton", PHASE, lambda: True)
+    places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: "no Triton")
 
 
 def _cuda_interface(found: Any) -> Any:
@@ -173,42 +173,6 @@ def _mps_interface(found: Any) -> Any:
         synchronize = staticmethod(aware(MARK, lambda device=None: None, real.synchronize))
 
     return MpsStandIn
-
-
-class _TritonDriver:
-    """Tells Triton which device to compile for; there is none to launch on."""
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-        self.utils = types.SimpleNamespace(get_device_properties=self._limits)
-
-    def get_current_target(self) -> Any:
-        from triton.backends.compiler import GPUTarget
-
-        return GPUTarget("cuda", self._found.major * 10 + self._found.minor, self._found.warp_size)
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is one."""
-
-    def get_current_stream(self, device: Any = None) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> torch.device:
-        return torch.device("cuda:0")
-
-    def get_device_interface(self) -> Any:
-        return torch.cuda
-
-    def _limits(self, device: Any) -> dict[str, int]:
-        return {
-            "max_shared_mem": self._found.shared_memory_per_block_optin,
-            "max_num_regs": self._found.regs_per_multiprocessor,
-            "multiprocessor_count": self._found.multi_processor_count,
-            "warpSize": self._found.warp_size,
-        }
 
 
 def _clear_memory() -> None:

@@ -64,14 +64,30 @@ def retargeted(
     return made
 
 
+OWN = ("val", "tensor_meta", "unbacked_bindings")
+"""Notes of a node that are of its device, or of this run."""
+
+
 class _OnDevice(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
     def __init__(self, gm: torch.fx.GraphModule, device: torch.device) -> None:
         super().__init__(gm)
         self._device = device
 
     def run_node(self, node: torch.fx.Node) -> Any:
+        from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+        graph = get_proxy_mode().tracer.graph
+        last = graph._root._prev
         with _noted(node):
-            return super().run_node(node)
+            result = super().run_node(node)
+        made = last._next
+        while made is not graph._root:
+            # Tracing copies some of the notes, and numbers what it traces by the autograd of this run: there is none.
+            for key, value in node.meta.items():
+                if key not in OWN and (key == "seq_nr" or key not in made.meta):
+                    made.meta[key] = value
+            made = made._next
+        return result
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         args = torch.utils._pytree.tree_map(self._place, args)
@@ -108,14 +124,13 @@ def _take_over(
     gm: torch.fx.GraphModule, made: torch.fx.GraphModule, placeholders: Sequence[torch.fx.Node]
 ) -> None:
     """Names and notes of inputs and output, which later stages go by."""
-    own = ("val", "tensor_meta")
     for new, old in zip([n for n in made.graph.nodes if n.op == "placeholder"], placeholders):
         new.target = old.target
         new._rename(old.name)
-        new.meta = {**old.meta, **{k: new.meta[k] for k in own if k in new.meta}}
+        new.meta = {**old.meta, **{k: new.meta[k] for k in OWN if k in new.meta}}
     output = next(iter(reversed(gm.graph.nodes)))
     ours = next(iter(reversed(made.graph.nodes)))
     for key, value in output.meta.items():
-        if key not in own:
+        if key not in OWN:
             ours.meta.setdefault(key, value)
     made.meta.update(gm.meta)
