@@ -12,7 +12,7 @@ from .capture import Asked, perform
 from .device_model import DeviceModel
 from .errors import CaptureError, UsageError
 from .record import Capture
-from .verify import Comparison, Verification, compared, copies, eagerly, random, results
+from .verify import Comparison, Verification, compared, copies, eagerly, given, random, results
 
 LIMIT = 8 << 20
 """Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
@@ -50,6 +50,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         backward={"yes": True, "no": False}.get(options.backward, "auto"),
         dynamic=options.dynamic,
         mode=options.mode,
+        options=given(capture),
         fullgraph=options.fullgraph,
     )
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)

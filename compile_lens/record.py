@@ -376,13 +376,16 @@ class Capture:
         made: Path = late("views.files:save")(self, path)
         return made
 
-    def verify(self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None) -> Any:
+    def verify(
+        self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, target: Any = None
+    ) -> Any:
         """Build the code, run it, and compare results and gradients with eager PyTorch.
 
-        Without arguments it uses the function and inputs of the capture while the caller still holds them.
-        Returns a ``Verification`` (see ``compile_lens.capture``).
+        Without arguments it uses the function and inputs of the capture while the caller still holds them. Triton
+        code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
+        capture is not for one. Returns a ``Verification`` (see ``compile_lens.verify``).
         """
-        return late("verify:verify")(self, fn, args, kwargs)
+        return late("verify:verify")(self, fn, args, kwargs, target)
 
     def __repr__(self) -> str:
         made: str = late("views.text:line")(self)

@@ -85,7 +85,13 @@ AS_GOOD = 3.0
 """How many times eager's own distance from a float64 run the compiled result may be off it, and still agrees."""
 
 
-def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Verification:
+def verify(
+    capture: Capture,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    target: Any = None,
+) -> Verification:
     """Build and run the code, and compare with eager on copies of the inputs, with the same random state.
 
     Raises:
@@ -93,6 +99,21 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         CaptureError: the code could not be built or run.
     """
     fn, args, keywords = _call(capture, fn, args, kwargs)
+    if target is not None:
+        from .capture import capture as captured
+
+        options = capture.options
+        capture = captured(
+            fn,
+            *args,
+            kwargs=keywords,
+            backward=options.backward != "no" and "auto",
+            dynamic=options.dynamic,
+            mode=options.mode,
+            options=given(capture),
+            fullgraph=options.fullgraph,
+            target=target,
+        )
     if capture.target is not None and capture.target.model.device != "cpu":
         from . import interpreted
 
@@ -205,7 +226,6 @@ def _built(
     from .capture import run
 
     twin, args, kwargs = copies(fn, args, kwargs)
-    options = {k: _parse(v) for k, v in capture.options.options}
     built, result = run(
         twin,
         *args,
@@ -213,11 +233,16 @@ def _built(
         backward="auto" if backward else False,
         dynamic=capture.options.dynamic,
         mode=capture.options.mode,
-        options=options or None,
+        options=given(capture),
         fullgraph=capture.options.fullgraph,
         build=True,
     )
     return built, results(result, args, kwargs, twin, backward)
+
+
+def given(capture: Capture) -> dict[str, Any] | None:
+    """Inductor's options that the capture was made with. Raises ``UsageError`` for one that is no plain value."""
+    return {k: _parse(v) for k, v in capture.options.options} or None
 
 
 def _parse(text: str) -> Any:

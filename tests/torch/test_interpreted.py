@@ -61,6 +61,12 @@ def test_sizes_that_take_too_long_are_cut_and_said() -> None:
     assert found.comparisons[0].shape[1] == 512
 
 
+def test_a_capture_for_the_cpu_is_verified_for_a_target() -> None:
+    x = rand(10)
+    found = capture(wave, x).verify(target="a100")
+    assert found.ok and found.same_code is True and "interpreter" in found.how
+
+
 def test_metal_is_interpreted_nowhere() -> None:
     found = capture(wave, rand(10), target="mps")
     with pytest.raises(UsageError, match="Mac"):
