@@ -43,23 +43,34 @@ _COUNT = re.compile(r"^(# AOT ID: \[')\d+_", re.M)
 _KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
 
 
+def parsed(text: str) -> ast.Module | None:
+    """The syntax of a wrapper module, ``None`` if it is not Python."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:  # who reads it says so
+        return None
+
+
 def kernels(
     text: str,
     phase: str,
     launched: Sequence[tuple[str, tuple[str, ...]]],
     groups: Sequence[Node],
     loops: Sequence[Node],
+    tree: ast.Module | None = None,
 ) -> tuple[tuple[Kernel, ...], str]:
     """The kernels of a wrapper module, and a note for the reader (``""`` mostly).
 
     Args:
+        tree: its syntax, where the caller has it.
         launched: for each kernel call that Inductor wrote, in order: the kernel's name and its loops.
         groups, loops: the nodes of those stages; loops carry the post-grad nodes that they compute.
     """
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        return (), f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
+    if tree is None:
+        try:
+            tree = ast.parse(text)
+        except SyntaxError as error:
+            return (), f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
     definitions = _definitions(tree)
     calls = _calls(tree, set(definitions))
     if launched and not definitions and not calls and "cpp_wrapper_src" in text:

@@ -61,13 +61,15 @@ class Held:
     """What ``call()`` holds while it runs.
 
     Args:
-        text: the wrapper module.
+        text: the wrapper module, or its syntax.
         facts: what is known of a buffer, by name; ``None`` if it is none.
         results: how many of the returned values are the function's own (the others are kept for the
             backward); ``None``: all.
     """
 
-    def __init__(self, text: str, facts: Callable[[str], Fact | None], results: int | None = None) -> None:
+    def __init__(
+        self, text: str | ast.Module, facts: Callable[[str], Fact | None], results: int | None = None
+    ) -> None:
         self._facts = facts
         self._results = results
         self._storage: dict[str, _Storage] = {}
@@ -88,18 +90,22 @@ class Held:
         peak = None if note else self._peak
         return Memory(phase, tuple(self._buffers), peak, 0 if note else self._peak_line, note)
 
-    def _read(self, text: str) -> None:
-        first, body = call_text(text)
-        if not body:
+    def _read(self, text: str | ast.Module) -> None:
+        self._offset = 0
+        if isinstance(text, ast.Module):
+            call: ast.stmt | None = _call_in(text.body)
+        else:
+            first, body = call_text(text)
+            try:
+                call = ast.parse(body).body[0] if body else None
+            except SyntaxError as error:
+                self.note = f"the module's call() is not Python ({error.msg}): its order could not be read"
+                return
+            self._offset = first - 1
+        if call is None:
             self.note = "the module has no call() in Python: its order could not be read"
             return
-        try:
-            call = ast.parse(body).body[0]
-        except SyntaxError as error:
-            self.note = f"the module's call() is not Python ({error.msg}): its order could not be read"
-            return
         assert isinstance(call, ast.FunctionDef)
-        self._offset = first - 1
         self._block(call.body)
 
     def _block(self, body: list[ast.stmt]) -> None:
@@ -263,6 +269,16 @@ class Held:
     def _weigh(self, entry: bool = False) -> None:
         if self._now > self._peak:
             self._peak, self._peak_line = self._now, 0 if entry else self._line
+
+
+def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
+    """``call`` of a module, or of a class in it."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "call":
+            return statement
+        if isinstance(statement, ast.ClassDef) and (inside := _call_in(statement.body)) is not None:
+            return inside
+    return None
 
 
 def call_text(text: str) -> tuple[int, str]:

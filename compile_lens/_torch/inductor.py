@@ -174,14 +174,15 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
         return real(lowering, wrapper_code, *args, **kwargs)
     phase = draft.phase
     text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
-    kernels, note = code_text.kernels(text, phase, state["kernels"], state["groups"], state["loops"])
+    tree = code_text.parsed(text)
+    kernels, note = code_text.kernels(text, phase, state["kernels"], state["groups"], state["loops"], tree)
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.build else "generated only"
     model, may_differ = targets.said_of(draft.recorder, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ)
     draft.put(written)
-    memory.record(draft, lowering, wrapper_code.value)
+    memory.record(draft, lowering, tree or text)
     draft.lap(f"{phase}.code")
     if draft.recorder.build:
         result = real(lowering, wrapper_code, *args, **kwargs)

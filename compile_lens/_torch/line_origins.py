@@ -32,6 +32,9 @@ ESSENTIAL = (ANNOUNCED, STORED, TRACED, WRITTEN, FINISHED)
 KEY = "compile_lens_lines"
 """Attribute, and key of ``meta``, under which the objects of one compile keep names of nodes."""
 
+SHARED = "compile_lens_lines of its lines"
+"""Key of ``meta`` under which an operation keeps what its lines share."""
+
 Names = dict[str, None]
 """Node names in order. Copies of one line share one, so that a later user of the line is known to all."""
 
@@ -230,10 +233,18 @@ def written(draft: Draft, real: Any, buffer: Any, line: Any, *args: Any, **kwarg
             operation = tracker.operation()
             if operation is None:
                 return result  # most lines: those of the wrapper
-            names = dict.fromkeys(_names_of(operation))
+            names = _shared_names(operation)
     if names and buffer._lines:
         _keep(buffer._lines, len(buffer._lines) - 1, names)
     return result
+
+
+def _shared_names(operation: Any) -> Names:
+    """The names of an operation as its lines keep them: one for all of them."""
+    names: Names | None = operation.meta.get(SHARED)
+    if names is None:
+        names = operation.meta[SHARED] = dict.fromkeys(_names_of(operation))
+    return names
 
 
 def _kept(line: Any) -> Names | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import torch
@@ -11,8 +12,8 @@ from .held import WHOLE, Fact, Held
 from .recorder import Draft
 
 
-def record(draft: Draft, lowering: Any, text: str) -> None:
-    """Keep the buffers of the module that was just written for ``draft``'s phase."""
+def record(draft: Draft, lowering: Any, text: str | ast.Module) -> None:
+    """Keep the buffers of the module, or of its syntax, that was just written for ``draft``'s phase."""
     results = draft.scratch.get("forward outputs") if draft.phase == "forward" else None
     try:
         held = Held(text, _Facts(lowering), results)
