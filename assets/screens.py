@@ -54,7 +54,7 @@ class Screen:
 
     ``height`` is that of the picture, ``window`` that of the browser's window: the panes take what the window
     leaves them, and the picture goes on below. ``state`` is what stands behind ``#`` in the address, and
-    ``act`` what is done on the page after that.
+    ``act`` what is done on the page after that. ``needs`` is a package without which it cannot be taken.
     """
 
     file: str
@@ -64,6 +64,7 @@ class Screen:
     window: int
     state: str = ""
     dark: bool = False
+    needs: str = ""
     act: Callable[[Page], None] = lambda page: None
 
     @property
@@ -105,6 +106,20 @@ def _near_miss(page: Page) -> None:
     """The pattern that all but matched."""
     _move(page, "height of the panes", 40)
     page.get_by_text("patterns that came close").evaluate("title => title.scrollIntoView()")
+
+
+def _instructions(page: Page) -> None:
+    """The kernel beside its instructions."""
+    _move(page, "border of Python source and forward code", -330)
+    _move(page, "height of the panes", 180)
+    page.locator(".code-tab[data-item]").first.click()
+    page.get_by_role("button", name="SASS", exact=True).click()
+    _rest(page)
+    for x, down in ((500, 150), (1000, 900)):
+        page.mouse.move(x, 650)
+        page.mouse.wheel(0, down)
+    page.evaluate("getSelection().removeAllRanges()")
+    page.mouse.move(0, 0)
 
 
 def _in_a_cell(page: Page) -> None:
@@ -186,6 +201,16 @@ SCREENS = (
         "open=0:inference.groups,why:fusion,why:rewrites",
         act=_near_miss,
     ),
+    Screen(
+        "viewer-sass.png",
+        "sass",
+        1240,
+        850,
+        700,
+        "open=python:source,0:forward.code&pin=;python:source:0",
+        needs="triton",
+        act=_instructions,
+    ),
     Screen("viewer-notebook.png", NOTEBOOK, 1240, 980, 980, act=_in_a_cell),
 )
 
@@ -215,7 +240,8 @@ def independent(text: str, folder: Path) -> Capture:
 def captured(program: str) -> Capture:
     """The capture of a program of ``pictured/``."""
     names = runpy.run_path(str(PROGRAMS / f"{program}.py"))
-    return independent(compile_lens.capture(names["f"], *names["INPUTS"]).to_json(), PROGRAMS)
+    capture = compile_lens.capture(names["f"], *names["INPUTS"], **names.get("OPTIONS", {}))
+    return independent(capture.to_json(), PROGRAMS)
 
 
 def taken(
@@ -229,6 +255,9 @@ def taken(
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, "--disable-lcd-text"])
         for screen in wanted:
+            if screen.needs and importlib.util.find_spec(screen.needs) is None:
+                print(f"kept assets/{screen.file}: {screen.needs} is not installed")
+                continue
             name = screen.capture
             if name == NOTEBOOK:
                 with _notebook(folder / "server") as opened:
