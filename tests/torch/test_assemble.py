@@ -18,6 +18,7 @@ import torch
 from suite import SUITE
 
 from compile_lens import BuildError, UsageError, assemble, capture
+from compile_lens._torch.versions import triton_command
 from compile_lens._triton import build
 from compile_lens.codec import from_json, to_json
 from compile_lens.device_model import Target
@@ -563,7 +564,6 @@ except BuildError as error:
     print(error)
 """
     first, second = child(program).splitlines()
-    note = "it needs Triton: pip install 'compile-lens[triton]' (Linux)"
-    assert first == f"None|()|generated only|{note}"
-    assert second.startswith("Triton is not installed: pip install 'compile-lens[triton]'")
+    assert first == f"None|()|generated only|it needs Triton: {triton_command()} (there are wheels for Linux)"
+    assert second == f"Triton is not installed: {triton_command()} (there are wheels for Linux)"
     assert BuildError and Machine  # named in the program above
