@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from gpt2 import Size, example
 from suite import SUITE, rand, softmax, total, wave
 
 from compile_lens import CaptureError, UsageError, capture
@@ -65,6 +67,18 @@ def test_the_suite(name: str, grad: bool, target: str) -> None:
     check(found, resolve(target).device)
     differentiable = grad and name != "largest"
     assert ("backward" in found.compilations[0].phases) >= differentiable
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["h100", "mps"])
+def test_a_transformer_of_twelve_layers(target: str) -> None:
+    model, inputs = example(Size(layers=12, heads=4, width=64, tokens=32, vocabulary=128))
+    found = capture(model, *inputs, target=target)
+    check(found, resolve(target).device)
+    (compilation,) = found.compilations
+    assert compilation.phases == ("forward", "backward") and found.coverage().total.line_share == 1.0
+    layers = {m for n in compilation.graphs["backward"].calls for m in re.findall(r"\b\d+\b", n.module)}
+    assert len(layers) == 12
 
 
 @pytest.mark.parametrize(
