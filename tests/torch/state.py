@@ -282,10 +282,11 @@ def _torch_modes() -> dict[str, Any]:
 
 def _devices() -> dict[str, Any]:
     """What torch knows of devices, and what decides between implementations for them."""
-    from torch._dynamo.device_interface import device_interfaces
+    from torch._dynamo.device_interface import device_interfaces, get_interface_for_device
     from torch._inductor import lowering
     from torch._inductor.decomposition import decompositions
 
+    get_interface_for_device("cpu")  # torch registers its own when one is asked for
     attention = torch.ops.aten.scaled_dot_product_attention.default
     state: dict[str, Any] = {f"device interface {k}": id(v) for k, v in device_interfaces.items()}
     state |= {
