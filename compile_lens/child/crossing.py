@@ -16,6 +16,7 @@ import pickle
 import sys
 import sysconfig
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle
@@ -47,11 +48,49 @@ def packed(payload: Any) -> Parcel:
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     try:
-        pickler.dump(payload)
+        with _by_value(_without_a_place()):
+            pickler.dump(payload)
     except Exception as error:  # each object that cannot be pickled has an error of its own for it
         said = str(error).splitlines()
         raise CannotCross(said[0] if said else type(error).__name__) from error
     return Parcel(buffer.getvalue(), pickler.shapes_only)
+
+
+@contextlib.contextmanager
+def _by_value(modules: list[Any]) -> Iterator[None]:
+    """For the duration, cloudpickle takes what is of these modules along, instead of their names."""
+    known = cloudpickle.list_registry_pickle_by_value()
+    ours = [module for module in modules if module.__name__ not in known]
+    for module in ours:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in ours:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _without_a_place() -> list[Any]:
+    """Modules of the program that another process would not find by their name: loaded from a file under another."""
+    return [
+        m for name, m in own_modules().items() if m.__name__ == name and not _found_by(name, str(m.__file__))
+    ]
+
+
+def _found_by(name: str, file: str) -> bool:
+    place = name.replace(".", os.sep)
+    for ending in (f"{place}.py", os.path.join(place, "__init__.py")):
+        if file.endswith(os.sep + ending) and file[: -len(ending) - 1] in map(os.path.abspath, sys.path):
+            return True
+    parent = sys.modules.get(name.rpartition(".")[0])
+    for (
+        finder
+    ) in sys.meta_path:  # as importing it for the first time would: those of editable installs are here
+        find = getattr(finder, "find_spec", None)
+        spec = find(name, getattr(parent, "__path__", None), None) if find is not None else None
+        if spec is not None:
+            return bool(spec.origin == file)
+    return False
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not typed

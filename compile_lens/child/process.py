@@ -115,6 +115,8 @@ def call(function: str, *args: Any, environment: dict[str, str] | None = None) -
     for name in ("stdout", "stderr"):
         if reply[name]:
             print(reply[name], end="", file=getattr(sys, name))
+    if "stuck" in reply:
+        raise crossing.CannotCross(reply["stuck"])
     if "error" in reply:
         raise _error(reply["error"])
     return reply["value"], body

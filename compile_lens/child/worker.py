@@ -81,7 +81,12 @@ def _served(data: bytes) -> dict[str, Any]:
             _look_like(head)
             module, _, name = head["call"].partition(":")
             call = getattr(importlib.import_module(module), name)
-            reply = {"value": call(*pickle.loads(body))}
+            try:
+                args = pickle.loads(body)
+            except Exception as error:  # a module that fails to import here, whatever it raises
+                reply = {"stuck": f"{type(error).__name__} in the child: {error}"}
+            else:
+                reply = {"value": call(*args)}
         except BaseException as error:
             reply = {"error": _error(error)}
     return {**reply, "stdout": said.getvalue(), "stderr": warned.getvalue()}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 import torch
 from state import unchanged
@@ -117,6 +121,25 @@ def test_closures_and_lambdas_cross_by_value() -> None:
     assert found.function == "Local" and 3.25 in literals(found)
 
 
+def test_a_module_under_another_name_crosses_by_value(tmp_path: Path) -> None:
+    file = tmp_path / "odd.py"
+    file.write_text(
+        "import torch\n\nK = 4.5\n\n\ndef helper(x):\n    return x * K\n\n\ndef f(x):\n    return helper(x)\n"
+    )
+    spec = importlib.util.spec_from_file_location("not_its_name", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["not_its_name"] = module
+    try:
+        spec.loader.exec_module(module)
+        assert 4.5 in literals(capture(module.f, rand(5), target="mps"))
+        module.K = 6.5
+        assert 6.5 in literals(capture(module.f, rand(5), target="mps"))
+    finally:
+        del sys.modules["not_its_name"]
+    assert "not_its_name" not in cloudpickle.list_registry_pickle_by_value()
+
+
 def test_settings_cross() -> None:
     with torch.no_grad():
         assert capture(wave, rand(5), target="mps").compilations[0].phases == ("inference",)
@@ -168,6 +191,21 @@ def test_what_cannot_cross_is_captured_here_and_says_so() -> None:
     found = capture(guarded, rand(5), target="h100")
     assert found.target is not None and "in this process" in found.target.crossing
     assert "lock" in found.target.crossing and found.kernels[0].language == "triton"
+
+
+def test_a_module_that_only_loads_here_is_captured_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "once_only.py").write_text(
+        "import os\n\nassert os.environ.pop('ONCE_ONLY')\n\n\ndef f(x):\n    return x.sin()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ONCE_ONLY", "1")
+    process.close()  # a new child would inherit the variable: it must start without
+    module = importlib.import_module("once_only")
+    found = capture(module.f, rand(5), target="h100")
+    assert found.target is not None and "in this process" in found.target.crossing
+    assert "AssertionError" in found.target.crossing or "KeyError" in found.target.crossing
 
 
 def test_what_the_function_prints_is_printed_here(capsys: pytest.CaptureFixture[str]) -> None:
