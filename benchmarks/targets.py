@@ -1,0 +1,53 @@
+"""What a capture for a device that is not there costs: the first of a process, and the next ones.
+
+    python benchmarks/targets.py [--rounds N]
+
+Each round is a new process. The first capture for a target starts the child; it is compared with the first capture
+for the CPU of another new process, the next ones with the next for the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = """
+import json, sys, time, torch, compile_lens
+def f(x):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+x = torch.rand(1000, requires_grad=True)
+times = []
+for _ in range(6):
+    start = time.perf_counter()
+    compile_lens.capture(f, x, target=sys.argv[1] or None)
+    times.append(time.perf_counter() - start)
+print(json.dumps(times))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    times: dict[str, list[list[float]]] = {"": [], "h100": [], "mps": []}
+    for _ in range(rounds):
+        for target, found in times.items():
+            command = [sys.executable, "-W", "ignore", "-c", PROGRAM, target]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+            found.append(json.loads(done.stdout))
+    first = {t: statistics.median(r[0] for r in found) for t, found in times.items()}
+    later = {t: statistics.median(x for r in found for x in r[1:]) for t, found in times.items()}
+    for target in ("h100", "mps"):
+        print(
+            f"{target:5} first {first[target]:.2f} s, {first[target] / first['']:.2f} of the CPU's first; "
+            f"next {later[target]:.3f} s, {later[target] / later['']:.2f} of the CPU's next"
+        )
+
+
+if __name__ == "__main__":
+    main()
