@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import torch
 import torch.fx
 
-from . import fx, rewrites
+from . import fx, rewrites, targets
 from . import partition as partitioning
 from .hooks import hook
 from .provenance import Lineage, joint_origins
@@ -52,7 +51,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     draft.doing = "forward"
     joint = Lineage(gm)
     draft.scratch["joint"] = draft.scratch["lineage"] = joint
-    with joint.watching(gm), stand_in.in_phase() if stand_in is not None else contextlib.nullcontext():
+    with joint.watching(gm), targets.in_phase(draft.recorder):
         forward, backward = real(gm, *args, **kwargs)
     count = kwargs.get("num_fwd_outputs")
     if isinstance(count, int):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import aot, dynamo, eager, fx, hooks, inductor, rewrites, versions
+from . import aot, dynamo, eager, fx, hooks, inductor, rewrites, targets, versions
 from .provenance import Lineage
 from .recorder import Draft, Recorder
 
@@ -118,13 +118,9 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             if kwargs.get("is_inference")
             else "forward"
         )
-        stand_in = recorder.stand_in
-        if stand_in is not None:
-            example_inputs = stand_in.inputs(example_inputs)
-        with (
-            hooks.compiling(draft),
-            stand_in.in_phase() if stand_in is not None else contextlib.nullcontext(),
-        ):
+        if recorder.stand_in is not None:
+            example_inputs = recorder.stand_in.inputs(example_inputs)
+        with hooks.compiling(draft), targets.in_phase(recorder):
             lineage = aot.handed_over(draft, phase, gm)
             inductor.begin(draft, phase, lineage)
             rewrites.begin(draft, f"{phase}.post_grad", gm, lineage.origins)

@@ -38,6 +38,11 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
             recorder.stand_in = None
 
 
+def in_phase(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
+    """For the duration Inductor is told that a device which something stands in for is available."""
+    return contextlib.nullcontext() if recorder.stand_in is None else recorder.stand_in.in_phase()
+
+
 def said_of(recorder: Recorder, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
     """The name of the model that code was generated for, and what may be otherwise on the real device."""
     model = recorder.model
