@@ -25,6 +25,7 @@ import torch._dynamo.config
 import torch._functorch.config
 import torch._inductor.config
 import torch.fx.experimental._config
+import torch.utils.cpp_extension  # torch loads it for its first build, and it adds to sys.path
 from torch._dynamo.backends.registry import list_backends
 
 CONFIGS = (
@@ -289,13 +290,14 @@ def _devices() -> dict[str, Any]:
     get_interface_for_device("cpu")  # torch registers its own when one is asked for
     attention = torch.ops.aten.scaled_dot_product_attention.default
     state: dict[str, Any] = {f"device interface {k}": id(v) for k, v in device_interfaces.items()}
+    # New ones are torch's own: it makes a lowering for an operator that it meets for the first time.
+    state |= {f"lowering {k}": id(v) for k, v in lowering.lowerings.items()}
+    state |= {f"decomposition {k}": id(v) for k, v in decompositions.items()}
     state |= {
         "cuda version": torch.version.cuda,
         "cuda is available": torch.cuda.is_available(),
         "cuda is initialized": torch.cuda.is_initialized(),
         "kernels of attention": {str(k): id(v) for k, v in attention.py_kernels.items()},
-        "lowerings": len(lowering.lowerings),
-        "decompositions": len(decompositions),
         "device guards": _device_guards(),
     }
     driver = sys.modules.get("triton.runtime.driver")
