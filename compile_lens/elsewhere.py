@@ -44,12 +44,12 @@ def capture(
     except crossing.CannotCross as error:
         made, how = _here(fn, args, kwargs, asked, model, str(error))
     except CaptureError as error:
-        said = CaptureError(str(error), _finished(error.capture, asked, model, "in a child process"))
+        said = CaptureError(str(error), _finished(error.capture, "in a child process"))
         raise said from error.__cause__
     except process.ChildError:
         process.close()
         raise
-    made = _finished(made, asked, model, how)
+    made = _finished(made, how)
     object.__setattr__(made, "_live", Live(fn, args, kwargs))
     return made
 
@@ -110,14 +110,15 @@ def _here(
     return made, f"{HERE}: it could not be sent to a child process ({reason})"
 
 
-def _finished(made: Capture, asked: Asked, model: DeviceModel, how: str) -> Capture:
+def _finished(made: Capture, how: str) -> Capture:
+    """The capture, which says now where it ran."""
     if made.target is None:
         return made
     return dataclasses.replace(made, target=dataclasses.replace(made.target, crossing=how))
 
 
 def machine_code(made: Capture) -> Capture:
-    """The capture with its kernels compiled, as far as a compiler for them is here. Nothing is loaded or run."""
+    """The capture with its kernels compiled, as far as a compiler for them is here. No kernel is run."""
     target = made.target
     assert target is not None
     if target.model.device == "cuda":

@@ -24,14 +24,7 @@ from typing import Any, BinaryIO, ClassVar
 IDLE = 1800.0
 """Seconds without a request after which the child ends by itself."""
 
-AT_ONCE = (
-    "torch",
-    "torch._dynamo",
-    "torch._inductor.compile_fx",
-    "compile_lens.capture",
-    "compile_lens._torch.session",
-    "compile_lens._torch.targets.stand_in",
-)
+AT_ONCE = ("compile_lens._torch.targets.early", "compile_lens.capture")
 """What every request needs."""
 
 YOUNG = 200_000
