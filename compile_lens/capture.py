@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -35,8 +36,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def outside_dynamo(function: _F) -> _F:
     """Dynamo, where it traces a program that captures something itself, must not look inside.
 
-    As ``torch.compiler.disable``, which loads Dynamo: not before the first call, and for a target while the child
-    process loads it, too.
+    As ``torch.compiler.disable``, which loads Dynamo. Where it is not loaded no one is traced: what is captured in the
+    child process leaves it so.
     """
     inside: list[Callable[..., Any]] = []
 
@@ -47,6 +48,8 @@ def outside_dynamo(function: _F) -> _F:
                 from .child import process
 
                 process.ready()
+                if "torch._dynamo" not in sys.modules:
+                    return function(*args, **kwargs)
             inside.append(torch.compiler.disable(function))
         return inside[0](*args, **kwargs)
 
@@ -314,14 +317,19 @@ def _record(
 
 
 def _say(made: Capture) -> str:
-    from ._torch import dynamo
+    from ._torch import dynamo, versions
 
     failure = made.failure
     assert failure is not None
+    next_step = ""
+    if made.target is not None and "No module named 'triton'" in failure.message:
+        next_step = (
+            f"\nInductor writes it from a template and needs Triton for that: {versions.triton_command()}"
+        )
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     return (
-        f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}\n"
+        f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}{next_step}\n"
         f"(error.capture holds what was seen until then: {', '.join(seen) or 'no stage'})"
     )
 

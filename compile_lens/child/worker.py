@@ -10,6 +10,7 @@ import base64
 import contextlib
 import gc
 import importlib
+import inspect
 import io
 import json
 import os
@@ -19,6 +20,7 @@ import struct
 import sys
 import traceback
 import types
+from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar
 
 IDLE = 1800.0
@@ -40,14 +42,38 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # what a library prints must not end up among the replies
-    # A first request is mostly imports, which make much that stays: looking for garbage meanwhile takes a fifth of it.
     gc.set_threshold(YOUNG, 20, 100)
-    for name in AT_ONCE:  # while the caller makes its request
-        importlib.import_module(name)
+    with quick_imports():
+        load()  # while the caller makes its request
     while (data := _read(requests)) is not None:
         reply = json.dumps(_served(data)).encode()
         replies.write(LENGTH.pack(len(reply)) + reply)
         gc.freeze()
+
+
+def load() -> None:
+    """Import what every request needs."""
+    for name in AT_ONCE:
+        importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def quick_imports() -> Iterator[None]:
+    """For the duration, libraries are imported in the least time; what they are afterwards is the same.
+
+    A first request is mostly imports. They make much that stays, so looking for garbage meanwhile and later, among it,
+    takes a fifth of the time. And torch asks for the place of each operator that it registers, for which the standard
+    library also reads and splits the file that it is in, to give lines of text that torch does not use.
+    """
+    gc.disable()
+    original = inspect.getframeinfo
+    inspect.getframeinfo = lambda frame, context=1: original(frame, 0)
+    try:
+        yield
+    finally:
+        inspect.getframeinfo = original
+        gc.freeze()
+        gc.enable()
 
 
 def _read(requests: BinaryIO) -> bytes | None:

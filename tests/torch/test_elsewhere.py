@@ -282,3 +282,66 @@ print([getattr(a, "value", a) for n in found[0].compilations[0].graphs["dynamo"]
     assert (count, crossed) == ("3", "True") and "3.0" in said
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
+
+
+def test_a_capture_in_the_child_does_not_load_the_compiler_here(child: Any) -> None:
+    said = child(
+        """
+import sys
+import torch
+import compile_lens
+
+def f(x):
+    return x.sin() * 2
+
+found = compile_lens.capture(f, torch.rand(5), target="mps")
+print(len(found.kernels), sorted(m for m in ("torch._dynamo", "torch._inductor") if m in sys.modules))
+print(len(compile_lens.capture(f, torch.rand(5)).kernels))
+"""
+    )
+    assert said.splitlines() == ["1 []", "1"]
+
+
+def test_what_the_child_loads_is_what_a_plain_import_loads(child: Any) -> None:
+    said = child(
+        """
+import gc
+import inspect
+real = inspect.getframeinfo
+from compile_lens.child import worker
+with worker.quick_imports():
+    worker.load()
+from torch._inductor.codegen.common import KernelTemplate
+from torch._inductor.kernel import mm
+from torch._library import utils
+print(gc.isenabled(), inspect.getframeinfo is real)
+
+def here():
+    return utils.get_source(2)
+
+plain = here()
+with worker.quick_imports():
+    quick = here()
+print(plain.rpartition(":")[0] == quick.rpartition(":")[0], int(quick.split(":")[-1]) - int(plain.split(":")[-1]))
+
+source = "{{ a }} of {{ b | indent_except_first(1) }}"
+made = KernelTemplate._template_from_string(source)
+later = mm.mm_template.template
+print(type(made).__name__, type(later).__name__, bool(later), callable(later.render))
+from compile_lens._torch.targets import early
+with early.templates_later():
+    kept = KernelTemplate._template_from_string(source)
+print(type(kept).__name__, kept.render(a=1, b="2") == made.render(a=1, b="2") == "1 of 2")
+"""
+    )
+    assert said.splitlines() == ["True True", "True 2", "Template Later True True", "Later True"]
+
+
+def test_a_template_without_triton_says_what_it_needs() -> None:
+    if importlib.util.find_spec("triton") is not None:
+        pytest.skip("Triton is here")
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q = torch.rand(1, 2, 128, 64)
+    with pytest.raises(CaptureError, match=r"needs Triton for that: pip install 'triton=="):
+        capture(flex_attention, q, q, q, target="h100")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import types
 from typing import Any
@@ -108,17 +109,22 @@ def _cuda_version(places: Places) -> None:
 
 
 def _triton(places: Places, model: DeviceModel) -> None:
+    import torch.utils._triton as triton_utils
+
     if importlib.util.find_spec("triton") is not None:
         from ..._triton import driver
 
         places.enter(driver.in_place(model))
-        return
-    # Kernels can be written without it, not compiled.
-    import torch._inductor.scheduler as scheduler
-    import torch.utils._triton as triton_utils
+        version = f"Triton {importlib.metadata.version('triton')}"
+    else:
+        # Kernels can be written without it, not compiled.
+        import torch._inductor.scheduler as scheduler
 
-    places.attribute(scheduler, "has_triton", PHASE, lambda: True)
-    places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: "no Triton")
+        places.attribute(scheduler, "has_triton", PHASE, lambda: True)
+        version = "no Triton"
+    # Under this key a machine shares timings of kernels. torch reads all of Triton's files for it, which takes a third
+    # of a second, and a real device's machine has another one.
+    places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: version)
 
 
 def _cuda_interface(found: Any) -> Any:
