@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import functools
 import inspect
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -322,7 +323,7 @@ def _say(made: Capture) -> str:
     failure = made.failure
     assert failure is not None
     next_step = ""
-    if made.target is not None and "No module named 'triton'" in failure.message:
+    if made.target is not None and re.search(r"ModuleNotFoundError: .*\btriton\b", failure.message):
         next_step = (
             f"\nInductor writes it from a template and needs Triton for that: {versions.triton_command()}"
         )

@@ -255,3 +255,24 @@ except StageMissing as missing:
     )
     assert said.splitlines()[0] == "['triton', 'triton'] {'generated only'}"
     assert "pip install" in said.splitlines()[1] and "triton" in said.splitlines()[1]
+
+
+def test_a_template_without_triton_says_what_it_needs(child: Callable[..., str]) -> None:
+    said = child(
+        """
+import sys
+sys.modules["triton"] = None
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+from compile_lens import CaptureError
+from compile_lens.capture import Asked, perform
+from compile_lens.device_models import resolve
+
+q = torch.rand(1, 2, 128, 64)
+try:
+    perform(flex_attention, (q, q, q), None, Asked(), model=resolve("h100"))
+except CaptureError as error:
+    print(error)
+"""
+    )
+    assert "needs Triton for that: pip install 'triton==" in said
