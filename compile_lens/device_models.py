@@ -85,7 +85,8 @@ def resolve(target: str | DeviceModel | Path) -> DeviceModel:
     else:
         named = next((m for m in models() if m.device == kind and m.name == detail), None)
     if named is None:
-        raise UsageError(f"target={target!r} is not known: {_known()}")
+        why = AMD if kind in ("rocm", "hip", "amd") or detail.startswith("gfx") else ""
+        raise UsageError(f"target={target!r} is not known: {why}{_known()}")
     return named
 
 
@@ -150,6 +151,9 @@ REQUIRED = {
     "mps": ("multi_processor_count",),
 }
 """Properties that a model must have, by type of the device."""
+
+
+AMD = "AMD's GPUs are not offered, since Inductor writes other code for them and asks ROCm for it; "
 
 
 def _cpu(detail: str, target: str) -> DeviceModel:

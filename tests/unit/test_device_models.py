@@ -39,6 +39,12 @@ def test_an_unknown_name_lists_the_known_ones(target: str) -> None:
     )
 
 
+@pytest.mark.parametrize("target", ["rocm", "rocm:gfx942", "hip", "cuda:gfx942"])
+def test_amd_says_why_it_is_not_offered(target: str) -> None:
+    with pytest.raises(UsageError, match=r"AMD's GPUs are not offered, since .* ROCm"):
+        device_models.resolve(target)
+
+
 def test_every_figure_has_a_source() -> None:
     found = device_models.models()
     assert {"t4", "a100", "rtx4090", "h100", "h200", "b200", "m1", "m2"} <= {m.name for m in found}
