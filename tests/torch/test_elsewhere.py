@@ -284,6 +284,16 @@ print([getattr(a, "value", a) for n in found[0].compilations[0].graphs["dynamo"]
         os.kill(int(pid), 0)
 
 
+def test_what_a_request_leaves_in_the_child_can_be_collected() -> None:
+    def kept() -> int:
+        return int(process.call("gc:get_freeze_count")[0])
+
+    capture(wave, rand(5), target="mps")
+    before = kept()
+    capture(wave, rand(6), target="mps")
+    assert kept() == before > 0
+
+
 def test_a_capture_in_the_child_does_not_load_the_compiler_here(child: Any) -> None:
     said = child(
         """
