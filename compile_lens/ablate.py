@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from .capture import Asked, outside_dynamo, perform
+from ._torch.outside import outside_dynamo
+from .capture import Asked, perform
 from .measures.steps import trimmed
 from .record import ABLATIONS, Ablation, Capture
 

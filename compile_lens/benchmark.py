@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ._torch.outside import outside_dynamo
 from .ablate import with_steps
-from .capture import Asked, outside_dynamo, perform
+from .capture import Asked, perform
 from .clock import Clock, clock_of, profiled
 from .environment import target_of
 from .errors import BuildError, UsageError

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import functools
 import inspect
 import re
-import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ._torch.outside import outside_dynamo
 from .device_model import DeviceModel, Target
 from .elsewhere import machine_code
 from .environment import environment, target_of
@@ -30,32 +28,6 @@ from .sources import with_inlined
 
 if TYPE_CHECKING:
     from ._torch.session import Outcome, Request
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def outside_dynamo(function: _F) -> _F:
-    """Dynamo, where it traces a program that captures something itself, must not look inside.
-
-    As ``torch.compiler.disable``, which loads Dynamo. Where it is not loaded no one is traced: what is captured in the
-    child process leaves it so.
-    """
-    inside: list[Callable[..., Any]] = []
-
-    @functools.wraps(function)
-    def outside(*args: Any, **kwargs: Any) -> Any:
-        if not inside:
-            if kwargs.get("target") is not None or kwargs.get("targets") is not None:
-                from .child import process
-
-                process.ready()
-                if "torch._dynamo" not in sys.modules:
-                    return function(*args, **kwargs)
-            inside.append(torch.compiler.disable(function))
-        return inside[0](*args, **kwargs)
-
-    return cast(_F, outside)
-
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Names that ``mode`` takes, as in ``torch.compile``."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .capture import capture, outside_dynamo
+from ._torch.outside import outside_dynamo
+from .capture import capture
 from .comparison import Column, Comparison
 from .device_model import DeviceModel
 from .device_models import resolve
