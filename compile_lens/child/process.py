@@ -123,9 +123,10 @@ def call(function: str, *args: Any, environment: dict[str, str] | None = None) -
 
 
 def ready() -> None:
-    """Start the child, so that it gets ready while the caller does something else."""
+    """Start the child if none is kept, so that it gets ready while the caller does something else."""
     with _lock, contextlib.suppress(ChildError):  # whoever calls next is told
-        if sys.executable:
+        # Whether one that is kept still serves, the call finds out.
+        if sys.executable and () not in _children:
             _child({})
 
 
