@@ -285,6 +285,7 @@ def _record(
         failure=outcome.failure,
         notes=tuple(recorder.notes),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        skipped=recorder.left_to_python(),
         target=Target(asked.target, model, "", recorder.may_differ) if model is not None else None,
     )
 
@@ -350,6 +351,9 @@ def last() -> Capture | None:
         sources=with_inlined(recorder.sources.values(), compilations),
         compilations=compilations,
         timings=timings,
-        notes=(*recorder.notes, "guards are not seen by the named backend: use capture() for them"),
+        notes=(
+            *recorder.notes,
+            "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them",
+        ),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )

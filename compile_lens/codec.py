@@ -16,6 +16,8 @@ import typing
 from collections import Counter
 from typing import Any
 
+from . import absent as _absent
+from . import breaks as _breaks
 from . import decision as _decision
 from . import device_model as _device_model
 from . import graph as _graph
@@ -35,6 +37,8 @@ _NAMES = {
     name: found
     for module in (
         _graph,
+        _absent,
+        _breaks,
         _machine,
         _kernel,
         _decision,
@@ -105,7 +109,7 @@ def _encode(value: Any) -> Any:
     return value
 
 
-_TAGGED = {"Ref", "Literal", "Graph", "Code", "Missing"}
+_TAGGED = {"Ref", "Literal", "Graph", "Code", "Missing", "NotApplicable"}
 """Classes that stand beside others in one field, so that their objects must say what they are."""
 
 

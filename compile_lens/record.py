@@ -12,10 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+from .absent import Absent as Absent
+from .absent import Missing as Missing
+from .absent import NotApplicable as NotApplicable
+from .breaks import BREAK
+from .breaks import REST as REST
+from .breaks import Ending as Ending
+from .breaks import Recompile as Recompile
+from .breaks import Skip as Skip
 from .decision import Decision
 from .device_model import Target
 from .errors import StageMissing
-from .graph import Frame, Graph, Source
+from .graph import Graph, Source
 from .kernel import LINE_FORMS as LINE_FORMS
 from .kernel import NO_LINES as NO_LINES
 from .kernel import UNSAID as UNSAID
@@ -47,20 +55,7 @@ LOWERED_STAGES = ("post_grad", "loops", "groups", "code")
 """Stages that each phase passes through inside Inductor, in order; keys such as ``"forward.loops"``."""
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A stage that could not be seen, and why."""
-
-    stage: str
-    reason: str
-
-    @property
-    def key(self) -> str:
-        """Its stage key."""
-        return self.stage
-
-
-Stage = Union[Graph, Code, Missing]  # noqa: UP007
+Stage = Union[Graph, Code, Missing, NotApplicable]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -70,16 +65,6 @@ class Guard:
     text: str
     source: str = ""
     kind: str = ""
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a compilation ended: ``return``, or ``graph break`` with its reason, stack and a hint."""
-
-    kind: str
-    reason: str = ""
-    frames: tuple[Frame, ...] = ()
-    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,13 +109,13 @@ class Stages(Mapping[str, Graph]):
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
         self._graphs = {s.key: s for s in stages if isinstance(s, Graph)}
-        self._missing = {s.stage: s.reason for s in stages if isinstance(s, Missing)}
+        self._absent = {s.stage: s for s in stages if isinstance(s, Absent)}
 
     def __getitem__(self, key: str) -> Graph:
         if key in self._graphs:
             return self._graphs[key]
-        if key in self._missing:
-            raise StageMissing(f"stage {key!r} was not seen: {self._missing[key]}")
+        if key in self._absent:
+            raise StageMissing(self._absent[key].said)
         raise StageMissing(f"no stage {key!r}; this compilation has {', '.join(self._graphs) or 'none'}")
 
     def __iter__(self) -> Iterator[str]:
@@ -187,9 +172,14 @@ class Compilation:
         return tuple(s for s in self.stages if isinstance(s, Missing))
 
     @property
+    def not_applicable(self) -> tuple[NotApplicable, ...]:
+        """The stages that the function does not have, or that were not asked for: none of them is missing."""
+        return tuple(s for s in self.stages if isinstance(s, NotApplicable))
+
+    @property
     def phases(self) -> tuple[str, ...]:
         """The phases of which at least one stage was seen."""
-        seen = {s.phase for s in self.stages if not isinstance(s, Missing)}
+        seen = {s.phase for s in self.stages if not isinstance(s, Absent)}
         seen |= {s.stage for s in self.stages if isinstance(s, Graph)}
         return tuple(p for p in PHASES if p in seen)
 
@@ -248,6 +238,8 @@ class Capture:
         notes: things that a reader should know (a warning of the compiler, a stage order).
         ablations: the steps that ``ablate`` ran, from least to most.
         benchmark: what ``benchmark`` measured.
+        skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
+            ``breaks``, all of it was.
         target: the device model that stood for the device; ``None``: the code is for what is in the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -266,6 +258,7 @@ class Capture:
     ablations: tuple[Ablation, ...] = ()
     benchmark: Benchmark | None = None
     target: Target | None = None
+    skipped: tuple[Skip, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
@@ -292,10 +285,20 @@ class Capture:
         return tuple(Missing(f"{c.id} {m.stage}", m.reason) for c in self.compilations for m in c.missing)
 
     @property
+    def not_applicable(self) -> tuple[NotApplicable, ...]:
+        """Every stage that there is not, named as in ``missing``: that is no defect."""
+        if len(self.compilations) == 1:
+            return self.compilations[0].not_applicable
+        return tuple(
+            NotApplicable(f"{c.id} {m.stage}", m.reason) for c in self.compilations for m in c.not_applicable
+        )
+
+    @property
     def breaks(self) -> tuple[Ending, ...]:
-        """The graph breaks, in order."""
-        endings = (c.ending for c in self.compilations)
-        return tuple(e for e in endings if e is not None and e.kind == "graph break")
+        """The graph breaks: those that a graph ended in, then those for which a function was ``skipped``."""
+        endings = [c.ending for c in self.compilations if c.ending is not None]
+        endings += [s.cause for s in self.skipped if not (s.kind == REST and s.compilation)]
+        return tuple(e for e in endings if e.kind == BREAK)
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -303,9 +306,11 @@ class Capture:
         return tuple(g for c in self.compilations for g in c.guards)
 
     @property
-    def recompiles(self) -> tuple[str, ...]:
-        """Why code was compiled again, one text for each recompile."""
-        return tuple(r for c in self.compilations for r in c.recompile_reasons)
+    def recompiles(self) -> tuple[Recompile, ...]:
+        """The times that a function was compiled again, each with the guards that failed."""
+        return tuple(
+            Recompile(c.id, c.function, c.recompile_reasons) for c in self.compilations if c.recompile_reasons
+        )
 
     @property
     def decisions(self) -> tuple[Decision, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import aot, dynamo, eager, fx, hooks, inductor, rewrites, targets, versions
+from . import aot, breaks, dynamo, eager, fx, hooks, inductor, rewrites, targets, versions
 from .provenance import Lineage
 from .recorder import Draft, Recorder
 
@@ -28,6 +28,9 @@ def make(recorder: Recorder) -> Callable[..., Any]:
         try:
             with hooks.compiling(draft):
                 return _compile(recorder, draft, gm, example_inputs)
+        except torch._dynamo.exc.RestartAnalysis:
+            recorder.begin_again(draft)
+            raise
         except BaseException:
             recorder.fail(draft)
             raise
@@ -61,8 +64,9 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
 
     draft.put(fx.convert(gm, stage="dynamo"))
     if draft.ending is None:
-        draft.ending = dynamo.ending(getattr(gm, "compile_subgraph_reason", None))
+        draft.ending = breaks.ending(getattr(gm, "compile_subgraph_reason", None))
     draft.dynamic = dynamo.dynamic_dims(gm)
+    draft.aliased = fx.aliases_inputs(gm)
     draft.scratch["dynamo"] = Lineage(gm)
     draft.lap("dynamo")
     if not recorder.step:  # a step of an ablation has the same graph as the capture that it belongs to
@@ -127,6 +131,8 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             try:
                 with lineage.watching(gm):
                     return compile_fx_inner(gm, example_inputs, **kwargs)
+            except torch._dynamo.exc.RestartAnalysis:
+                raise
             except BaseException:
                 recorder.fail(draft)
                 raise

@@ -1,4 +1,4 @@
-"""Dynamo: how each frame ended, its guards, its dynamic sizes, why it was compiled again, why it was skipped."""
+"""Dynamo: whose compile it is, the text of what it reads, guards, dynamic sizes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..graph import Frame, Source
-from ..record import DynamicDim, Ending, Guard
+from ..graph import Source
+from ..record import DynamicDim, Guard
 from . import fx
 from .hooks import free_hook
 from .recorder import Draft, Recorder
-from .stack import roomy
 
 MARK = "compile_lens_recorder"
 """Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
@@ -45,57 +44,6 @@ def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
     frame_id = getattr(compile_id, "frame_id", None)
     attempt = getattr(compile_id, "frame_compile_id", None)
     return recorder.draft(-1 if frame_id is None else frame_id, attempt or 0, code, part)
-
-
-@free_hook("torch._dynamo.output_graph:OutputGraph.compile_subgraph")
-def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
-    """A frame's graph is complete: note why it ends here."""
-    recorder = recorder_of(getattr(output, "compiler_fn", None))
-    if recorder is None:
-        return real(output, *args, **kwargs)
-    code = getattr(getattr(output, "root_tx", None), "f_code", None)
-    if code is not None:
-        recorder.codes[id(code)] = code
-    draft = current_draft(recorder, code)
-    reason = next((a for a in (*args, *kwargs.values()) if type(a).__name__ == "GraphCompileReason"), None)
-    draft.ending = ending(reason)
-    keep_source(recorder, code)
-    return real(output, *args, **kwargs)
-
-
-def ending(reason: Any) -> Ending | None:
-    """How a graph ended, from Dynamo's ``GraphCompileReason``."""
-    if reason is None:
-        return None
-    frames = tuple(fx.frame_of(s) for s in reason.user_stack)
-    if not reason.graph_break:
-        return Ending("return", frames=_users(frames))
-    text = str(reason.reason)
-    hints = re.findall(
-        r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", text, re.MULTILINE
-    )
-    return Ending(
-        "graph break",
-        text.strip(),
-        _users(frames),
-        "\n".join(" ".join(h.split()) for h in hints if h.strip()),
-    )
-
-
-def _users(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    import linecache
-
-    return tuple(
-        Frame(
-            f.file,
-            f.line,
-            f.function,
-            f.text or linecache.getline(f.file, f.line).strip(),
-            f.column,
-            f.end_column,
-        )
-        for f in frames
-    )
 
 
 def keep_source(recorder: Recorder, code: Any) -> None:
@@ -159,6 +107,13 @@ def guards(exported: Any) -> tuple[Guard, ...]:
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
 
 
+def failed_guard(recorder: Recorder, reason: str) -> str:
+    """Why a form of a function did not fit, under the id that the form has in this capture."""
+    text = " ".join(reason.partition("\nUser stack trace:")[0].split())
+    found = re.match(r"(\d+)/(\d+): ", text)
+    return recorder.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
+
+
 def _stable(text: str) -> str:
     """Addresses differ from run to run and say nothing to a reader."""
     text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
@@ -189,30 +144,7 @@ def _source_name(node: torch.fx.Node) -> str:
     return str(text) if text else node.name
 
 
-@free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
-@roomy
-def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo looks at a frame: note why it leaves it alone, if it does."""
-    recorder = recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
-    if recorder is None:
-        return real(converter, frame, *args, **kwargs)
-    name = frame.f_code.co_name
-    try:
-        with torch._dynamo.config.patch(recompile_limit=_limit(frame.f_code, recorder)):
-            result = real(converter, frame, *args, **kwargs)
-    except Exception as error:
-        if type(error).__module__ == "torch._dynamo.exc":  # Dynamo gives the frame up, and runs it as it is
-            recorder.skips.append(f"{name}: {gist(str(error)) or 'no operation to compile'}")
-        raise
-    reason = getattr(result, "skip_reason", None)
-    if reason:
-        recorder.skips.append(f"{name}: {gist(str(reason))}")
-    elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
-        recorder.skips.append(f"{name}: no operation to compile (this torch does not say why)")
-    return result
-
-
-def _limit(code: Any, recorder: Recorder) -> int:
+def recompile_limit(code: Any, recorder: Recorder) -> int:
     """The user's limit on recompiles, counted from what this capture compiled: where torch keeps the entries
     of others beside ours, they do not count."""
     limit = int(torch._dynamo.config.recompile_limit)

@@ -321,6 +321,23 @@ def frame_of(summary: Any) -> Frame:
     )
 
 
+def aliases_inputs(gm: torch.fx.GraphModule) -> bool:
+    """Whether a Dynamo graph returns tensors that need a gradient, each of them in the memory of an input."""
+    output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
+    inputs = {_storage(n.meta.get("example_value")) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
+    found = (n.meta.get("example_value") for n in output.all_input_nodes)
+    learning = [x for x in found if isinstance(x, torch.Tensor) and x.requires_grad]
+    return bool(learning) and all(_storage(x) in inputs for x in learning)
+
+
+def _storage(value: Any) -> int | None:
+    """Which memory a tensor is in; None for one that has none of its own (a wrapper, a sparse tensor)."""
+    try:
+        return int(value.untyped_storage()._cdata) if isinstance(value, torch.Tensor) else None
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
 def internal(file: str) -> bool:
     """Whether a file is ours, or torch's wrapper around a captured callable: no line of the program."""
     return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(

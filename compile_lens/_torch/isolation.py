@@ -42,8 +42,7 @@ def optimize(
 
     def failed(failure: Any) -> None:
         if (alive := held()) is not None:
-            draft = dynamo.current_draft(alive, failure.orig_code)
-            draft.recompile_reasons.append(str(failure.reason))
+            alive.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
 
     options: dict[str, Any] = {
         "nopython": fullgraph,

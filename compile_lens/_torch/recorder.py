@@ -22,6 +22,8 @@ from ..record import (
     Ending,
     Guard,
     Missing,
+    NotApplicable,
+    Skip,
     Stage,
     Timing,
 )
@@ -52,9 +54,11 @@ class Draft:
         self.stages: dict[str, Stage] = {}
         self.guards: tuple[Guard, ...] = ()
         self.ending: Ending | None = None
+        self.rest: Skip | None = None
         self.recompile_reasons: list[str] = []
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.eager: tuple[EagerOp, ...] | None = None
+        self.aliased = False  # each output that needs a gradient is a view of an input, or the input
         self.eager_note = "the graph did not reach the backend"
         self.decisions: dict[str, tuple[Decision, ...]] = {}
         self.lowered: list[Lowered] = []
@@ -80,11 +84,12 @@ class Draft:
         return found if isinstance(found, Graph) else None
 
     def finish(self) -> Compilation:
-        """The frozen form, with a reason for every stage that was not seen."""
+        """The frozen form, with a reason for every stage that is not there."""
         self.scratch.clear()
         stages = dict(self.stages)
-        for key, reason in self._absent():
-            stages.setdefault(key, Missing(key, versions.lost(key.rpartition(".")[2]) or reason))
+        for absent in self._absent():
+            lost = versions.lost(absent.key.rpartition(".")[2])
+            stages.setdefault(absent.key, Missing(absent.key, lost) if lost else absent)
         ordered = tuple(stages[key] for key in ORDER if key in stages)
         return Compilation(
             id=self.id,
@@ -96,7 +101,7 @@ class Draft:
             ending=self.ending,
             recompile_reasons=tuple(self.recompile_reasons),
             dynamic=self.dynamic,
-            eager=self.eager,
+            eager=self._eager_ops(),
             eager_note="" if self.eager is not None else self.eager_note,
             decisions=tuple(self.decisions.items()),
             lowered=tuple(self.lowered),
@@ -105,43 +110,59 @@ class Draft:
             partition=self.partition,
         )
 
-    def _absent(self) -> list[tuple[str, str]]:
+    def _absent(self) -> list[Missing | NotApplicable]:
         failed = self.recorder.failed_stage if self.recorder.failed_draft is self else ""
         if "dynamo" not in self.stages:
-            return [
-                (
-                    "dynamo",
-                    (failed and f"failed in stage {failed}")
-                    or "no tensor operation was captured in this frame",
-                )
-            ]
+            if failed:
+                return [Missing("dynamo", f"failed in stage {failed}")]
+            return [NotApplicable("dynamo", "no tensor operation was captured in this frame")]
         if failed:
             reason = f"the compiler failed before it, in stage {failed}"
         else:
             reason = self.recorder.why_missing or "the compiler did not hand it over"
-        absent = [("pre_grad", reason)]
+        absent: list[Missing | NotApplicable] = [Missing("pre_grad", reason)]
         seen = {phase for phase in PHASES if phase in self.stages}
         if not seen:
-            return [*absent, ("joint", reason), ("forward", reason)]
+            return [*absent, Missing("joint", reason), Missing("forward", reason)]
         if seen == {"inference"}:
-            absent.append(("joint", "nothing in this graph needs a gradient: there is no backward to join"))
+            absent.append(NotApplicable("joint", self._why_inference()))
+            if any(op.phase == "backward" for op in self.eager or ()):
+                absent.append(NotApplicable("backward", self._why_inference()))
         else:
-            absent.append(("joint", reason))
+            absent.append(Missing("joint", reason))
             if "backward" not in seen:
-                absent.append(("backward", self.recorder.why_no_backward or reason))
+                declined = self.recorder.why_no_backward
+                absent.append(
+                    NotApplicable("backward", declined) if declined else Missing("backward", reason)
+                )
         for phase in PHASES:
             if phase in seen:
-                absent += [
-                    (f"{phase}.{stage}", self.scratch_reason(phase, reason)) for stage in LOWERED_STAGES
-                ]
+                absent += [self._not_lowered(phase, stage, reason) for stage in LOWERED_STAGES]
         return absent
 
-    def scratch_reason(self, phase: str, otherwise: str) -> str:
-        """Why the lowered stages of a phase are not there."""
+    def _eager_ops(self) -> tuple[EagerOp, ...] | None:
+        """The eager operators under the phases that there are: a graph whose outputs only alias an input that needs a
+        gradient runs as one for inference."""
+        alone = {phase for phase in PHASES if phase in self.stages} == {"inference"}
+        if self.eager is None or not alone:
+            return self.eager
+        named = {"forward": "inference"}
+        return tuple(dataclasses.replace(op, phase=named.get(op.phase, op.phase)) for op in self.eager)
+
+    def _why_inference(self) -> str:
+        """Why a graph has no backward, although an operator of eager PyTorch's may have one."""
+        if self.aliased:
+            return (
+                "the outputs that need a gradient alias an input: PyTorch makes those views, and their backward, "
+                "outside of the graph"
+            )
+        return "nothing in this graph needs a gradient: there is no backward to join"
+
+    def _not_lowered(self, phase: str, stage: str, reason: str) -> Missing | NotApplicable:
         graph = self.graph(phase)
         if graph is not None and not graph.calls:
-            return "the graph has no operation: there is nothing to lower"
-        return otherwise
+            return NotApplicable(f"{phase}.{stage}", "the graph has no operation: there is nothing to lower")
+        return Missing(f"{phase}.{stage}", reason)
 
 
 class Recorder:
@@ -160,6 +181,12 @@ class Recorder:
         self.sources: dict[tuple[str, int, str], Source] = {}
         self.notes: list[str] = []
         self.skips: list[str] = []
+        self.skipped: list[Skip] = []
+        self.elsewhere = 0  # functions of torch and of the standard library that were given up
+        # Of the frame that Dynamo looks at: the break it logged, guards that failed, why it gave up.
+        self.logged: Any = None
+        self.failed_guards: list[str] = []
+        self.given_up: Skip | None = None
         self.root: tuple[str, str, int] | None = None
         self.root_is_torchs = False
         self.codes: dict[int, Any] = {}
@@ -212,6 +239,19 @@ class Recorder:
             self.drafts[compile_id] = Draft(self, compile_id, *place)
         return self.drafts[compile_id]
 
+    def own_id(self, frame_id: int, attempt: int) -> str:
+        """The id that a compile of Dynamo's has in this capture."""
+        number = self.frame_numbers.get(frame_id)
+        return (
+            f"{frame_id}/{attempt}"
+            if number is None
+            else f"{number}/{attempt - self.first_attempts[frame_id]}"
+        )
+
+    def begin_again(self, draft: Draft) -> None:
+        """Dynamo traces this frame anew, knowing more: what was seen of the first attempt is of no graph."""
+        self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
+
     def fail(self, draft: Draft | None) -> None:
         """Remember where the compiler failed; the innermost report wins."""
         if self.failed_draft is None and draft is not None:
@@ -227,6 +267,11 @@ class Recorder:
             for (compile_id, stage), seconds in self.timings.items()
         )
         return compilations, timings
+
+    def left_to_python(self) -> tuple[Skip, ...]:
+        """What was not compiled: the rests of functions whose graph was made, then what was given up."""
+        rests = (d.rest for d in self.drafts.values())
+        return (*(r for r in rests if r is not None), *self.skipped)
 
     def stamp(self, phase: str, text: str) -> None:
         """Say of every generated module of a phase what became of it."""

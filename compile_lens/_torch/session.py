@@ -11,7 +11,7 @@ import torch
 
 from ..device_model import DeviceModel
 from ..record import Failure
-from . import ablation, backend, copies, dynamo, hooks, isolation, targets, tree, versions
+from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, tree, versions
 from .recorder import Recorder
 
 
@@ -99,9 +99,11 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             try:
                 outcome.result = compiled(*args, **kwargs)
                 recorder.lap("run")
+                never_ran = skipped.never_ran(recorder, outcome.result)
                 if asked.build:
-                    recorder.stamp("inference", "ran")
-                    recorder.stamp("forward", "ran")
+                    if not never_ran:
+                        recorder.stamp("inference", "ran")
+                        recorder.stamp("forward", "ran")
                     if asked.launch_backward and _run_backward(outcome.result):
                         recorder.stamp("backward", "ran")
                         recorder.lap("run")
@@ -114,6 +116,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
 
     with isolation.alone():
         isolation.in_own_context(call)
+    recorder.note(skipped.elsewhere(recorder))
     outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
 
@@ -208,8 +211,13 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     endings = [
         d.ending for d in recorder.drafts.values() if d.ending is not None and d.ending.kind != "return"
     ]
+    left = skipped.said(recorder)
     if endings:
-        return f"Dynamo found no tensor operation to compile before a graph break: {dynamo.gist(endings[0].reason)}"
+        first = dynamo.gist(endings[0].reason)
+        said = f"Dynamo found no tensor operation to compile before a graph break: {first}"
+        return f"{said}; then {left}" if left else said
+    if left:
+        return left
     if recorder.drafts:
         return "Dynamo looked at it and found no tensor operation to compile"
     if recorder.skips:

@@ -89,17 +89,24 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         for code in c.code.values()
         for k in code.kernels
     ]
+    from ..views.outcome import graphs, state, verdict
+
     failure = capture.failure
     return {
         "function": capture.function,
         "environment": asdict(capture.environment),
+        "state": state(capture),
+        "verdict": verdict(capture),
+        "graphs": graphs(capture),
         "compilations": [c.id for c in capture.compilations],
         "nothing": capture.nothing,
         "ledger": capture.ledger.to_dict(),
         "kernels": kernels,
         "breaks": [ending.reason for ending in capture.breaks],
-        "recompiles": list(capture.recompiles),
+        "skipped": [asdict(skip) for skip in capture.skipped],
+        "recompiles": [asdict(made) for made in capture.recompiles],
         "missing": [asdict(m) for m in capture.missing],
+        "not_applicable": [asdict(m) for m in capture.not_applicable],
         "failure": None
         if failure is None
         else {k: getattr(failure, k) for k in ("stage", "type", "message")},

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
 from compile_lens.graph import Frame, Graph, Node
-from compile_lens.record import Capture, Code, Compilation, Kernel, LineOrigin, Missing
+from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, LineOrigin
 
 Address = tuple[str, str, str]
 """Where something stands: ``(compile id, stage key, node name)``.
@@ -210,7 +210,7 @@ def _forget(key: int, ref: weakref.ref[Capture]) -> None:
 def _compilation(links: _Links, compilation: Compilation) -> None:
     graphs = {s.key: s for s in compilation.stages if isinstance(s, Graph)}
     for stage in compilation.stages:
-        if isinstance(stage, Missing):
+        if isinstance(stage, Absent):
             links.missing[compilation.id, stage.stage] = stage.reason
         elif isinstance(stage, Graph):
             for path, node in walk(stage):

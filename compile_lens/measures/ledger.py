@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compile_lens.graph import Graph, Node
-from compile_lens.record import PHASES, Capture, Code, Compilation, Missing
+from compile_lens.record import PHASES, Absent, Capture, Code, Compilation
 
 COLUMNS = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
 """Names of the figures of a row, in the order in which they are read."""
@@ -227,8 +227,8 @@ def _reason(stages: dict[str, Any], key: str) -> str:
     """Why a stage is not there: its own reason, or that of the graph it belongs to."""
     for name in (key, key.partition(".")[0]):
         stage = stages.get(name)
-        if isinstance(stage, Missing):
-            return f"stage {name} was not seen: {stage.reason}"
+        if isinstance(stage, Absent):
+            return stage.said
     return f"stage {key} is not in the record"
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from compile_lens.graph import Graph, Node
 from compile_lens.measures.chain import walk
-from compile_lens.record import Capture, Code, Compilation, Kernel, Missing
+from compile_lens.record import Absent, Capture, Code, Compilation, Kernel
 
 Line = tuple[str, int]
 """A file and a line, from 1; ``("", 0)`` stands for no known line."""
@@ -251,8 +251,8 @@ def _by_line(nodes: Iterable[Named], lines: Callable[[Named], tuple[Line, ...]])
 def _why_not(stages: Mapping[str, object], phase: str) -> str:
     for key in (f"{phase}.code", phase):
         stage = stages.get(key)
-        if isinstance(stage, Missing):
-            return f"stage {key} was not seen: {stage.reason}"
+        if isinstance(stage, Absent):
+            return stage.said
     return f"stage {phase}.code is not in the record"
 
 

@@ -29,6 +29,7 @@ _ASCII = {
     "━": "=",
     "│": "|",
     "✓": "+",
+    "◐": "~",
     "✗": "x",
 }
 """Readable stand-ins for the characters that our own pages use."""

@@ -196,7 +196,7 @@ def _pictures(capture: Capture, target: Path) -> list[tuple[Path, str]]:
             title = f"{capture.function}: {graph.key} of {compilation.id}"
             wanted.append((target if not wanted else target.with_name(name), title, graph))
     if not wanted:
-        from .outline import verdict
+        from .outcome import verdict
 
         raise UsageError(f"there is no graph to draw: {verdict(capture)}; save as .html or .txt to see why")
     drawn = to_svgs([graph for _, _, graph in wanted], titles=[title for _, title, _ in wanted])

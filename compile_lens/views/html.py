@@ -10,9 +10,10 @@ import importlib.resources
 from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.graph import Frame
-from compile_lens.record import Capture, Compilation, Ending
+from compile_lens.record import Capture, Compilation
 
-from . import outline, stamp
+from . import outcome, outline, stamp
+from .eager_html import eager
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
 from .findings.target import figures
@@ -75,7 +76,7 @@ def static(capture: Capture) -> str:
     """The layer that needs no script: one ``<div class="cl-static">``."""
     budget = Budget()
     ledger = capture.ledger
-    parts = [_header(capture), _outcome(capture), savings(capture, ledger)]
+    parts = [_header(capture), _outcome(capture), savings(capture, ledger), eager(capture)]
     shown = capture.compilations[:_MANY]
     few = len(shown) <= _FEW
     for compilation in shown if few else ():
@@ -159,10 +160,10 @@ def _inputs(capture: Capture) -> str:
 
 
 def _outcome(capture: Capture) -> str:
-    state = outline.state(capture)
+    state = outcome.state(capture)
     ink, ground, edge = STATE_COLOURS[state]
     said = div(
-        text(short(outline.verdict(capture), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
+        text(short(outcome.verdict(capture), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
     )
     failure = capture.failure
     if failure is not None:
@@ -233,7 +234,7 @@ def _sources(capture: Capture, budget: Budget) -> str:
 
 
 def _compilation(compilation: Compilation, stages: Stages, above: str, first: bool, alone: bool) -> str:
-    content = _recompile(compilation) + _ending(compilation)
+    content = _recompile(compilation)
     content += above + stages.of(compilation, open=first) + _guards(compilation)
     if alone:
         return heading("Graphs and code", "open a stage", "graphs-heading") + div(content, "", "compilation")
@@ -250,7 +251,7 @@ def _banner(compilation: Compilation) -> str:
     if compilation.recompile_reasons:
         said.append(f"a recompile: {text(short(compilation.recompile_reasons[0], 400))}")
     if compilation.ending is not None and compilation.ending.kind == "graph break":
-        said.append(f"ended in a graph break: {text(short(outline.reason(compilation.ending).what, 400))}")
+        said.append(f"ended in a graph break: {text(short(outcome.reason(compilation.ending).what, 400))}")
     look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
     return "".join(div(s, f"{look};margin:0 0 6px 84px;overflow-wrap:break-word", "banner") for s in said)
 
@@ -284,38 +285,6 @@ def _guards(compilation: Compilation) -> str:
         )
         parts += fold(f"{_strong('Guards')} {count}", guards_list(compilation.guards), "guards")
     return parts
-
-
-def _ending(compilation: Compilation) -> str:
-    ending = compilation.ending
-    if ending is None or ending.kind != "graph break":
-        return ""
-    return fold(
-        f"{_strong('Graph break')} {faint('why the graph ended here')}", _break(ending), "break", open=True
-    )
-
-
-def _break(ending: Ending) -> str:
-    reason = outline.reason(ending)
-    look = "white-space:pre-wrap;overflow-wrap:break-word"
-    parts = [div(block(short(reason.what)), f"{look};font-weight:600;color:{STATE_COLOURS['nothing'][0]}")]
-    if reason.why:
-        parts.append(div(block(short(reason.why)), f"{look};margin:2px 0 0 0"))
-    if reason.hint:
-        said = f"{_strong('Hint')}{block(short(reason.hint))}"
-        parts.append(div(said, f"{look};margin:6px 0 0 0"))
-    for frame in ending.frames:
-        at = mono(f"{frame.file}:{frame.line}", "font-size:12px") + faint(
-            f" in {text(frame.function)}", "font-size:12px"
-        )
-        code = (
-            div(mono(frame.text.strip(), "font-size:12px"), "padding-left:18px") if frame.text.strip() else ""
-        )
-        parts.append(div(at + code, "margin:6px 0 0 0", "frame"))
-    if reason.whole:
-        whole = div(block(short(reason.whole)), f"{look};{MONO};font-size:12px")
-        parts.append(fold(faint("the compiler's whole message"), whole, "message", level=1))
-    return "".join(parts)
 
 
 def _recompile(compilation: Compilation) -> str:

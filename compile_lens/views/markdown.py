@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from compile_lens.breaks import BREAK
 from compile_lens.graph import Graph
-from compile_lens.record import Capture, Compilation, Kernel, Missing
+from compile_lens.record import Capture, Compilation, Kernel
 
-from . import machine, outline, stamp
+from . import machine, outcome, outline, stamp
 from .characters import clean, flat
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
 
@@ -30,6 +31,7 @@ def page(capture: Capture) -> str:
     """The capture as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
     out = _Out()
     _header(out, capture)
+    _eager(out, capture)
     _ledger(out, capture)
     _findings(out, capture)
     for compilation in capture.compilations[:_MANY]:
@@ -101,7 +103,7 @@ class _Out:
 
 def _header(out: _Out, capture: Capture) -> None:
     out.add(f"# {escape(capture.function)}")
-    out.add(f"**{escape(outline.verdict(capture))}**")
+    out.add(f"**{escape(outcome.verdict(capture))}**")
     facts = [*outline.environment(capture)]
     said = stamp.of_capture(capture)
     facts += [f"code {said}"] if said else []
@@ -121,6 +123,29 @@ def _header(out: _Out, capture: Capture) -> None:
     for source in capture.sources[:_MANY]:
         out.add(f"{code(source.name)} in {code(f'{source.file}:{source.first_line}')}:")
         out.listing(source.text, "python", TEXT_LIMIT)
+
+
+def _eager(out: _Out, capture: Capture) -> None:
+    """Every place where Python took over, whole."""
+    found = outcome.eager(capture)
+    if not found:
+        return
+    out.add("## Ran eagerly")
+    for one in found[:_MANY]:
+        reason = outcome.reason(one.ending)
+        out.add(f"### {escape(one.head)}")
+        said = [f"Because: {escape(reason.what)}", escape(reason.why), escape(one.why)]
+        said += [f"Hint: {escape(reason.hint)}"] if reason.hint else []
+        said += [f"More: {escape(reason.link)}"] if reason.link else []
+        out.add("\n\n".join(words for words in said if words))
+        lines = [
+            f"- {code(f'{f.file}:{f.line}')} in {code(f.function)}"
+            + (f": {code(f.text.strip())}" if f.text.strip() else "")
+            for f in one.ending.frames
+        ]
+        if lines:
+            out.add("\n".join(lines))
+    out.more(len(found) - _MANY, "place")
 
 
 def _ledger(out: _Out, capture: Capture) -> None:
@@ -199,16 +224,8 @@ def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
     out.add(f"From {code(where)}.")
     for reason in compilation.recompile_reasons[:_MANY]:
         out.add(f"A recompile: {escape(reason)}")
-    ending = compilation.ending
-    if ending is not None and ending.kind == "graph break":
-        lines = [f"Ended in a graph break: {escape(ending.reason or 'no reason was recorded')}"]
-        lines += [f"Hint: {escape(ending.hint)}"] if ending.hint else []
-        lines += [
-            f"- {code(f'{f.file}:{f.line}')} in {code(f.function)}"
-            + (f": {code(f.text.strip())}" if f.text.strip() else "")
-            for f in ending.frames
-        ]
-        out.add("\n\n".join(lines[:2]) + ("\n\n" + "\n".join(lines[2:]) if lines[2:] else ""))
+    if compilation.ending is not None and compilation.ending.kind == BREAK:
+        out.add(f"Ended in a graph break: {escape(outcome.reason(compilation.ending).what)}")
     _stages(out, capture, compilation)
     origins = outline.Origins(capture)
     for phase, module in compilation.code.items():
@@ -236,7 +253,8 @@ def _stages(out: _Out, capture: Capture, compilation: Compilation) -> None:
     shown: list[Graph] = []
     for lane in outline.lanes(capture, compilation):
         for step in lane.steps:
-            holds = f"missing: {step.missing}" if isinstance(step.stage, Missing) else ", ".join(step.facts)
+            holds = f"missing: {step.missing}" if step.missing else ", ".join(step.facts)
+            holds = f"none: {step.none}" if step.none else holds
             lines.append(f"| {escape(step.key)} | {escape(holds)} | {outline.duration(step.seconds)} |")
             if isinstance(step.stage, Graph) and step.stage.text.strip():
                 shown.append(step.stage)

@@ -50,6 +50,7 @@ EDGE = "#d0d7de"
 PHASE_COLOURS = {"": "#57606a", "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
 STATE_COLOURS = {
     "compiled": ("#14532d", "#e7f6ec", "#86c79b"),
+    "partial": ("#6b4500", "#fff6df", "#e0b84f"),
     "nothing": ("#6b4500", "#fff6df", "#e0b84f"),
     "failed": ("#8f1d14", "#fff0ee", "#e39a93"),
 }

@@ -1,4 +1,4 @@
-"""What the pages say before it is text, HTML or Markdown: titles, verdict, stages, kernel origins, units."""
+"""What the pages say before it is text, HTML or Markdown: titles, stages, kernel origins, units."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from compile_lens.record import (
     Capture,
     Code,
     Compilation,
-    Ending,
     Kernel,
     Missing,
+    NotApplicable,
     Stage,
 )
 
@@ -60,7 +60,8 @@ COLUMN_TITLES = dict(zip(COLUMNS, _WORDS, strict=True))
 
 @dataclass(frozen=True)
 class Step:
-    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it could not be seen."""
+    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it could not be seen, ``none`` why
+    there is none."""
 
     key: str
     title: str
@@ -68,6 +69,10 @@ class Step:
     seconds: float | None = None
     missing: str = ""
     stage: Stage | None = None
+    none: str = ""
+
+
+_UNSAID = "no reason was recorded"
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,9 @@ def _step(capture: Capture, compilation: Compilation, stage: Stage) -> Step:
     key = stage.key
     time = seconds(capture, compilation, key)
     if isinstance(stage, Missing):
-        return Step(key, title(key), (), time, stage.reason or "no reason was recorded", stage)
+        return Step(key, title(key), (), time, stage.reason or _UNSAID, stage)
+    if isinstance(stage, NotApplicable):
+        return Step(key, title(key), (), time, "", stage, stage.reason or _UNSAID)
     if isinstance(stage, Code):
         launches = sum(k.launches for k in stage.kernels)
         facts = (plural(len(stage.kernels), "kernel"), plural(launches, "launch", "launches"))
@@ -144,35 +151,6 @@ def unplaced(capture: Capture) -> tuple[tuple[str, float], ...]:
     if len(capture.compilations) == 1:
         placed |= {s.key for s in capture.compilations[0].stages}
     return tuple((t.stage, t.seconds) for t in capture.timings if t.stage not in placed)
-
-
-def state(capture: Capture) -> str:
-    """``"failed"``, ``"nothing"`` or ``"compiled"``."""
-    if capture.failure is not None:
-        return "failed"
-    return "nothing" if capture.nothing or not capture.compilations else "compiled"
-
-
-def verdict(capture: Capture) -> str:
-    """How the capture ended, in one sentence without a full stop. A failure's message is not part of it."""
-    if capture.failure is not None:
-        return f"failed in stage {capture.failure.stage}: {capture.failure.type}"
-    if state(capture) == "nothing":
-        return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
-    parts = [plural(len(capture.compilations), "graph")]
-    if capture.breaks:
-        parts.append(plural(len(capture.breaks), "graph break"))
-    if capture.recompiles:
-        parts.append(plural(len(capture.recompiles), "recompile"))
-    phases = [p for p in PHASES if any(p in c.phases for c in capture.compilations)]
-    if phases:
-        parts.append(" and ".join(phases))
-    codes = [code for c in capture.compilations for code in c.code.values()]
-    if codes:
-        kernels = capture.kernels
-        parts.append(plural(len(kernels), "kernel"))
-        parts.append(plural(sum(k.launches for k in kernels), "launch", "launches"))
-    return "compiled: " + ", ".join(parts)
 
 
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
@@ -240,30 +218,6 @@ class Origin:
     unknown: str = ""
     again: Shared = ()
     parts: Shared = ()
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A graph break in words: what, why, how to avoid it; the compiler's whole message if it says more."""
-
-    what: str
-    why: str
-    hint: str
-    whole: str
-
-
-def reason(ending: Ending) -> Reason:
-    """The reason of a graph break in parts. The hints that Dynamo's message repeats stand once."""
-    what, _, rest = ending.reason.strip().partition("\n")
-    lines = [line.strip() for line in rest.split("\n")]
-    stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
-    why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
-    whole = ending.reason.strip() if any(lines[stop:]) else ""
-    return Reason(what or "no reason was recorded", why, ending.hint.strip(), whole)
-
-
-_AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")
-"""Where the explanation in a message of Dynamo's ends (torch 2.11 to 2.15)."""
 
 
 class Origins:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from compile_lens.graph import Graph
-from compile_lens.record import Capture, Code, Compilation, Kernel, Missing, Stage
+from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, Stage
 
 from . import outline, stamp
 from .listing import kernel_origins, listing
@@ -84,15 +84,16 @@ class Stages:
         phase = outline.phase_of(step.key)
         colour = PHASE_COLOURS[phase]
         title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
-        facts = ", ".join(step.facts) if not step.missing else "not seen"
+        facts = "not seen" if step.missing else "none" if step.none else ", ".join(step.facts)
         about = " · ".join(text(words) for words in (facts, outline.meaning(step.key)) if words)
         summary = tag("b", text(title), f"color:{colour}") + " " + faint(about, "font-size:13px")
         if isinstance(stage, Graph) and (elsewhere := _nothing_new(compilation, stage)):
             return div(
                 f"{summary} {faint(elsewhere, 'font-size:13px;font-style:italic')}", "padding:4px 13px"
             )
-        if isinstance(stage, Missing):
-            body = div(text(step.missing), "color:#7a4b00;overflow-wrap:break-word")
+        if isinstance(stage, Absent):
+            ink = "#7a4b00" if step.missing else FAINT
+            body = div(text(step.missing or step.none), f"color:{ink};overflow-wrap:break-word")
         elif isinstance(stage, Code):
             body = self._code(stage)
         else:

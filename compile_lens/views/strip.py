@@ -41,6 +41,10 @@ def _card(step: outline.Step, colour: str) -> str:
     head = tag("b", text(name), "font-size:13px")
     time = outline.duration(step.seconds)
     look = "padding:5px 10px;border-radius:6px;min-width:70px"
+    if step.none:
+        why = div(text(_short(step.none)), f"color:{FAINT};max-width:190px;overflow-wrap:break-word")
+        said = div("none", f"color:{FAINT}")
+        return div(head + said + why, f"{look};border:1px solid {EDGE}", "stage-card cl-none")
     if step.missing:
         why = div(
             text(_short(step.missing)),

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from compile_lens.graph import Frame
-from compile_lens.record import Capture, Code, Compilation, Ending, Kernel
+from compile_lens.record import Capture, Code, Compilation, Kernel
 
-from . import machine, outline, stamp
+from . import machine, outcome, outline, stamp
 from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
@@ -57,14 +57,14 @@ def page(capture: Capture, width: int | None = None, ascii: bool | None = None) 
     _kernels(paper, capture)
     _target(paper, capture)
     _findings(paper, capture)
-    _breaks(paper, capture)
+    _eager(paper, capture)
     _rest(paper, capture)
     return paper.text()
 
 
 def line(capture: Capture) -> str:
     """The capture in one short line: function and outcome."""
-    return f"<Capture of {flat(capture.function)}: {flat(outline.verdict(capture))}>"
+    return f"<Capture of {flat(capture.function)}: {flat(outcome.verdict(capture))}>"
 
 
 def _stdout() -> str:
@@ -147,9 +147,9 @@ def _header(paper: _Paper, capture: Capture) -> None:
 
 
 def _outcome(paper: _Paper, capture: Capture) -> None:
-    mark = {"compiled": "✓", "nothing": "·", "failed": "✗"}[outline.state(capture)]
+    mark = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}[outcome.state(capture)]
     paper.line()
-    paper.text_block(outline.verdict(capture), f"  {mark} ", "    ", limit=6)
+    paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
     for what, before, after in outline.saving(capture.ledger):
         paper.line(f"    {what}: {before} → {after}")
     if capture.failure is not None:
@@ -162,28 +162,28 @@ def _strip(paper: _Paper, capture: Capture, compilation: Compilation) -> None:
     where = f"{outline.place(Frame(compilation.file, compilation.line, ''))}" if compilation.file else ""
     paper.section(f"stages of {compilation.id} {compilation.function}", where)
     rows = []
-    missing: list[tuple[str, str]] = []
     for lane in outline.lanes(capture, compilation):
         for step in lane.steps:
             name = step.title
             if lane.phase and step.key != lane.phase:
                 name = f"  ↳ {step.title}"
             if step.missing:
-                missing.append((name, step.missing))
                 rows.append((name, "missing:", step.missing, ""))
+            elif step.none:
+                rows.append((name, "none:", step.none, ""))
             else:
                 facts = (*step.facts, "")[:2]
                 rows.append((name, facts[0], facts[1], outline.duration(step.seconds)))
     if not rows:
         paper.line("  no stage was recorded")
         return
-    plain = [row for row in rows if row[1] != "missing:"]
+    plain = [row for row in rows if row[1] not in ("missing:", "none:")]
     widths = [max((cells(paper.say(r[i])) for r in plain), default=0) for i in range(4)]
     widths[0] = max(cells(paper.say(r[0])) for r in rows)
     for row in rows:
         cell = [paper.say(c) for c in row]
-        if row[1] == "missing:":
-            start = f"  {pad(cell[0], widths[0])}  missing: "
+        if row[1] in ("missing:", "none:"):
+            start = f"  {pad(cell[0], widths[0])}  {row[1]} "
             paper.text_block(row[2], start, " " * 6, limit=3)
         else:
             shown = "  ".join(pad(c, w, i > 0) for i, (c, w) in enumerate(zip(cell, widths, strict=True)))
@@ -315,29 +315,34 @@ def _findings(paper: _Paper, capture: Capture) -> None:
         paper.text_block(f"{', '.join(names)}: {why}", "  ", "    ", limit=2)
 
 
-def _breaks(paper: _Paper, capture: Capture) -> None:
-    endings = [(c.id, c.ending) for c in capture.compilations if c.ending and c.ending.kind == "graph break"]
-    if endings:
-        paper.section("graph breaks")
-    for name, ending in endings[:MANY]:
-        _break(paper, name, ending)
-    paper.more(len(endings) - MANY, "graph break", "capture.breaks")
+def _eager(paper: _Paper, capture: Capture) -> None:
+    found = outcome.eager(capture)
+    if found:
+        paper.section("ran eagerly")
+    for one in found[:MANY]:
+        _place(paper, one)
+    paper.more(len(found) - MANY, "place", "capture.breaks, capture.skipped")
     if capture.recompiles:
         paper.section("recompiles")
-    reasons = [(c.id, r) for c in capture.compilations for r in c.recompile_reasons]
-    for name, reason in reasons[:MANY]:
-        paper.text_block(reason, f"  {name}  ", "       ", limit=4)
-    paper.more(len(reasons) - MANY, "recompile", "capture.recompiles")
+    for made in capture.recompiles[:MANY]:
+        for guard in made.guards[:SOME]:
+            paper.text_block(guard, f"  {made.id}  ", "       ", limit=4)
+        paper.more(len(made.guards) - SOME, "guard that failed", "", f"  {made.id}  ")
+    paper.more(len(capture.recompiles) - MANY, "recompile", "capture.recompiles")
 
 
-def _break(paper: _Paper, name: str, ending: Ending) -> None:
-    reason = outline.reason(ending)
-    paper.text_block(reason.what, f"  after {name}: ", "    ", limit=6)
-    if reason.why:
-        paper.text_block(reason.why, "    ", limit=6)
+def _place(paper: _Paper, one: outcome.Eager) -> None:
+    reason = outcome.reason(one.ending)
+    paper.text_block(one.head, "  ", "    ", limit=4)
+    paper.text_block(reason.what, "    because: ", "      ", limit=6)
+    for said in (reason.why, one.why):
+        if said:
+            paper.text_block(said, "    ", limit=6)
     if reason.hint:
         paper.text_block(reason.hint, "    hint: ", "      ", limit=6)
-    for frame in ending.frames[-5:]:
+    if reason.link:
+        paper.text_block(reason.link, "    more: ", "      ", limit=2)
+    for frame in one.ending.frames[-5:]:
         paper.line(f"    at {frame.file}:{frame.line} in {frame.function}")
         if frame.text.strip():
             paper.line(f"       {frame.text.strip()}")

@@ -246,7 +246,7 @@ def test_a_stage_without_a_match_says_why(viewer: Open) -> None:
     capture = captures.softmax()
     page = viewer(capture)
     page.pin(("0/0", "dynamo", "softmax"))
-    (joint,) = (m for m in capture.missing if m.stage == "joint")
+    (joint,) = (m for m in capture.not_applicable if m.stage == "joint")
     assert joint.reason in page.why("joint")
 
 

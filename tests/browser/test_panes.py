@@ -10,7 +10,7 @@ import pytest
 
 from compile_lens import Capture
 from compile_lens.graph import Graph
-from compile_lens.record import Code, Compilation, Missing
+from compile_lens.record import Absent, Code, Compilation, Missing
 from compile_lens.views import html, outline
 
 from . import captures
@@ -43,8 +43,9 @@ def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], C
     seconds = {t.stage.removeprefix("0/0 "): t.seconds for t in shown.timings}
     seen = 0
     for stage in _compilation(shown).stages:
-        if isinstance(stage, Missing):
-            card = page.find(f".card-missing[data-key='{stage.key}']")
+        if isinstance(stage, Absent):
+            kind = "missing" if isinstance(stage, Missing) else "none"
+            card = page.find(f".card-{kind}[data-key='{stage.key}']")
             assert stage.reason in card.inner_text() and card.get_attribute("title") == stage.reason
             assert card.get_attribute("tabindex") == "0"
             continue
@@ -56,6 +57,7 @@ def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], C
     cards = page.find("button.card:not(.card-why)")
     assert cards.count() == seen + 1 + page.find(".card-fusion").count(), "and the Python source"
     assert page.find(".card-missing").count() == len(shown.missing)
+    assert page.find(".card-none").count() == len(shown.not_applicable)
     assert f"{len(shown.sources)} function" in page.card("python").inner_text()
 
 

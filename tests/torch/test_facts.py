@@ -316,7 +316,7 @@ def test_two_graphs(fn: Any) -> None:
     found = capture(fn, ramp(8))
     assert sum("dynamo" in c.graphs for c in found.compilations) == 2
     (ending,) = found.breaks
-    assert ending.reason and ending.frames
+    assert ending.reason and ending.frames and ending.hint and ending.link
 
 
 @pytest.mark.parametrize(("sizes", "compiles"), [(1, 1), (2, 2), (3, 2), (4, 2)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compile_lens import capture
-from compile_lens._torch import backend, hooks, inductor, versions  # noqa: F401  # registers every hook
+from compile_lens._torch import backend, hooks, inductor, session, versions  # noqa: F401  # registers every hook
 
 pytestmark = pytest.mark.torch
 

@@ -19,6 +19,7 @@ from compile_lens.record import (
     LineOrigin,
     Missing,
     Options,
+    Skip,
     Timing,
 )
 
@@ -160,6 +161,35 @@ def graph_break() -> Capture:
     return dataclasses.replace(capture, compilations=(broken, second, again), timings=timings)
 
 
+def skipped() -> Capture:
+    """A training step whose loop ran eagerly, and a helper that reached its limit: one graph is left."""
+    capture = sample()
+    loop = (Frame(FILE, 9, "step", "loss.backward()", 8, 23),)
+    broken = Ending(
+        "graph break",
+        "Unsupported Tensor.backward() call\n  Explanation: Dynamo does not trace `Tensor.backward()`.\n"
+        "  Hint: Set torch._dynamo.trace_autograd_ops=True",
+        loop,
+        "Set torch._dynamo.trace_autograd_ops=True",
+        "https://example.org/gb/gb0123.html",
+    )
+    limit = Ending(
+        "recompile limit",
+        "Dynamo recompile limit exceeded",
+        (Frame(FILE, 20, "scaled", "def scaled(x, n):"),),
+        "Consider increasing torch._dynamo.config.recompile_limit.",
+    )
+    return dataclasses.replace(
+        capture,
+        skipped=(
+            Skip(
+                "function", "step", FILE, 7, broken, ((8, 12),), "graph break in loop. The frame is skipped."
+            ),
+            Skip("recompile limit", "scaled", FILE, 20, limit, ((21, 21),), times=2),
+        ),
+    )
+
+
 def failed() -> Capture:
     """A capture that ended in lowering, with every stage before it."""
     capture = sample()
@@ -249,6 +279,7 @@ def hostile(text: str) -> Capture:
         timings=(Timing(text, 1.0),),
         failure=Failure(text, text, text, text),
         notes=(text,),
+        skipped=(Skip(text, text, text, 3, Ending(text, text, (frame,), text, text), ((1, 2),), text, text),),
         created=text,
         unknown_fields=(text,),
     )

@@ -25,6 +25,7 @@ VARIANTS = (
     samples.sample,
     samples.missing,
     samples.graph_break,
+    samples.skipped,
     samples.failed,
     samples.failed_early,
     samples.nothing,

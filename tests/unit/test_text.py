@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 from compile_lens.graph import Frame
 from compile_lens.measures.ledger import MEASURED, MODELLED, Figure
 from compile_lens.record import Capture, Ending, Timing
-from compile_lens.views import characters, markdown, outline, text
+from compile_lens.views import characters, markdown, outcome, outline, text
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = (
     samples.sample,
     samples.missing,
     samples.graph_break,
+    samples.skipped,
     samples.failed,
     samples.failed_early,
     samples.nothing,
@@ -44,7 +45,14 @@ def test_page_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, s
 
 @pytest.mark.parametrize(
     "make",
-    (samples.sample, samples.graph_break, samples.failed, samples_findings.told, samples_machine.h100),
+    (
+        samples.sample,
+        samples.skipped,
+        samples.graph_break,
+        samples.failed,
+        samples_findings.told,
+        samples_machine.h100,
+    ),
     ids=lambda f: f.__name__,
 )
 def test_markdown_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
@@ -149,11 +157,11 @@ def test_a_break_in_dynamos_words_is_taken_apart() -> None:
         "  Explanation: Dynamo cannot trace `print`.\n    It has a side effect.\n"
         "  Hint: Avoid `print`.\n\n  Developer debug context: builtin print\n"
     )
-    reason = outline.reason(Ending("graph break", said, (), "Avoid `print`."))
+    reason = outcome.reason(Ending("graph break", said, (), "Avoid `print`."))
     assert reason.what == "Failed to trace builtin operator"
     assert reason.why == "Dynamo cannot trace `print`.\nIt has a side effect."
     assert reason.hint == "Avoid `print`." and reason.whole == said.strip()
-    bare = outline.reason(Ending("graph break"))
+    bare = outcome.reason(Ending("graph break"))
     assert bare.what == "no reason was recorded" and bare.whole == ""
 
 

@@ -9,7 +9,8 @@ from compile_lens.comparison import Column, Comparison, Difference, Use
 from compile_lens.measures.ledger import Figure
 from compile_lens.record import PHASES, Capture, Code
 from compile_lens.views import stamp
-from compile_lens.views.outline import LANGUAGES, amount, environment, figure, names, plural, state, verdict
+from compile_lens.views.outcome import state, verdict
+from compile_lens.views.outline import LANGUAGES, amount, environment, figure, names, plural
 
 NOTHING = "—"
 """Where a target has no such phase, or a figure is not known."""

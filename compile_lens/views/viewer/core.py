@@ -8,7 +8,7 @@ from compile_lens.graph import Frame, Graph, Source
 from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
 
-from .. import outline, stamp
+from .. import outcome, outline, stamp
 from ..findings import findings
 from ..tables import MEANINGS as MEANINGS
 from .findings import finding_head
@@ -42,6 +42,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
         "asked": line(outline.asked(capture)),
         "inputs": _some(capture.inputs, "input", "capture.inputs"),
         "outcome": _outcome(capture),
+        "eager": _eager(capture),
         "savings": [list(map(line, saving)) for saving in outline.saving(ledger)],
         "ledger": _ledger(ledger),
         "sources": [
@@ -65,7 +66,7 @@ def _outcome(capture: Capture) -> dict[str, object]:
         "message": block(failure.message),
         "traceback": block(failure.traceback, 20_000),
     }
-    return {"state": outline.state(capture), "verdict": line(outline.verdict(capture)), "failure": said}
+    return {"state": outcome.state(capture), "verdict": line(outcome.verdict(capture)), "failure": said}
 
 
 def _ledger(ledger: Ledger) -> dict[str, object]:
@@ -119,11 +120,24 @@ def _compilation(
 def _ending(ending: Ending | None) -> dict[str, object] | None:
     if ending is None or ending.kind != "graph break":
         return None
-    reason = outline.reason(ending)
+    return _reason(ending)
+
+
+def _eager(capture: Capture) -> list[dict[str, object]]:
+    """The places where Python took over, the first of them."""
+    return [
+        {"head": line(one.head), "became": block(one.why), **_reason(one.ending)}
+        for one in outcome.eager(capture)[:MANY]
+    ]
+
+
+def _reason(ending: Ending) -> dict[str, object]:
+    reason = outcome.reason(ending)
     return {
         "what": block(reason.what),
         "why": block(reason.why),
         "hint": block(reason.hint),
+        "link": line(reason.link),
         "whole": block(reason.whole),
         "frames": [frame_line(frame) for frame in ending.frames],
     }
@@ -136,7 +150,7 @@ def frame_line(frame: Frame) -> str:
 
 
 def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
-    seen = None if step.missing else items.seen(index, step.key)
+    seen = None if step.missing or step.none else items.seen(index, step.key)
     stage = seen.stage if seen is not None else None
     unchanged = ""
     if seen is not None and isinstance(stage, Graph):
@@ -144,6 +158,7 @@ def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
         if before is not None and outline.unchanged(stage, before):
             unchanged = full_title(before.key)
     kind = "code" if isinstance(stage, Code) else "graph" if stage is not None else "missing"
+    kind = "none" if step.none else kind
     return {
         "key": line(step.key),
         # In the lane of a phase, its own graph is the one in ATen operators.
@@ -151,7 +166,7 @@ def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
         "meaning": outline.meaning(step.key),
         "facts": [line(fact) for fact in step.facts],
         "time": outline.duration(step.seconds),
-        "missing": block(step.missing),
+        "missing": block(step.missing or step.none),
         "kind": kind,
         "stage": seen.number if seen is not None else -1,
         "unchanged": unchanged,

@@ -17,7 +17,7 @@ export class Details {
     /** Names of sections that are open, so that they stay open in another compilation. @type {Set<string>} */
     this.unfolded = new Set();
     this.own = h("div", {});
-    this.element = h("div", { class: "below" }, this.ledger(roomy), this.own, this.notes());
+    this.element = h("div", { class: "below" }, this.ledger(roomy), this.eager(), this.own, this.notes());
   }
 
   /**
@@ -90,6 +90,13 @@ export class Details {
     return made;
   }
 
+  eager() {
+    const { eager } = this.core;
+    if (eager.length === 0) return null;
+    const places = eager.map((one) => [h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, one.head), reasonOf(one, one.became)]);
+    return foldable("Ran eagerly", plural(eager.length, "place"), h("div", {}, places.flat()));
+  }
+
   notes() {
     const { notes } = this.core;
     if (notes.length === 0) return null;
@@ -119,13 +126,22 @@ function textLines(lines) {
 
 /** @param {Compilation} compilation */
 function breakReason({ ending }) {
-  if (!ending) return null;
+  return ending && reasonOf(ending, "");
+}
+
+/**
+ * @param {import("./types.d.ts").Ending} ending
+ * @param {string} became of the function for it
+ */
+function reasonOf(ending, became) {
   return h(
     "div",
     { class: "below-break" },
     h("p", { class: "below-what" }, ending.what),
     ending.why ? h("p", {}, ending.why) : null,
+    became ? h("p", {}, became) : null,
     ending.hint ? h("p", {}, h("b", {}, "Hint "), ending.hint) : null,
+    ending.link ? h("p", {}, h("b", {}, "More "), ending.link) : null,
     ending.frames.length ? h("ul", { class: "below-lines" }, ending.frames.map((frame) => h("li", {}, frame))) : null,
     ending.whole ? h("details", {}, h("summary", {}, "the compiler's whole message"), h("pre", {}, ending.whole)) : null,
   );

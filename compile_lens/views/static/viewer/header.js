@@ -30,6 +30,21 @@ export function pageHeader(core) {
       inputList(core),
     ),
     outcomeDetail(core),
+    eagerList(core),
+  );
+}
+
+/**
+ * What Python ran in place of compiled code, a line each; the sections below say why.
+ * @param {Core} core
+ */
+function eagerList({ eager }) {
+  if (eager.length === 0) return null;
+  return h(
+    "details",
+    { class: "top-nothing top-eager", open: eager.length < 4 },
+    h("summary", {}, eager.length === 1 ? "1 place ran eagerly" : `${grouped(eager.length)} places ran eagerly`),
+    h("ul", {}, eager.map(({ head, what, frames }) => h("li", {}, h("b", {}, `${head}: `), what, frames.length ? ` (${frames[frames.length - 1]})` : ""))),
   );
 }
 

@@ -107,7 +107,7 @@ export class Reach {
    */
   whyAt(step) {
     if (step.stage >= 0) return this.why(step.stage);
-    return `the stage was not seen: ${step.missing || "the record does not say why"}`;
+    return `the stage ${absent(step)}`;
   }
 
   /** @param {number[]} homes @param {number} wanted */
@@ -212,7 +212,7 @@ export class Reach {
     const gap = steps.slice(from + 1, to < 0 ? undefined : to).find(({ step }) => step.stage < 0);
     if (!gap) return "";
     const title = gap.phase && gap.step.key !== gap.phase ? `${gap.phase} ${gap.step.title}` : gap.phase || gap.step.title;
-    return `the stage between, ${title}, was not seen: ${gap.step.missing || "the record does not say why"}`;
+    return `the stage between, ${title}, ${absent(gap.step)}`;
   }
 
   /** Whether a stage stands on the way from Python to another one. @param {number} stage @param {number} target */
@@ -272,4 +272,10 @@ export function labelOf(model, item) {
 /** @param {string} name */
 function quotedName(name) {
   return `\`${shortened(name, 60)}\``;
+}
+
+/** Why a step of the strip is no stage that could be shown. @param {Step} step */
+function absent({ kind, missing }) {
+  const reason = missing || "the record does not say why";
+  return kind === "none" ? `does not exist here: ${reason}` : `was not seen: ${reason}`;
 }

@@ -86,7 +86,7 @@ export class Strip {
     const cards = first ? [first] : [];
     const fusion = fusionOf(lane);
     for (const step of lane.steps) {
-      cards.push(step.missing || step.stage < 0 ? missingCard(step) : this.stepCard(step));
+      cards.push(step.kind === "none" || step.missing || step.stage < 0 ? missingCard(step) : this.stepCard(step));
       if (fusion && step === fusion.groups) cards.push(this.fusionCard(fusion.loops, fusion.groups));
     }
     const name = lane.phase || "capture";
@@ -174,15 +174,17 @@ export class Strip {
 }
 
 /**
- * A stage that was not seen: its reason in words. It has nothing to open, but can be reached and read.
+ * A stage that was not seen, or that there is none of: the reason in words. It has nothing to open, but can be
+ * reached and read.
  * @param {Step} step
  */
 function missingCard(step) {
   const reason = step.missing || "no reason was recorded";
+  const none = step.kind === "none";
   return h(
     "div",
-    { class: "card card-missing", tabindex: "0", role: "note", "data-key": step.key, title: reason },
-    h("span", { class: "card-title" }, step.title, h("span", { class: "card-unseen" }, "not seen")),
+    { class: none ? "card card-none" : "card card-missing", tabindex: "0", role: "note", "data-key": step.key, title: reason },
+    h("span", { class: "card-title" }, step.title, h("span", { class: "card-unseen" }, none ? "none" : "not seen")),
     h("span", { class: "card-reason" }, reason),
   );
 }

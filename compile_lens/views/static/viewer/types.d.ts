@@ -23,7 +23,9 @@ export interface Core {
   stamp: string;
   asked: string;
   inputs: string[];
-  outcome: { state: "compiled" | "nothing" | "failed"; verdict: string; failure: Failure | null };
+  outcome: { state: "compiled" | "partial" | "nothing" | "failed"; verdict: string; failure: Failure | null };
+  /** Where Python took over: what happened, and the compiler's reason. */
+  eager: Eager[];
   /** `[what, before, after]`, `~` marks a modelled figure. */
   savings: [string, string, string][];
   ledger: Ledger;
@@ -65,13 +67,35 @@ export interface Compilation {
   /** `name.py:7`. */
   place: string;
   recompile: string[];
-  ending: { what: string; why: string; hint: string; frames: string[]; whole: string } | null;
+  ending: Ending | null;
   dynamic: string[];
   /** `[kind, text]`. */
   guards: [string, string][];
   guardsLeftOut: number;
   lanes: Lane[];
   ledger: Ledger;
+}
+
+/** Why compiled code ended: `link` is the compiler's own page about it, `whole` its message. */
+export interface Ending {
+  what: string;
+  why: string;
+  hint: string;
+  link: string;
+  frames: string[];
+  whole: string;
+}
+
+/** A place where Python took over: what happened there, what became of the function for it, and why. */
+export interface Eager {
+  head: string;
+  became: string;
+  what: string;
+  why: string;
+  hint: string;
+  link: string;
+  frames: string[];
+  whole: string;
 }
 
 /** Stages that follow each other; `phase` is "" for those that all phases share. */
@@ -91,7 +115,7 @@ export interface Step {
   time: string;
   /** Why it could not be seen; "" if it was. */
   missing: string;
-  kind: "graph" | "code" | "missing";
+  kind: "graph" | "code" | "missing" | "none";
   /** Its number in `Index.stages`; -1 if missing. */
   stage: number;
   /** Title of the stage that holds the same operations under the same names; "" if none does. */

@@ -1,0 +1,79 @@
+"""Which lines of a function Python runs where Dynamo stops."""
+
+from __future__ import annotations
+
+import dis
+import re
+from typing import Any
+
+_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_\d+")
+
+_FINISHING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+"""Instructions that end a statement: what was computed before them was computed elsewhere."""
+
+
+def plain(name: str) -> str:
+    """The name that a function has in the program, where this is what Dynamo calls the rest of it."""
+    found = _RESUME.fullmatch(name)
+    return plain(found["name"]) if found else name
+
+
+def is_rest(code: Any) -> bool:
+    """Whether a code object is what Dynamo made of the rest of a function after a graph break."""
+    return _RESUME.fullmatch(code.co_name) is not None
+
+
+def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
+    """The lines of a code object as ranges: all of them, or those that can be reached from an instruction on.
+
+    Of the rest of a function it is what follows the break: the code that Dynamo made holds all of the function.
+    """
+    instructions = list(dis.get_instructions(code))
+    if start is None and is_rest(code):
+        start = _target(instructions)
+    numbers = {line for _, _, line in code.co_lines() if line}
+    if start is None:
+        body = numbers - {code.co_firstlineno} or numbers
+        return _ranges(body, numbers)
+    at = next((i for i, x in enumerate(instructions) if x.offset >= start), len(instructions))
+    while at + 1 < len(instructions) and instructions[at].opname in _FINISHING:
+        at += 1
+    first = instructions[at].offset if at < len(instructions) else start
+    first = _with_loops(instructions, first)
+    reached = {line for begin, _, line in code.co_lines() if line and begin >= first}
+    reached |= {line for begin, end, line in code.co_lines() if line and begin <= first < end}
+    return _ranges(reached, numbers)
+
+
+def _target(instructions: list[dis.Instruction]) -> int | None:
+    """Where the code of the rest of a function jumps to first: the instruction after the break."""
+    jumps = (x.argval for x in instructions if x.opname in ("JUMP_FORWARD", "JUMP_ABSOLUTE"))
+    return next((target for target in jumps if isinstance(target, int)), None)
+
+
+def _with_loops(instructions: list[dis.Instruction], first: int) -> int:
+    """The first instruction that can be reached: a loop that is left in the middle begins again at its top."""
+    back = [(x.offset, x.argval) for x in instructions if x.opcode in _JUMPS and isinstance(x.argval, int)]
+    while True:
+        earlier = min((to for at, to in back if at >= first), default=first)
+        if earlier >= first:
+            return first
+        first = earlier
+
+
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+def _ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
+    """Lines as ranges, which go over lines without code."""
+    found: list[tuple[int, int]] = []
+    joined = False
+    for line in sorted(known | wanted):
+        if line not in wanted:
+            joined = False
+        elif joined:
+            found[-1] = (found[-1][0], line)
+        else:
+            found.append((line, line))
+            joined = True
+    return tuple(found)

@@ -1,0 +1,83 @@
+"""Where compiled code ends and Python runs: graph breaks, functions that were skipped, recompiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .graph import Frame
+
+BREAK = "graph break"
+"""Kind of an ``Ending``: Dynamo met what it cannot trace."""
+
+LIMIT = "recompile limit"
+"""Kind of an ``Ending``: the function was compiled so often that Dynamo gave it up."""
+
+NOT_TRACED = "not traced"
+"""Kind of an ``Ending``: Dynamo does not look at such functions, or failed on it."""
+
+WHOLE = "function"
+REST = "rest of a function"
+NEVER_RAN = "never ran"
+SKIPS = (WHOLE, REST, LIMIT, NEVER_RAN)
+"""What ``Skip.kind`` can be."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How compiled code ended, and why.
+
+    Attributes:
+        kind: ``return``, ``graph break``, ``recompile limit`` or ``not traced``.
+        reason: the compiler's own message.
+        frames: the stack of the program at that place, callers first: the last one is the line itself.
+        hint: what the compiler advises.
+        link: the compiler's own page about it, ``""`` where it has none.
+    """
+
+    kind: str
+    reason: str = ""
+    frames: tuple[Frame, ...] = ()
+    hint: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A part of the program that was not compiled: Python ran it, operator by operator.
+
+    Attributes:
+        kind: ``function``: all of it, every time from then on. ``rest of a function``: what follows the end of a
+            graph. ``recompile limit``: each call that fits none of the compiled forms. ``never ran``: a
+            coroutine or a generator that was made, and whose body nothing ran, compiled or not.
+        function, file, line: of which function.
+        cause: why; a ``graph break`` is among ``Capture.breaks`` too.
+        lines: which lines were left to Python, as ranges (first and last, from 1); they ran if Python reached them.
+        why: what became of the function for it, in the compiler's words where those say more than ``kind``.
+        compilation: id of the compilation that it is the rest of; ``""`` where there is none.
+        times: how often Dynamo gave it up. Calls after that are not seen by Dynamo, and not counted.
+    """
+
+    kind: str
+    function: str
+    file: str
+    line: int
+    cause: Ending
+    lines: tuple[tuple[int, int], ...] = ()
+    why: str = ""
+    compilation: str = ""
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """One time that a function was compiled again, as torch counts: one, however many guards failed.
+
+    Attributes:
+        id: the compilation that was made.
+        function: its function.
+        guards: the guard that failed in each of the older forms, with the form's compile id.
+    """
+
+    id: str
+    function: str
+    guards: tuple[str, ...]

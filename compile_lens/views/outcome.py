@@ -1,0 +1,164 @@
+"""How a capture ended: its state, its verdict, and what of the program was left to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compile_lens.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE
+from compile_lens.graph import Frame, Graph
+from compile_lens.record import PHASES, Capture, Code, Ending, Skip
+
+from .outline import place, plural
+
+COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
+"""What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly."""
+
+
+def state(capture: Capture) -> str:
+    """One of ``STATES``. Only a program of which all was compiled is ``compiled``."""
+    if capture.failure is not None:
+        return FAILED
+    if capture.nothing or not capture.compilations:
+        return NOTHING
+    return PARTIAL if capture.breaks or capture.skipped else COMPILED
+
+
+def graphs(capture: Capture) -> int:
+    """How many graphs Dynamo handed to the backend, as torch counts them (``unique_graphs``): a compilation without
+    one is none, one that the backend got in parts (``0/0.1``) is one."""
+    found = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
+    return len({c.id.partition(".")[0] for c in found})
+
+
+def verdict(capture: Capture) -> str:
+    """How the capture ended, in one sentence without a full stop. A failure's message is not part of it."""
+    ended = state(capture)
+    if capture.failure is not None:
+        return f"failed in stage {capture.failure.stage}: {capture.failure.type}"
+    if ended == NOTHING:
+        return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
+    parts = [plural(graphs(capture), "graph")]
+    if capture.breaks:
+        parts.append(plural(len(capture.breaks), "graph break"))
+    if capture.recompiles:
+        parts.append(plural(len(capture.recompiles), "recompile"))
+    parts += skips(capture.skipped)
+    phases = [p for p in PHASES if any(p in c.phases for c in capture.compilations)]
+    if phases:
+        parts.append(" and ".join(phases))
+    codes = [code for c in capture.compilations for code in c.code.values()]
+    if codes:
+        kernels = capture.kernels
+        parts.append(plural(len(kernels), "kernel"))
+        parts.append(plural(sum(k.launches for k in kernels), "launch", "launches"))
+    said = ", ".join(parts)
+    never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
+    if never is not None:
+        return f"{never.function} never ran: {never.why or never.cause.reason}. Compiled for it: {said}"
+    return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
+
+
+_SKIPS = {
+    WHOLE: ("function skipped", "functions skipped"),
+    REST: ("function skipped in part", "functions skipped in part"),
+    LIMIT: ("function at its recompile limit", "functions at their recompile limit"),
+}
+
+
+def skips(skipped: Iterable[Skip]) -> list[str]:
+    """How many functions were left to Python, by the kind of it: each counts once, however often it happened."""
+    found = [(s.kind, (s.function, s.file, s.line)) for s in skipped]
+    counts = ((kind, len({where for k, where in found if k == kind})) for kind in _SKIPS)
+    return [plural(count, *_SKIPS[kind]) for kind, count in counts if count]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A graph break in words: what, why, how to avoid it, the page that says more; the compiler's whole message if
+    that says more still."""
+
+    what: str
+    why: str
+    hint: str
+    whole: str
+    link: str = ""
+
+
+def reason(ending: Ending) -> Reason:
+    """The reason of a graph break in parts. The hints that Dynamo's message repeats stand once."""
+    what, _, rest = ending.reason.strip().partition("\n")
+    lines = [line.strip() for line in rest.split("\n")]
+    stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
+    why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
+    whole = ending.reason.strip() if any(lines[stop:]) else ""
+    return Reason(what or "no reason was recorded", why, ending.hint.strip(), whole, ending.link.strip())
+
+
+_AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")
+"""Where the explanation in a message of Dynamo's ends (torch 2.11 to 2.15)."""
+
+
+@dataclass(frozen=True)
+class Eager:
+    """One place where Python took over.
+
+    Attributes:
+        head: what happened, and which lines it left to Python.
+        ending: the compiler's reason, with stack, hint and link.
+        why: what became of the function for it, in the compiler's words; ``""`` where ``head`` says it all.
+    """
+
+    head: str
+    ending: Ending
+    why: str = ""
+
+
+def eager(capture: Capture) -> tuple[Eager, ...]:
+    """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped."""
+    rests = {s.compilation: s for s in capture.skipped if s.kind == REST and s.compilation}
+    found = []
+    for compilation in capture.compilations:
+        ending = compilation.ending
+        if ending is None or ending.kind != BREAK:
+            continue
+        rest = rests.pop(compilation.id, None)
+        head = f"graph break after {compilation.id}"
+        if rest is not None:
+            head += f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
+        found.append(Eager(head, ending))
+    shown = [s for s in capture.skipped if s not in rests.values() and not (s.kind == REST and s.compilation)]
+    return (*found, *(_skipped(s) for s in (*rests.values(), *shown)))
+
+
+def _skipped(skip: Skip) -> Eager:
+    if skip.kind == NEVER_RAN:
+        why = skip.why or skip.cause.reason
+        cause = (
+            skip.cause if skip.why != skip.cause.reason else Ending(skip.cause.kind, why, (), skip.cause.hint)
+        )
+        return Eager(
+            f"{skip.function} never ran, compiled or not ({_lines(skip)})",
+            cause,
+            "" if why == cause.reason else why,
+        )
+    if skip.kind == LIMIT:
+        head = f"{skip.function} reached its recompile limit: calls that fit none of its forms ran eagerly"
+        return Eager(f"{head} ({_lines(skip)})", skip.cause, skip.why)
+    what = "the rest of " if skip.kind == REST else ""
+    often = f", {skip.times} times" if skip.times > 1 else ""
+    return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.why)
+
+
+def _left(skip: Skip) -> str:
+    return f"{skip.function} to Python ({_lines(skip)})"
+
+
+def _lines(skip: Skip, limit: int = 6) -> str:
+    where = Frame(skip.file, skip.line, skip.function)
+    if not skip.lines:
+        return place(where)
+    some = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in skip.lines[:limit])
+    more = ", …" if len(skip.lines) > limit else ""
+    one = len(skip.lines) == 1 and skip.lines[0][0] == skip.lines[0][1]
+    return f"{place(where).rpartition(':')[0]}, {'line' if one else 'lines'} {some}{more}"

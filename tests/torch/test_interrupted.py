@@ -1,0 +1,206 @@
+"""What ran eagerly is said, with torch's own counts, reasons and lines; where all was compiled, nothing is."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import interrupted
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens._torch import session, versions
+from compile_lens.breaks import LIMIT, NEVER_RAN, REST, WHOLE
+from compile_lens.record import Capture
+from compile_lens.views import outcome
+from compile_lens.views.html import static
+from compile_lens.views.markdown import page as markdown
+from compile_lens.views.viewer.parts import parts
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+@functools.cache
+def plain() -> dict[str, Any]:
+    """What torch itself counts and logs, in another process that knows nothing of us."""
+    done = subprocess.run(
+        [sys.executable, interrupted.__file__], capture_output=True, text=True, check=True, timeout=300
+    )
+    found = next(line for line in done.stdout.splitlines() if line.startswith("RESULT"))
+    said: dict[str, Any] = json.loads(found.removeprefix("RESULT"))
+    return said
+
+
+@functools.cache
+def captured(name: str) -> Capture:
+    return capture(getattr(interrupted, name), torch.linspace(0, 1, 4), dynamic=False)
+
+
+each = pytest.mark.parametrize("fn", interrupted.PROGRAMS, ids=lambda fn: fn.__name__)
+
+
+def line_of(fn: Callable[..., Any], text: str) -> int:
+    """The line of the only statement of a function that holds a text."""
+    lines, first = inspect.getsourcelines(fn)
+    (found,) = (first + i for i, line in enumerate(lines) if text in line)
+    return found
+
+
+@each
+def test_counts_are_torchs(fn: Callable[..., Any]) -> None:
+    name, found, torchs = fn.__name__, captured(fn.__name__), plain()[fn.__name__]
+    assert outcome.graphs(found) == torchs["graphs"]
+    assert len(found.breaks) == len(torchs["breaks"])
+    # torch also logs the recompile that it then refuses for the limit.
+    refused = sum(s.kind == LIMIT for s in found.skipped)
+    assert len(found.recompiles) + refused == torchs["recompiles"]
+    assert refused == (name == "past_the_limit")
+
+
+@each
+def test_each_break_is_where_torch_logs_it(fn: Callable[..., Any]) -> None:
+    found, torchs = captured(fn.__name__), plain()[fn.__name__]
+    ours = sorted(f"{e.frames[-1].file}:{e.frames[-1].line}" for e in found.breaks)
+    assert ours == sorted(re.search(r"user code at (\S+:\d+)", m)[1] for m in torchs["breaks"])  # type: ignore[index]
+    for ending in found.breaks:
+        first = ending.reason.splitlines()[0]
+        assert any(first in message for message in torchs["breaks"])
+        assert ending.hint and ending.link.startswith("https://")
+
+
+@each
+def test_only_what_was_compiled_whole_is_green(fn: Callable[..., Any]) -> None:
+    found, torchs = captured(fn.__name__), plain()[fn.__name__]
+    everything = not torchs["breaks"]
+    assert (not found.breaks and not found.skipped) == everything
+    assert (outcome.state(found) == "compiled") == everything
+    assert ("✓" in str(found)) == everything
+    assert outcome.verdict(found).startswith("compiled") == everything
+    assert ("cl-compiled" in static(found)) == everything
+
+
+@each
+def test_every_view_says_what_ran_eagerly(fn: Callable[..., Any]) -> None:
+    found = captured(fn.__name__)
+    core: Any = parts(found)["core"]
+    assert core["outcome"]["state"] == outcome.state(found)
+    assert len(core["eager"]) == len(outcome.eager(found))
+    flat = " ".join(str(found).split())
+    for one in outcome.eager(found):
+        reason = outcome.reason(one.ending)
+        for view in (flat, markdown(found).replace("\\", ""), static(found), json.dumps(core)):
+            assert reason.link in view
+            assert reason.what.replace("`", "").split("(")[0] in view.replace("`", "").replace("&#x60;", "")
+        assert one.head in flat
+
+
+def test_a_training_loop_that_is_skipped() -> None:
+    found = captured("training_loop" if torch_has_grad() else "helped")
+    (skip,) = found.skipped
+    fn = interrupted.training_loop
+    assert (skip.kind, skip.function, skip.file) == (WHOLE, "training_loop", interrupted.__file__)
+    assert skip.cause.reason.startswith("Unsupported Tensor.backward() call")
+    assert "graph break in loop" not in skip.cause.reason
+    assert skip.why.startswith("graph break in loop")
+    assert skip.cause.frames[-1].line == line_of(fn, "loss.backward()")
+    assert skip.cause.frames[-1].text == "loss.backward()"
+    first = inspect.getsourcelines(fn)[1]
+    assert skip.lines == ((first + 1, line_of(fn, "return w.grad")),)
+
+
+def torch_has_grad() -> bool:
+    return versions.torch_version() >= (2, 12)  # before, requires_grad_() itself is a graph break
+
+
+def test_item_in_try_has_its_own_line_and_hint() -> None:
+    found = captured("item_in_try")
+    fn = interrupted.item_in_try
+    (compilation,) = found.compilations
+    ending = compilation.ending
+    assert ending is not None and ending.reason.startswith("Unsupported Tensor.item() call")
+    assert "capture_scalar_outputs" in ending.hint
+    assert ending.frames[-1].line == line_of(fn, ".item()")
+    (skip,) = found.skipped
+    assert (skip.kind, skip.compilation, skip.cause) == (REST, "0/0", ending)
+    assert skip.lines == ((line_of(fn, "try:"), line_of(fn, "return c.exp()")),)
+
+
+def test_a_branch_on_a_tensor_is_called_one() -> None:
+    found = captured("branch")
+    (ending,) = found.breaks
+    assert ending.reason.startswith("Data-dependent branching")
+    assert "torch.cond" in ending.hint
+    assert not found.skipped
+
+
+def test_a_function_past_its_limit() -> None:
+    found = captured("past_the_limit")
+    limit = next(s for s in found.skipped if s.kind == LIMIT)
+    fn = interrupted.scaled
+    assert (limit.function, limit.cause.frames[-1].line) == ("scaled", inspect.getsourcelines(fn)[1])
+    assert limit.lines == ((line_of(fn, "return"),) * 2,)
+    assert "recompile_limit" in limit.cause.hint
+    assert [m.guards[0].partition(" #")[0] for m in found.recompiles[:2]] == [
+        "1/0: n == 0",
+        "1/1: n == 1",
+    ] or [m.guards[0].partition(" #")[0] for m in found.recompiles[:2]] == ["0/0: n == 0", "0/1: n == 1"]
+    assert [len(m.guards) for m in found.recompiles] == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("name", ["later", "later_pieces", "pieces"])
+def test_a_body_that_never_ran(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = capture(getattr(interrupted, name), torch.ones(3))
+    (skip,) = found.skipped
+    assert (skip.kind, skip.function) == (NEVER_RAN, name)
+    assert outcome.state(found) != "compiled"
+    assert "nothing ran its body" in outcome.verdict(found)
+    assert "Capture " in skip.cause.hint
+    assert "nothing ran its body" in " ".join(str(found).split())
+
+
+@pytest.mark.slow
+def test_code_of_a_body_that_never_ran_is_not_called_run() -> None:
+    found = capture(interrupted.later, torch.ones(3), build=True)
+    assert {code.stamp for c in found.compilations for code in c.code.values()} == {"built"}
+
+
+def test_frames_of_torch_and_the_library_are_only_counted() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.Sequential(torch.nn.ReLU(), Loud())(x)
+
+    class Loud(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(2):
+                print(end="")
+            return x + 1
+
+    found = capture(fn, torch.ones(3))
+    files = {s.file.replace("\\", "/") for s in found.skipped}
+    assert any(s.function == "forward" and s.file == __file__ for s in found.skipped)
+    assert all(f == __file__ or "/torch/nn/modules/" in f for f in files)
+
+
+def test_a_graph_without_a_break_hook_says_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break"
+    real = versions.find
+    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    found = capture(interrupted.item_in_try, torch.ones(3))
+    (ending,) = found.breaks
+    assert "step_unsupported" not in ending.reason and "does not tell" in ending.reason
+
+
+def test_skips_survive_a_capture_that_fails() -> None:
+    assert session  # its hooks are registered
+    found = capture(interrupted.helped, torch.ones(3))
+    again = Capture.from_json(found.to_json())
+    assert again.skipped == found.skipped and again.breaks == found.breaks

@@ -1,0 +1,84 @@
+"""Nothing is missing from a capture in which all was seen, whatever kind it is; what it lacks is told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import StageMissing, capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def leaf() -> torch.Tensor:
+    return torch.linspace(0.1, 1, 8).reshape(2, 2, 2).requires_grad_()
+
+
+def flat() -> torch.Tensor:
+    return torch.linspace(0.1, 1, 8)
+
+
+GOOD: dict[str, tuple[Callable[..., Any], Callable[[], torch.Tensor], dict[str, Any], set[str]]] = {
+    "inference": (lambda x: x.sin(), flat, {}, {"joint"}),
+    "training": (lambda x: x.sin(), leaf, {}, set()),
+    "declined": (lambda x: x.sin(), leaf, {"backward": False}, {"backward"}),
+    "empty backward": (
+        lambda x: x + 1,
+        leaf,
+        {},
+        {"backward.post_grad", "backward.loops", "backward.groups", "backward.code"},
+    ),
+    "views": (lambda x: torch.dsplit(x, 2), leaf, {}, {"joint", "backward"}),
+    "strides": (lambda x: x.as_strided((2, 2), (1, 2)), leaf, {}, {"joint", "backward"}),
+    "detached": (lambda x: x.detach() * 2, leaf, {}, {"joint"}),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_nothing_is_missing(name: str) -> None:
+    fn, make, options, wanted = GOOD[name]
+    found = capture(fn, make(), **options)
+    assert found.missing == ()
+    named = {m.stage for m in found.not_applicable}
+    assert wanted <= named
+    assert all(m.reason for m in found.not_applicable)
+    for stage in wanted:
+        with pytest.raises(StageMissing, match="there is no stage"):
+            found.compilations[0].graphs[stage]
+    page = str(found)
+    assert "missing:" not in page
+    assert ("none:" in page) == bool(named)
+
+
+@pytest.mark.parametrize("name", ["views", "strides"])
+def test_outputs_that_alias_an_input_are_called_that(name: str) -> None:
+    fn, make, options, _ = GOOD[name]
+    found = capture(fn, make(), **options)
+    assert any(y.requires_grad for y in torch.utils._pytree.tree_leaves(fn(make())))  # a gradient is needed
+    reasons = {m.reason for m in found.not_applicable if m.stage in ("joint", "backward")}
+    assert all("alias an input" in reason for reason in reasons)
+    assert "nothing in this graph needs a gradient" not in str(found)
+
+
+def grown(x: torch.Tensor, factor: float) -> torch.Tensor:
+    return torch.nn.functional.interpolate(x[None, None], scale_factor=factor)
+
+
+def test_a_frame_that_was_begun_again_is_one_compilation() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        for factor in (2.0, 2.5, 3.0):
+            print(end="")
+            y = grown(x, factor)
+        return y
+
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    torch.compile(fn, backend="eager")(torch.ones(4))
+    wanted = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    found = capture(fn, torch.ones(4))
+    assert [c.id for c in found.compilations if "dynamo" in c.graphs] == ["0/0", "0/1", "0/2"][:wanted]
+    assert found.failure is None and found.missing == ()
+    assert "failed" not in str(found)

@@ -1,0 +1,100 @@
+"""The headline: torch's words with torch's numbers, and green only where all of the program was compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import samples
+
+from compile_lens.absent import NotApplicable
+from compile_lens.breaks import NEVER_RAN, REST, Ending, Skip
+from compile_lens.record import Capture, Compilation
+from compile_lens.views import html, outcome, text
+from compile_lens.views.viewer.parts import parts
+
+BREAK = Ending("graph break", "no `print`\n  Explanation: it prints")
+
+
+def rest() -> Skip:
+    return Skip(REST, "f", samples.FILE, 4, BREAK, ((6, 9), (12, 12)), "", "0/0")
+
+
+def with_rest() -> Capture:
+    capture = samples.sample()
+    (one,) = capture.compilations
+    broken = dataclasses.replace(one, ending=BREAK)
+    return dataclasses.replace(capture, compilations=(broken,), skipped=(rest(),))
+
+
+def test_a_compilation_without_a_graph_is_no_graph_and_parts_are_one() -> None:
+    capture = samples.sample()
+    (one,) = capture.compilations
+    empty = Compilation("1/0", "f", "", 0, (NotApplicable("dynamo", "nothing to compile"),))
+    part = dataclasses.replace(one, id="0/0.1")
+    capture = dataclasses.replace(capture, compilations=(one, part, empty))
+    assert outcome.graphs(capture) == 1
+    assert "compiled: 1 graph, " in outcome.verdict(capture)
+
+
+def test_a_recompile_is_one_however_many_guards_failed() -> None:
+    capture = samples.sample()
+    (one,) = capture.compilations
+    again = dataclasses.replace(one, id="0/1", recompile_reasons=("0/0: a", "0/0: b", "0/0: c"))
+    capture = dataclasses.replace(capture, compilations=(one, again))
+    (made,) = capture.recompiles
+    assert (made.id, len(made.guards)) == ("0/1", 3)
+    assert ", 1 recompile, " in outcome.verdict(capture)
+
+
+def test_the_break_before_a_rest_counts_once() -> None:
+    capture = with_rest()
+    assert len(capture.breaks) == 1
+    (one,) = outcome.eager(capture)
+    assert one.head.endswith("left the rest of f to Python (example.py, lines 6-9, 12)")
+    assert "1 graph break, 1 function skipped in part" in outcome.verdict(capture)
+
+
+def test_states() -> None:
+    assert outcome.state(samples.sample()) == "compiled"
+    assert outcome.state(samples.graph_break()) == outcome.state(samples.skipped()) == "partial"
+    assert outcome.state(with_rest()) == "partial"
+    assert outcome.state(samples.nothing()) == "nothing"
+    assert outcome.state(samples.failed()) == "failed"
+
+
+def test_a_function_counts_once_however_often_it_was_skipped() -> None:
+    capture = samples.skipped()
+    again = dataclasses.replace(capture.skipped[0], cause=dataclasses.replace(BREAK, reason="another"))
+    capture = dataclasses.replace(capture, skipped=(*capture.skipped, again))
+    assert "1 function skipped, 1 function at its recompile limit" in outcome.verdict(capture)
+    assert len(capture.breaks) == 2
+
+
+def test_a_body_that_never_ran_is_the_first_that_is_said() -> None:
+    why = "calling it made a coroutine, and nothing ran its body"
+    never = Skip(NEVER_RAN, "f", samples.FILE, 4, Ending(NEVER_RAN, why, (), "Capture g."), why=why)
+    capture = dataclasses.replace(samples.sample(), skipped=(never,))
+    assert outcome.verdict(capture).startswith(f"f never ran: {why}. Compiled for it: 1 graph")
+    page = " ".join(text.page(capture).split())
+    assert "✓" not in page and page.count(why) == 2 and "hint: Capture g." in page
+
+
+def test_an_old_record_opens_and_says_what_it_did() -> None:
+    old = samples.sample().to_json()
+    assert "skipped" not in old
+    assert Capture.from_json(old).skipped == ()
+
+
+def test_the_stage_that_there_is_not_is_quiet() -> None:
+    capture = samples.sample()
+    (one,) = capture.compilations
+    none = NotApplicable("joint", "no gradient is needed")
+    stages = tuple(none if s.key == "joint" else s for s in one.stages)
+    capture = dataclasses.replace(capture, compilations=(dataclasses.replace(one, stages=stages),))
+    assert Capture.from_json(capture.to_json()) == capture
+    assert capture.missing == () and capture.not_applicable == (none,)
+    assert "missing" not in text.page(capture)
+    page = html.static(capture)
+    assert "cl-none" in page and "cl-missing" not in page and "not seen" not in page
+    steps = parts(capture)["core"]["compilations"][0]["lanes"][0]["steps"]  # type: ignore[index]
+    assert [s["kind"] for s in steps if s["key"] == "joint"] == ["none"]
