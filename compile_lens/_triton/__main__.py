@@ -1,4 +1,4 @@
-"""Compiles kernels in a process of its own: ``python -m compile_lens._triton``.
+"""Compiles kernels in a process of its own, which ``process.py`` starts.
 
 The first line of standard input is the device model in JSON. Each line after it is a kernel, ``{"name", "source",
 "index"}``, and is answered by one line, ``{"candidates", "machine", "note"}`` or ``{"refused"}`` for an index that
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from typing import IO
 
@@ -23,9 +22,9 @@ def main() -> None:
     """Answers until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder:
-        os.environ["TRITON_CACHE_DIR"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        serve(sys.stdin, answers)
+    # The caller made the folder for this process, and removes it.
+    os.environ["TRITON_CACHE_DIR"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.getcwd()
+    serve(sys.stdin, answers)
 
 
 def serve(lines: Iterable[str], answers: IO[str]) -> None:
@@ -44,7 +43,3 @@ def serve(lines: Iterable[str], answers: IO[str]) -> None:
             answer = {"refused": str(error)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import queue
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ..child import life, start
 from ..device_model import DeviceModel
 from ..errors import BuildError, UsageError
 from ..kernel import Kernel
@@ -57,67 +57,61 @@ def _asked(
     kernels: Sequence[tuple[Kernel, int]], model: DeviceModel, seconds: float, folder: str
 ) -> Iterator[tuple[Kernel, dict[str, Any]]]:
     """Kernels and answers, until all are answered or the process is gone."""
-    with (
-        open(Path(folder) / "stderr", "w+", encoding="utf-8", errors="replace") as errors,
-        subprocess.Popen(
-            [sys.executable, "-m", __package__ or "compile_lens._triton"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            encoding="utf-8",
-            cwd=folder,
-            env=_environment(),
-        ) as process,
-    ):
+    with open(Path(folder) / "stderr", "w+", encoding="utf-8", errors="replace") as errors:
+        module = f"{__package__}.__main__"
+        process, held = start.start(module, _environment(), stderr=errors, cwd=folder)
         assert process.stdin is not None and process.stdout is not None
-        answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=_read, args=(process.stdout, answers), daemon=True).start()
+        answers: queue.Queue[bytes] = queue.Queue()
+        reader = threading.Thread(target=_read, args=(process.stdout, answers), daemon=True)
+        reader.start()
         try:
             _tell(process.stdin, dataclasses.asdict(model))
             for kernel, index in kernels:
-                _tell(process.stdin, {"name": kernel.name, "source": kernel.source, "index": index})
+                asked = {"name": kernel.name, "source": kernel.source, "index": index}
+                # In a thread of its own: a process that does not read must not block the caller.
+                threading.Thread(target=_tell, args=(process.stdin, asked), daemon=True).start()
                 try:
                     line = answers.get(timeout=seconds)
                 except queue.Empty:
-                    process.kill()
                     yield kernel, _gone(f"it was not compiled within {seconds:.0f} seconds")
                     return
                 if not line:
-                    process.wait(timeout=10)
+                    code = life.end(process)
                     errors.seek(0)
-                    yield kernel, _gone(_last_words(process.returncode, errors.read()))
+                    yield kernel, _gone(_last_words(code, errors.read()))
                     return
                 yield kernel, json.loads(line)
         finally:
-            if process.poll() is None:
-                process.kill()
+            life.end(process)
+            reader.join()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    pipe.close()
+            os.close(held)
 
 
 def _environment() -> dict[str, str]:
-    """The caller's, with its places to import from, and without what would change how Triton compiles."""
-    package = Path(__file__).resolve().parents[2]
-    places = [str(package), *(p for p in sys.path if p)]
-    kept = {
+    """The caller's, without what would change how Triton compiles."""
+    return {
         name: value
         for name, value in os.environ.items()
         if name.endswith("_PATH") or not name.startswith(_CHANGES)  # a path says where a tool is
     }
-    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(places))}
 
 
-def _tell(stdin: IO[str], said: dict[str, Any]) -> None:
+def _tell(stdin: IO[bytes], said: dict[str, Any]) -> None:
+    left = memoryview(json.dumps(said).encode() + b"\n")
     try:
-        stdin.write(json.dumps(said) + "\n")
-        stdin.flush()
+        while left:
+            left = left[stdin.write(left) :]
     except BrokenPipeError:
         pass  # the process is gone; the missing answer says so
 
 
-def _read(stdout: IO[str], answers: queue.Queue[str]) -> None:
+def _read(stdout: IO[bytes], answers: queue.Queue[bytes]) -> None:
     for line in stdout:
         answers.put(line)
-    answers.put("")
+    answers.put(b"")
 
 
 def _gone(note: str) -> dict[str, Any]:

@@ -218,6 +218,7 @@ def surroundings() -> dict[str, Any]:
     """Where the program runs and what its own modules hold now: the child looks the same before it imports them."""
     return {
         "path": list(sys.path),
+        "arguments": list(sys.argv),
         "folder": _folder(),
         "modules": _plain_globals(),
         "lines": {

@@ -8,17 +8,23 @@ import contextlib
 import json
 import os
 import pickle
-import subprocess
+import selectors
 import sys
-import tempfile
 import threading
+import time
 from typing import Any
 
 from .. import errors
 from ..errors import CaptureError, LensError
 from ..record import Capture
-from . import crossing
-from .worker import LENGTH
+from . import crossing, imports, life, message, start
+from .output import Heard
+
+BEAT = 0.5
+"""Seconds between two looks at a child that says nothing."""
+
+STOPPED = 20.0
+"""Seconds for which a child may be held by a signal before it is given up."""
 
 
 class ChildError(LensError, RuntimeError):
@@ -31,69 +37,163 @@ class Child:
     def __init__(self, environment: dict[str, str]) -> None:
         self.owner = os.getpid()
         self.known: dict[str, int] = {}
-        self._said = tempfile.TemporaryFile()
-        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        places = [package, *(p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p)]
+        self.busy = False
+        self._number = message.READY
+        self._come = bytearray()
+        self._held_since: float | None = None
+        self._replies, theirs = os.pipe()
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "compile_lens.child.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **environment},
-                start_new_session=True,  # an interrupt is for the caller, who then closes the child
+            self._process, self._life = start.start(
+                "compile_lens.child.worker", {**os.environ, **environment}, (theirs,)
             )
         except OSError as error:
+            os.close(self._replies)
             raise ChildError(f"no child process could be started with {sys.executable!r}: {error}") from error
+        finally:
+            os.close(theirs)
+        pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
+        self._requests, *said = [pipe.fileno() for pipe in pipes if pipe is not None]
+        self._heard = [Heard(name, fd) for name, fd in zip(("stdout", "stderr"), said)]
+        for fd in (self._requests, self._replies):
+            os.set_blocking(fd, False)
 
     @property
     def alive(self) -> bool:
         """Whether it can take a request."""
-        return self._process.poll() is None and self.owner == os.getpid()
+        if self.owner != os.getpid() or self._process.returncode is not None:
+            return False
+        return not life.ended(self._process.pid) and not self._come
 
     def ask(self, data: bytes) -> dict[str, Any]:
-        """Send a request and wait for the reply. Raises ``ChildError`` if the child ends meanwhile."""
-        pipe_in, pipe_out = self._process.stdin, self._process.stdout
-        assert pipe_in is not None and pipe_out is not None
+        """Send a request and wait for the reply. What the child prints meanwhile is printed here.
+
+        Raises ``ChildError`` if the child ends meanwhile, is held for long, or answers anything else.
+        """
+        self.busy = True
         try:
-            pipe_in.write(LENGTH.pack(len(data)))
-            pipe_in.write(data)
-            pipe_in.flush()
-            head = pipe_out.read(LENGTH.size)
-            reply = pipe_out.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
-        except OSError:
-            head = reply = b""
+            if self._number == message.READY:
+                self._reply(message.READY, b"")
+            self._number += 1
+            reply = self._reply(self._number, message.framed(self._number, data))
+            found: dict[str, Any] = json.loads(reply)
+        except (message.Broken, ValueError) as error:
+            self.close()
+            raise ChildError(f"the child process was ended: {error}") from None
         except BaseException:  # interrupted: the reply would be taken for that of the next request
             self.close()
             raise
-        if not reply:
-            raise ChildError(self._ending())
-        found: dict[str, Any] = json.loads(reply)
+        finally:
+            self.busy = False
         return found
 
-    def close(self) -> None:
-        """End it."""
-        if self.owner == os.getpid():
-            self._process.kill()
-            self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:  # what was not sent goes with it
-                    continue
-        self._said.close()
+    def _reply(self, number: int, sent: bytes) -> bytes:
+        """The message of that number, while ``sent`` goes out."""
+        left = memoryview(sent)
+        show = number != message.READY
+        looked = time.monotonic()
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._replies, selectors.EVENT_READ)
+            for heard in self._heard:
+                if heard.open:
+                    waiting.register(heard.fd, selectors.EVENT_READ, heard)
+            if left:
+                waiting.register(self._requests, selectors.EVENT_WRITE)
+            while True:
+                events = waiting.select(BEAT)
+                for key, _ in events:
+                    if key.fd == self._requests:
+                        left = left[self._write(left) :]
+                        if not left:
+                            waiting.unregister(self._requests)
+                    elif key.data is not None:
+                        key.data.hear(show)
+                        if not key.data.open:
+                            waiting.unregister(key.fd)
+                    elif not self._read():
+                        raise self._ending(show)
+                reply = message.taken(self._come, number)
+                if reply is not None:
+                    self._hear(show)  # what was said before it is in the pipes
+                    return reply
+                if time.monotonic() - looked > BEAT:
+                    looked = time.monotonic()
+                    self._look(looked, show)
 
-    def _ending(self) -> str:
-        code = self._process.wait()
-        self._said.seek(0)
-        last = self._said.read().decode(errors="replace").strip().splitlines()[-5:]
+    def _write(self, data: memoryview) -> int:
+        try:
+            return os.write(self._requests, data[:1048576])
+        except BlockingIOError:
+            return 0
+        except OSError:  # it is gone: the pipe of replies says so
+            return len(data)
+
+    def _read(self) -> bool:
+        """Take what there is of the reply; whether more may come."""
+        try:
+            data = os.read(self._replies, 1 << 20)
+        except BlockingIOError:
+            return True
+        self._come += data
+        return bool(data)
+
+    def _hear(self, show: bool) -> None:
+        for heard in self._heard:
+            heard.hear(show)
+
+    def _look(self, now: float, show: bool) -> None:
+        """Whether it is still at work. A process that it forked may hold its pipes open when it is gone."""
+        if os.getpid() != self.owner:
+            raise message.Broken("it is the child of another process, which forked this one")
+        pid = self._process.pid
+        if life.ended(pid):
+            raise self._ending(show)
+        if not life.stopped(pid):
+            self._held_since = None
+        elif self._held_since is None:
+            self._held_since = now
+        elif now - self._held_since > STOPPED:
+            raise message.Broken(
+                f"it was stopped by a signal, and did not go on within {STOPPED:.0f} seconds"
+            )
+
+    def _ending(self, show: bool) -> ChildError:
+        self._hear(show)
+        code = life.end(self._process)
+        if _leaving:
+            return ChildError("this program is ending, and so did the child process")
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
-        return f"the child process ended {how} in the middle of its work" + "".join(f"\n  {x}" for x in last)
+        what = "in the middle of its work" if show else "before it began to work"
+        last = self._heard[1].last.strip().splitlines()[-5:]
+        return ChildError(f"the child process ended {how} {what}" + "".join(f"\n  {x}" for x in last))
+
+    def end(self) -> None:
+        """End the process, and all that it started. Its pipes stay open for whoever waits for a reply."""
+        if self.owner == os.getpid():
+            life.end(self._process)
+
+    def close(self) -> None:
+        """End it, and forget it."""
+        self.end()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the pipes of this process alone: a process that was forked from the owner has its own."""
+        self._process.returncode = self._process.returncode or 0  # nothing is left to wait for
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        for heard in self._heard:
+            heard.open = False
+        for fd in (self._replies, self._life):
+            if fd >= 0:
+                os.close(fd)
+        self._replies = self._life = -1
 
 
 _children: dict[tuple[tuple[str, str], ...], Child] = {}
 _lock = threading.RLock()
+_leaving = False
 
 
 def call(function: str, *args: Any, environment: dict[str, str] | None = None) -> tuple[Any, crossing.Parcel]:
@@ -108,13 +208,19 @@ def call(function: str, *args: Any, environment: dict[str, str] | None = None) -
     if not sys.executable:
         raise crossing.CannotCross("this program has no Python executable to start another process with")
     with _lock:
+        if any(
+            child.busy for child in _children.values()
+        ):  # a signal's handler, or a stream of the program's
+            raise crossing.CannotCross("this thread waits for the child process already")
         child = _child(environment or {})  # it gets ready while the request is made
         body = crossing.packed(args)
-        head = {"call": function, **crossing.surroundings()}
+        head = {
+            "call": function,
+            "environment": {**os.environ, **(environment or {})},
+            "files": imports.loaded(),
+            **crossing.surroundings(),
+        }
         reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
-    for name in ("stdout", "stderr"):
-        if reply[name]:
-            print(reply[name], end="", file=getattr(sys, name))
     if "stuck" in reply:
         raise crossing.CannotCross(reply["stuck"])
     if "error" in reply:
@@ -138,10 +244,31 @@ def close() -> None:
         _children.clear()
 
 
-atexit.register(close)
+@atexit.register
+def _leave() -> None:
+    """End every child, also one that a thread waits for: that thread will not be waited for."""
+    global _leaving
+    _leaving = True
+    for child in list(_children.values()):
+        child.end()
+
+
+def _forked() -> None:
+    """A process that was forked from this one has children of its own, and nobody in it holds the lock."""
+    global _lock
+    _lock = threading.RLock()
+    for child in list(_children.values()):
+        child.forget()
+    _children.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _child(environment: dict[str, str]) -> Child:
+    if _leaving:
+        raise ChildError("this program is ending: no child process is started")
     key = tuple(sorted(environment.items()))
     written = crossing.versions_of_modules()
     child = _children.get(key)

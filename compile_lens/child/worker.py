@@ -1,7 +1,7 @@
 """What runs in the child process: reads requests, runs each, writes what came of it.
 
-Started by ``process.py`` as ``python -m compile_lens.child.worker``. A request is a length and pickled bytes, a reply a
-length and JSON.
+Started by ``process.py`` through ``boot.py``. ``message.py`` has the frames of requests, which are pickled, and of
+replies, which are JSON.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import contextlib
 import gc
 import importlib
 import inspect
-import io
 import json
 import os
 import pickle
 import select
-import struct
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Iterator
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, ClassVar
+
+from . import imports, message
+from .output import Said
 
 IDLE = 1800.0
 """Seconds without a request after which the child ends by itself."""
@@ -32,23 +34,80 @@ AT_ONCE = ("compile_lens._torch.targets.early", "compile_lens.capture")
 YOUNG = 200_000
 """Objects that may be made before the collector looks at them, in a process that does nothing else."""
 
-LENGTH = struct.Struct("<Q")
 
-
-def main() -> None:
+def main(replies: int) -> None:
     """Serve until the caller closes the pipe, or is silent for long."""
-    requests = os.fdopen(os.dup(0), "rb", 0)
-    replies = os.fdopen(os.dup(1), "wb", 0)
+    pipes = Pipes(os.dup(0), replies)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)  # what a library prints must not end up among the replies
+    said = Said()
     gc.set_threshold(YOUNG, 20, 100)
-    with quick_imports():
+    with quick_imports(), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # what libraries say of themselves is not of the program, which may forbid it
         load()  # while the caller makes its request
-    while (data := _read(requests)) is not None:
-        reply = json.dumps(_served(data)).encode()
-        replies.write(LENGTH.pack(len(reply)) + reply)
+    said.flush()
+    pipes.put(message.READY, b"")
+    while (request := pipes.get()) is not None:
+        number, data = request
+        said.fresh()
+        reply = _served(data)
+        said.flush()
+        if not pipes.own:
+            _end_of_fork(reply)
+        pipes.put(number, json.dumps(reply).encode())
         gc.collect()  # nobody waits for it now
+
+
+class Pipes:
+    """The two pipes to the caller. They are this process's alone: one that is forked from it has none."""
+
+    def __init__(self, requests: int, replies: int) -> None:
+        self._fds = (requests, replies)
+        self._owner = os.getpid()
+        os.register_at_fork(after_in_child=self._forked)
+
+    @property
+    def own(self) -> bool:
+        """Whether this is the process that the caller started, not one that was forked from it."""
+        return os.getpid() == self._owner
+
+    def _forked(self) -> None:
+        if not self.own:
+            for fd in self._fds:
+                with contextlib.suppress(OSError):  # the program closed what was not its own
+                    os.close(fd)
+
+    def get(self) -> tuple[int, bytes] | None:
+        """The next request and its number; ``None`` when there will be no more."""
+        if not select.select([self._fds[0]], [], [], IDLE)[0]:
+            return None
+        head = self._exactly(message.HEAD.size)
+        if len(head) < message.HEAD.size:
+            return None
+        number, length = message.head(head)
+        return number, self._exactly(length)
+
+    def put(self, number: int, data: bytes) -> None:
+        """Send a reply."""
+        left = memoryview(message.framed(number, data))
+        while left:
+            left = left[os.write(self._fds[1], left) :]
+
+    def _exactly(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count and (part := os.read(self._fds[0], min(count - len(data), 1 << 20))):
+            data += part
+        return bytes(data)
+
+
+def _end_of_fork(reply: dict[str, Any]) -> None:
+    """The function forked, and this is the other process: the request is not its own to answer, so it ends here."""
+    error = reply.get("error")
+    if error is not None:
+        sys.stderr.write(error["traceback"])
+    os._exit(0 if error is None else 1)
 
 
 def load() -> None:
@@ -76,39 +135,19 @@ def quick_imports() -> Iterator[None]:
         gc.enable()
 
 
-def _read(requests: BinaryIO) -> bytes | None:
-    if not select.select([requests], [], [], IDLE)[0]:
-        return None
-    head = _exactly(requests, LENGTH.size)
-    return _exactly(requests, LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else None
-
-
-def _exactly(source: BinaryIO, count: int) -> bytes:
-    parts = []
-    while count and (part := source.read(count)):
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
 def _served(data: bytes) -> dict[str, Any]:
-    said, warned = io.StringIO(), io.StringIO()
-    reply: dict[str, Any]
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(warned):
+    try:
+        head, body = pickle.loads(data)
+        _look_like(head)
+        module, _, name = head["call"].partition(":")
+        call = getattr(importlib.import_module(module), name)
         try:
-            head, body = pickle.loads(data)
-            _look_like(head)
-            module, _, name = head["call"].partition(":")
-            call = getattr(importlib.import_module(module), name)
-            try:
-                args = pickle.loads(body)
-            except Exception as error:  # a module that fails to import here, whatever it raises
-                reply = {"stuck": f"{type(error).__name__} in the child: {error}"}
-            else:
-                reply = {"value": call(*args)}
-        except BaseException as error:
-            reply = {"error": _error(error)}
-    return {**reply, "stdout": said.getvalue(), "stderr": warned.getvalue()}
+            args = pickle.loads(body)
+        except Exception as error:  # a module that fails to import here, whatever it raises
+            return {"stuck": f"{type(error).__name__} in the child: {error}"}
+        return {"value": call(*args)}
+    except BaseException as error:
+        return {"error": _error(error)}
 
 
 def _look_like(head: dict[str, Any]) -> None:
@@ -116,7 +155,9 @@ def _look_like(head: dict[str, Any]) -> None:
     import linecache
 
     sys.path[:] = head["path"]
+    sys.argv[:] = head["arguments"]
     importlib.invalidate_caches()
+    _Environment.follow(head["environment"])
     if head["folder"]:
         os.chdir(head["folder"])
     linecache.cache.update(head["lines"])
@@ -127,33 +168,22 @@ def _look_like(head: dict[str, Any]) -> None:
         module = sys.modules.get(name)
         if module is not None:
             vars(module).update(values)
-    _Late.values = head["modules"]
-    if _Late not in sys.meta_path:
-        sys.meta_path.insert(0, _Late)
+    imports.AsThere.files, imports.AsThere.values = head["files"], head["modules"]
 
 
-class _Late:
-    """Sets the plain globals of a module that is imported while a request runs."""
+class _Environment:
+    """The caller's variables. What libraries set here for themselves stays."""
 
-    values: ClassVar[dict[str, dict[str, Any]]] = {}
+    last: ClassVar[dict[str, str]] = dict(os.environ)
 
     @classmethod
-    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in cls.values:
-            return None
-        from importlib.machinery import PathFinder
-
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        real = spec.loader.exec_module
-
-        def exec_module(module: types.ModuleType) -> None:
-            real(module)
-            vars(module).update(cls.values.get(name, {}))
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+    def follow(cls, now: dict[str, str]) -> None:
+        for name in cls.last.keys() - now.keys():
+            os.environ.pop(name, None)
+        for name, value in now.items():
+            if cls.last.get(name) != value:
+                os.environ[name] = value
+        cls.last = now
 
 
 def _error(error: BaseException) -> dict[str, Any]:
@@ -174,8 +204,3 @@ def _error(error: BaseException) -> dict[str, Any]:
         "packed": packed,
         "capture": capture.to_json() if capture is not None else "",
     }
-
-
-if __name__ == "__main__":
-    # ``-m`` made this file ``__main__``, a name that requests need for the caller's own.
-    importlib.import_module("compile_lens.child.worker").main()

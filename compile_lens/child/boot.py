@@ -1,0 +1,33 @@
+"""Starts a process of ours; it is run by its path, so that no folder of the caller's is searched before Python's own.
+
+Its arguments: the module whose ``main`` is called, the number of a file that says what the caller knows, and the
+numbers that ``main`` is given.
+"""
+
+import sys
+
+
+def main() -> None:
+    """Import the package from where this file is, everything else from where the caller has it."""
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        del sys.path[0]  # the folder of this file: its names are not meant for everybody
+    import importlib.util
+    import json
+    import os
+
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with os.fdopen(int(sys.argv[2]), "rb") as file:
+        known = json.load(file)
+    spec = importlib.util.spec_from_file_location("compile_lens", os.path.join(package, "__init__.py"))
+    assert spec is not None and spec.loader is not None
+    sys.modules["compile_lens"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["compile_lens"])
+    from compile_lens.child import imports, life
+
+    life.bind(known["life"], known["caller"])
+    imports.begin(known["path"], known["files"])
+    importlib.import_module(sys.argv[1]).main(*map(int, sys.argv[3:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""A process of ours lives no longer than the one that started it, and what it started no longer than itself.
+
+The caller holds the writing end of a pipe that nothing is written to. However the caller ends, the end closes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+BEAT = 1.0
+"""Seconds between two looks at the caller, where the system does not tell by itself that it is gone."""
+
+
+# The caller's side ------------------------------------------------------------------------------------------
+
+
+def ended(pid: int) -> bool:
+    """Whether a process that this one started has ended. It can still be waited for."""
+    return _state(pid) in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+
+
+def stopped(pid: int) -> bool:
+    """Whether a process that this one started is held by a signal, so that it does not go on."""
+    return _state(pid) in (os.CLD_STOPPED, os.CLD_TRAPPED)
+
+
+def _state(pid: int) -> int:
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+        letter = done.stdout.strip()[:1]
+        return {"": os.CLD_EXITED, "Z": os.CLD_EXITED, "T": os.CLD_STOPPED}.get(letter, 0)
+    kinds = os.WEXITED | os.WSTOPPED | os.WCONTINUED
+    try:
+        found = os.waitid(os.P_PID, pid, kinds | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # somebody else waited for it
+        return os.CLD_EXITED
+    return 0 if found is None else found.si_code
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    """End a process, with all that it started; its exit code. The process leads a session of its own."""
+    if process.returncode is None:
+        # Until it is waited for, its number is nobody else's.
+        for _ in range(2):  # again for what was started meanwhile
+            others = _of_session(process.pid)
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            for pid in others:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        process.kill()
+    return process.wait()
+
+
+def _of_session(leader: int) -> list[int]:
+    """The processes that a session's leader has started, also those in groups and sessions of their own."""
+    parents: dict[int, int] = {}
+    found = set()
+    for stat in Path("/proc").glob(
+        "[0-9]*/stat"
+    ):  # where there is none, ending the group is all that can be done
+        with contextlib.suppress(OSError, ValueError):
+            fields = stat.read_bytes().rpartition(b")")[2].split()
+            parent, session = int(fields[1]), int(fields[3])
+            pid = int(stat.parent.name)
+            parents[pid] = parent
+            if session == leader:
+                found.add(pid)
+    known = {leader}
+    while known:
+        known = {pid for pid, parent in parents.items() if parent in known} - found
+        found |= known
+    return sorted(found - {leader})
+
+
+# In the process itself --------------------------------------------------------------------------------------
+
+
+def bind(end_of_pipe: int, caller: int) -> None:
+    """From now on this process ends, with its group, when ``caller`` does, or when that closes its end of the pipe."""
+    if os.getpgrp() != os.getpid():
+        return  # nobody gave it a group of its own
+    if not _signalled(end_of_pipe) or os.getppid() != caller:
+        threading.Thread(target=_watch, args=(end_of_pipe, caller), daemon=True).start()
+
+
+def _signalled(end_of_pipe: int) -> bool:
+    """Have the system kill the group when the pipe closes: also while native code runs, or the process is stopped."""
+    if fcntl is None or not (sys.platform == "linux" and hasattr(fcntl, "F_SETSIG")):
+        return False
+    try:
+        fcntl.fcntl(end_of_pipe, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(end_of_pipe, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(end_of_pipe, fcntl.F_GETFL)
+        fcntl.fcntl(end_of_pipe, fcntl.F_SETFL, flags | os.O_ASYNC)
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _watch(end_of_pipe: int, caller: int) -> None:
+    poll = select.poll()
+    poll.register(end_of_pipe, 0)
+    while not poll.poll(BEAT * 1000) and os.getppid() == caller:
+        pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)

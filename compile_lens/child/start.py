@@ -1,0 +1,83 @@
+"""Starts processes of ours: with the caller's interpreter, its flags, and its modules from the same files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from . import imports
+
+BOOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boot.py")
+
+
+def start(
+    module: str,
+    environment: Mapping[str, str],
+    fds: Sequence[int] = (),
+    stderr: int | IO[Any] = subprocess.PIPE,
+    cwd: str | None = None,
+) -> tuple[subprocess.Popen[bytes], int]:
+    """A process that calls ``module``'s ``main`` with ``fds``, and the descriptor that must stay open while it lives.
+
+    The process leads a session of its own: an interrupt is for the caller, who then ends it. Raises ``OSError`` if it
+    cannot be started.
+    """
+    read, write = os.pipe()
+    try:
+        with tempfile.TemporaryFile() as known:
+            said = {
+                "caller": os.getpid(),
+                "life": read,
+                "path": [p for p in sys.path if isinstance(p, str)],
+                "files": imports.loaded(),
+            }
+            known.write(json.dumps(said).encode())
+            known.seek(0)
+            numbers = [known.fileno(), *fds]
+            process = subprocess.Popen(
+                [sys.executable, *flags(), BOOT, module, *map(str, numbers)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                bufsize=0,
+                env=dict(environment),
+                cwd=cwd,
+                pass_fds=(*numbers, read),
+                start_new_session=True,
+            )
+    except BaseException:
+        os.close(write)
+        raise
+    finally:
+        os.close(read)
+    return process, write
+
+
+def flags() -> list[str]:
+    """The interpreter's own options, as this process was started with them."""
+    own = sys.flags
+    given = ["-" + "O" * own.optimize] if own.optimize else []
+    given += ["-" + "b" * own.bytes_warning] if own.bytes_warning else []
+    given += ["-B"] if own.dont_write_bytecode else []
+    given += ["-S"] if own.no_site else []
+    if own.isolated:
+        given.append("-I")
+    else:
+        given += ["-E"] if own.ignore_environment else []
+        given += ["-s"] if own.no_user_site else []
+        given += ["-P"] if getattr(own, "safe_path", False) else []
+    for words in sys.warnoptions:
+        given += ["-W", words]
+    options = dict(sys._xoptions)
+    if own.dev_mode:
+        options.setdefault("dev", True)
+    if own.utf8_mode:
+        options.setdefault("utf8", True)
+    for name, value in options.items():
+        given += ["-X", name if value is True else f"{name}={value}"]
+    return given

@@ -1,0 +1,118 @@
+"""Functions that the tests have run in the child process: they do to it what programs do."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from compile_lens.child import message
+
+
+def main(answer: int) -> None:
+    """For a process without torch: how it was started."""
+    with os.fdopen(answer, "w") as pipe:
+        json.dump(interpreter(), pipe)
+
+
+def echo(value: Any) -> Any:
+    return value
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+def fork_and_return() -> list[int]:
+    """Both processes come back from here."""
+    mine = os.getpid()
+    other = os.fork()
+    return [mine, other]
+
+
+def fork_and_raise() -> int:
+    if (other := os.fork()) == 0:
+        raise RuntimeError("of the fork alone")
+    return other
+
+
+def fork_in_c() -> int:
+    """Without a word to Python."""
+    return int(ctypes.CDLL(None).fork())
+
+
+def write_everywhere() -> str:
+    """A reply to an earlier request, on every descriptor there may be."""
+    for fd in range(3, 40):
+        try:
+            os.write(fd, message.framed(1, b'{"value": "stale"}'))
+        except OSError:
+            continue
+    return "own"
+
+
+def sleeper(apart: bool) -> int:
+    """A grandchild that does not end by itself."""
+    nothing = subprocess.DEVNULL
+    started = subprocess.Popen(
+        ["sleep", "1000"], start_new_session=apart, stdin=nothing, stdout=nothing, stderr=nothing
+    )
+    return started.pid
+
+
+def sleeper_then_death() -> None:
+    print(sleeper(False))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sleepers_then_work() -> None:
+    print(os.getpid(), sleeper(False), flush=True)
+    time.sleep(1000)
+
+
+def stop(again: float = 0.0) -> str:
+    """Held by a signal; with ``again``, somebody lets it go on after so many seconds."""
+    if again:
+        subprocess.Popen(["sh", "-c", f"sleep {again}; kill -CONT {os.getpid()}"])
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return "went on"
+
+
+def interpreter() -> dict[str, Any]:
+    """What the interpreter's options made of it."""
+    flags = {name: getattr(sys.flags, name) for name in dir(sys.flags) if name[0] != "_"}
+    plain = {name: value for name, value in flags.items() if isinstance(value, (int, bool))}
+    return {"flags": plain, "warnings": sys.warnoptions, "options": dict(sys._xoptions)}
+
+
+def around() -> dict[str, Any]:
+    return {"argv": sys.argv, "variable": os.environ.get("OF_THE_TEST"), "path": sys.path}
+
+
+def talk() -> None:
+    """Through Python, through C, through the shell, and to a descriptor."""
+    library = ctypes.CDLL(None)
+    print("python 1")
+    library.printf(b"c 2\n")
+    print("python 3", end="")
+    library.puts(b", c 4")
+    os.system("echo shell 5")
+    os.write(1, b"descriptor 6 \xff\n")
+    print("warned in python", file=sys.stderr)
+    os.write(2, b"warned on the descriptor\n")
+
+
+def talk_much() -> None:
+    for i in range(20_000):
+        print(f"line {i} of many")
+
+
+def last_words() -> None:
+    ctypes.CDLL(None).printf(b"on the way out\n")
+    os.write(2, b"the reason\n")
+    os.abort()
