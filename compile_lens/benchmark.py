@@ -14,8 +14,10 @@ import torch
 
 from ._torch.outside import outside_dynamo
 from .ablate import with_steps
+from .agreement import TOLERANCES
 from .capture import Asked, perform
 from .clock import Clock, clock_of, profiled
+from .copies import copied
 from .environment import target_of
 from .errors import BuildError, UsageError
 from .inputs import Live, name_of
@@ -24,8 +26,7 @@ from .measures.ledger import ledger
 from .measures.steps import stepped
 from .progress import bar, progress, watched
 from .record import ABLATIONS, Capture
-from .repeatable import Reached, copied
-from .verify import TOLERANCES
+from .repeatable import Reached
 
 if TYPE_CHECKING:
     from ._torch.ablation import Switch

@@ -11,8 +11,10 @@ import torch
 from .capture import Asked, perform
 from .device_model import DeviceModel
 from .errors import CaptureError, UsageError
+from .observation import observed
 from .record import Capture
-from .verify import Comparison, Verification, compared, copies, eagerly, given, random, results
+from .repeatable import Reached
+from .verify import Comparison, Trial, Verification, draws, given
 
 LIMIT = 8 << 20
 """Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
@@ -64,6 +66,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         model,
         settings,
         moved / LIMIT,
+        draws(capture),
         environment=interpreter.ENVIRONMENT,
     )
     mine = [[k.name, k.source] for k in capture.kernels]
@@ -71,8 +74,9 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     return Verification(
         comparisons=tuple(Comparison(**{**c, "shape": tuple(c["shape"])}) for c in reply["comparisons"]),
         same_code=same,
-        note="; ".join(filter(None, (reply["note"], random(capture)))),
+        note=reply["note"],
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
+        random=reply["random"],
         how="; ".join(filter(None, (HOW, reply["cut"]))),
     )
 
@@ -85,39 +89,40 @@ def serve(
     model: DeviceModel,
     settings: dict[str, Any],
     excess: float,
+    random: bool,
 ) -> dict[str, Any]:
     """What the child does: the comparison as plain data."""
-    from ._torch.isolation import random_state
     from ._torch.targets import ambient, interpreted
 
-    backward = asked.backward is not False
-    with ambient.placed(settings):
+    with ambient.placed(settings), interpreted.folder() as place:
         cut = ""
         if excess > 1:
             args, kwargs, cut = smaller(fn, args, kwargs, excess)
-        with random_state():
-            eager = eagerly(fn, args, kwargs, backward)
-        twin, own, keywords = copies(fn, args, kwargs)
-        with interpreted.folder() as place:
+        trial = Trial(fn, args, kwargs, asked.backward is not False, random)
+        made: list[Capture] = []
 
+        def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             def module(text: str, lowering: Any) -> Any:
                 return interpreted.module(text, place, lowering)
 
-            try:
-                made, outcome = perform(twin, own, keywords, asked, model=model, interpret=module)
-            except CaptureError as error:
-                if error.capture.failure is None or error.capture.failure.type != "BuildError":
-                    raise
-                found = {"comparisons": [], "kernels": [], "note": "", "cut": cut}
-                return {**found, "not run": [[error.capture.function, error.capture.failure.message]]}
-            compiled = results(outcome.result, own, keywords, twin, backward)
-        comparisons, note = compared(fn, args, kwargs, backward, eager, compiled)
+            captured, outcome = perform(fn, args, kwargs, asked, model=model, interpret=module)
+            made[:] = [captured]
+            return outcome.result
+
+        try:
+            found = trial.against(compiled)
+        except CaptureError as error:
+            failure = error.capture.failure
+            if failure is None or failure.type != "BuildError":
+                raise
+            found = Verification((), None, not_run=((error.capture.function, failure.message),))
     return {
-        "comparisons": [dataclasses.asdict(c) for c in comparisons],
-        "kernels": [[k.name, k.source] for k in made.kernels],
-        "note": note,
+        "comparisons": [dataclasses.asdict(c) for c in found.comparisons],
+        "kernels": [[k.name, k.source] for c in made if not trial.random for k in c.kernels],
+        "note": found.note,
+        "random": found.random,
         "cut": cut,
-        "not run": [],
+        "not run": found.not_run,
     }
 
 
@@ -131,18 +136,24 @@ def smaller(
     from ._torch import tree
 
     leaves = [x for x in tree.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    held = Reached(fn, args, kwargs, state=True)
     for size in sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True):
         left = max(2, int(size / excess))
 
-        def cut(x: Any, size: int = size, left: int = left) -> Any:
+        memo: dict[int, torch.Tensor] = {}
+
+        def cut(x: Any, size: int = size, left: int = left, memo: dict[int, torch.Tensor] = memo) -> Any:
             if not isinstance(x, torch.Tensor):
                 return x
+            if id(x) in memo:
+                return memo[id(x)]
             kept = x.detach()[tuple(slice(left) if s == size else slice(None) for s in x.shape)]
-            return kept.clone().requires_grad_(x.requires_grad)
+            memo[id(x)] = kept.clone().requires_grad_(x.requires_grad)
+            return memo[id(x)]
 
         fewer, keywords = tree.map_leaves(cut, (args, kwargs))
         try:
-            eagerly(fn, fewer, keywords, False)
+            observed(fn, fewer, keywords, False, held)
         except Exception:  # it insists on this size, in whatever way: try the next
             continue
         return fewer, keywords, f"sizes of {size:,} in the arguments were cut to {left:,}, to be done in time"

@@ -1,152 +1,153 @@
-"""A call that can be repeated: on copies of its tensors, and with all that the function holds put back.
+"""A call that can be repeated: all that its function reaches is put back.
 
-A benchmark calls a function thousands of times. What it was given is copied; what it reaches by itself (closures,
-globals, the state of modules) is noted first, and put back whenever asked.
+A benchmark calls a function thousands of times, a check some times. What it is given is copied (``copies``); what it
+reaches by itself (closures, globals, the state of modules) is noted first, and put back whenever asked.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
 import types
-from collections.abc import Iterator
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-REACH = 100_000
-"""How many objects are looked at in the search for tensors."""
+from . import values
 
 
 class Reached:
     """The tensors that a call reaches, and what they held at first.
 
-    ``reset`` puts values and gradients back; ``changed`` says whether any value is another one.
+    ``reset`` puts values and gradients back; ``changed`` says whether any value is another one. With ``state`` plain
+    Python state is put back too: the contents of containers and objects, and the globals that a function sets.
     """
 
-    def __init__(self, *roots: Any) -> None:
-        self._found = [(t, _version(t), t.detach().clone(), t.grad, _clone(t.grad)) for t in _tensors(roots)]
+    def __init__(self, *roots: Any, state: bool = False) -> None:
+        opened: list[Any] = []
+        found = values.tensors((("", root) for root in roots), code=True, opened=opened)
+        self._found = [
+            (t, _version(t), t.detach().clone(), t.grad if t.is_leaf else None, _clone(t))
+            for _, t in found
+            if t.device.type != "meta"
+        ]
+        self._state = [put_back for value in opened for put_back in _kept(value)] if state else []
 
     def changed(self) -> bool:
         """Whether a tensor holds other values than at first."""
-        return any(not _same(tensor, first) for tensor, _, first, _, _ in self._found)
+        return any(not same(tensor, first) for tensor, _, first, _, _ in self._found)
 
     def reset(self) -> None:
         """Every tensor as at first. One that nobody wrote to is not written to either."""
         for at, (tensor, version, first, grad, grad_first) in enumerate(self._found):
-            if _version(tensor) != version or not _same(tensor, first):
-                with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
-                    tensor.copy_(first)
+            if _version(tensor) != version or not same(tensor, first):
+                _write(tensor, first)
                 self._found[at] = (tensor, _version(tensor), first, grad, grad_first)
             if tensor.is_leaf and tensor.grad is not grad:
                 tensor.grad = grad
-            if grad is not None and grad_first is not None and not _same(grad, grad_first):
-                with torch.no_grad():
-                    grad.copy_(grad_first)
+            if grad is not None and grad_first is not None and not same(grad, grad_first):
+                _write(grad, grad_first)
+        for put_back in self._state:
+            put_back()
 
 
-def copied(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The call with tensors of its own: fresh leaves with the same values, and a module of its own.
-
-    A module that cannot be copied is used as it is (``Reached`` puts it back).
-    """
-    from ._torch import tree
-
-    memo: dict[int, torch.Tensor] = {}
-
-    def fresh(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        if id(value) not in memo:
-            memo[id(value)] = _fresh(value)
-        return memo[id(value)]
-
-    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
-    if isinstance(module, torch.nn.Module):
-        try:
-            twin = copy.deepcopy(module)
-        except Exception:  # a lock, a result of autograd, anything: a user's class may refuse in its own way
-            twin = module
-        fn = twin if fn is module else getattr(twin, fn.__name__)
-    new_args, new_kwargs = tree.map_leaves(fresh, (args, kwargs))
-    return fn, new_args, new_kwargs
-
-
-def _fresh(tensor: torch.Tensor) -> torch.Tensor:
-    made = tensor.detach().clone(memory_format=torch.preserve_format)
-    if type(tensor) is torch.Tensor and tensor.layout == torch.strided and made.stride() != tensor.stride():
-        # Rows with gaps, or one row many times: what is compiled depends on it.
-        storage = tensor.detach().untyped_storage().clone()
-        made = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
-            storage, tensor.storage_offset(), tensor.size(), tensor.stride()
-        )
-    return made.requires_grad_(tensor.requires_grad)
-
-
-def _tensors(roots: Any) -> list[torch.Tensor]:
-    found: dict[int, torch.Tensor] = {}
-    seen: dict[int, Any] = {}
-    pending = [roots]
-    while pending and len(seen) < REACH:
-        item = pending.pop()
-        if id(item) in seen:
-            continue
-        seen[id(item)] = item
-        if isinstance(item, torch.Tensor):
-            if item.device.type != "meta":
-                found[id(item)] = item
+def _write(tensor: torch.Tensor, first: torch.Tensor) -> None:
+    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+        if tensor.shape != first.shape or tensor.dtype != first.dtype:
+            tensor.data = first.clone()
+        elif any(size > 1 and step == 0 for size, step in zip(tensor.shape, tensor.stride())):
+            at = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
+            tensor[at].copy_(first[at])  # one row that stands many times
         else:
-            pending.extend(_inside(item))
-    return list(found.values())
+            tensor.copy_(first)
 
 
-def _inside(item: Any) -> Iterator[Any]:
-    """What an object of the user's leads to: not modules, classes, or what is torch's own."""
-    if isinstance(item, (types.ModuleType, type, str, bytes, int, float, complex)) or item is None:
-        return
-    if isinstance(item, dict):
-        yield from item.values()
-    elif isinstance(item, (list, tuple, set, frozenset)):
-        yield from item
-    elif isinstance(item, functools.partial):
-        yield from (item.func, item.args, item.keywords)
-    elif isinstance(item, types.MethodType):
-        yield from (item.__self__, item.__func__)
-    elif isinstance(item, types.CellType):
-        try:
-            yield item.cell_contents
-        except ValueError:  # a name that is not bound yet
-            return
-    elif isinstance(item, types.FunctionType):
-        if not (item.__module__ or "").startswith("torch"):
-            yield from item.__closure__ or ()
-            yield from (item.__defaults__, item.__kwdefaults__, item.__dict__)
-            yield from (item.__globals__[name] for name in _names(item.__code__) if name in item.__globals__)
-    elif isinstance(item, torch.nn.Module) or not (type(item).__module__ or "").startswith("torch"):
-        yield from vars(item).values() if hasattr(item, "__dict__") else ()
-        if isinstance(item, torch.nn.Module):
-            yield type(item).forward
+def _kept(value: Any) -> list[Callable[[], None]]:
+    """How to put the contents of a container back: only what has changed is written to."""
+    if type(value) in (dict, OrderedDict, defaultdict):
+        return [_of_dict(value)]
+    if type(value) in (list, deque, set):
+        return [_of_list(value)]
+    if isinstance(value, types.CellType):
+        return [_of_cell(value)]
+    if isinstance(value, types.FunctionType):
+        return [_of_globals(value)]
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, dict) and not isinstance(value, (type, types.ModuleType)):
+        tables = [t for t in own.values() if isinstance(value, torch.nn.Module) and isinstance(t, dict)]
+        return [_of_dict(own), *map(_of_dict, tables)]
+    return []
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+def _of_dict(holder: dict[Any, Any]) -> Callable[[], None]:
+    before = dict(holder)
+
+    def put_back() -> None:
+        now = list(holder.items())
+        if len(now) != len(before) or any(
+            k is not k0 or v is not v0 for (k, v), (k0, v0) in zip(now, before.items())
+        ):
+            holder.clear()
+            holder.update(before)
+
+    return put_back
+
+
+def _of_list(holder: Any) -> Callable[[], None]:
+    before = list(holder)
+
+    def put_back() -> None:
+        now = list(holder)
+        if len(now) != len(before) or any(v is not v0 for v, v0 in zip(now, before)):
+            holder.clear()
+            (holder.update if isinstance(holder, set) else holder.extend)(before)
+
+    return put_back
+
+
+def _of_cell(cell: types.CellType) -> Callable[[], None]:
+    try:
+        before = cell.cell_contents
+    except ValueError:  # a name that is not bound yet
+        return lambda: None
+
+    def put_back() -> None:
+        cell.cell_contents = before
+
+    return put_back
+
+
+def _of_globals(function: types.FunctionType) -> Callable[[], None]:
+    space = function.__globals__
+    before = {name: space.get(name, _UNBOUND) for name in set(values.named(function.__code__))}
+
+    def put_back() -> None:
+        for name, value in before.items():
+            if value is _UNBOUND:
+                space.pop(name, None)
+            elif space.get(name) is not value:
+                space[name] = value
+
+    return put_back
+
+
+_UNBOUND = object()
 
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def _clone(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.detach().clone()
+def _clone(tensor: torch.Tensor) -> torch.Tensor | None:
+    grad = tensor.grad if tensor.is_leaf else None
+    return None if grad is None else grad.detach().clone()
 
 
-def _same(tensor: torch.Tensor, first: torch.Tensor) -> bool:
+def same(tensor: torch.Tensor, first: torch.Tensor) -> bool:
+    """Whether a tensor holds these values, bit for bit but for NaNs."""
     now = tensor.detach()
-    if now.shape != first.shape or now.dtype != first.dtype:
+    if now.shape != first.shape or now.dtype != first.dtype or now.layout != first.layout:
         return False
+    if now.layout != torch.strided:
+        now, first = now.to_dense(), first.to_dense()
     return bool(torch.equal(now, first)) or bool(((now == first) | (now.isnan() & first.isnan())).all())

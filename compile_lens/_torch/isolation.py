@@ -180,6 +180,22 @@ def random_state() -> Iterator[None]:
             restore(state)
 
 
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """Nothing is compiled, and what was compiled before runs without its code."""
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextlib.contextmanager
+def eagers_numbers() -> Iterator[None]:
+    """Code that is generated draws the random numbers that eager PyTorch would."""
+    import torch._inductor.config as config
+
+    with config.patch(fallback_random=True):
+        yield
+
+
 @free_hook("torch._inductor.cpu_vec_isa:VecISA.check_build")
 def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Code only asks no compiler whether it knows an instruction set that the processor has."""

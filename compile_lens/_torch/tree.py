@@ -33,3 +33,17 @@ def unflatten(found: list[Any], spec: Any) -> Any:
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same nest with each leaf replaced."""
     return _pytree.tree_map(function, tree)
+
+
+def children(value: Any) -> list[tuple[str, Any]] | None:
+    """What a node that torch knows holds, with the step to each; ``None`` for what it does not know."""
+    node = _pytree.SUPPORTED_NODES.get(type(value))
+    if node is None:
+        return None
+    with_keys = getattr(node, "flatten_with_keys_fn", None)
+    if with_keys is not None:
+        try:
+            return [(str(key), child) for key, child in with_keys(value)[0]]
+        except Exception:  # one that was registered without names, or in another way
+            return [("", child) for child in node.flatten_fn(value)[0]]
+    return [("", child) for child in node.flatten_fn(value)[0]]

@@ -1,0 +1,542 @@
+"""``verify`` against programs whose compiled side is right, and against the same with an error planted."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from planted import off_by_a_little, plant
+from torch import nn
+
+from compile_lens import CaptureError, capture
+from compile_lens.agreement import ALIAS, CHANGED, GRADIENT, RESULT
+from compile_lens.record import Failure
+
+pytestmark = pytest.mark.torch
+
+compiling = torch.compiler.is_compiling
+
+
+@dataclasses.dataclass
+class Pair:
+    first: torch.Tensor
+    second: Any = None
+
+
+class Box:
+    def __init__(self, value: torch.Tensor) -> None:
+        self.value = value
+
+
+Named = collections.namedtuple("Named", "left right")
+
+
+class Output(collections.OrderedDict):  # type: ignore[type-arg]
+    """As the model outputs of libraries: a dict with attributes."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(values)
+        self.__dict__.update(values)
+
+
+def square(grad: bool = False) -> torch.Tensor:
+    return torch.arange(9.0).reshape(3, 3).div(10).requires_grad_(grad)
+
+
+def verified(fn: Any, *args: Any, **options: Any) -> Any:
+    return capture(fn, *args, **options).verify(fn, *args)
+
+
+def kinds(report: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for c in report.comparisons:
+        found.setdefault(c.kind, []).append(c.name)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """The same function with and without an error."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+# What is returned in, and how often ----------------------------------------------------------------------------
+
+RETURNED: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
+    "tensor": (lambda x: x @ x, ["result"]),
+    "tuple": (lambda x: (x @ x, [x @ x @ x]), ["result[0]", "result[1][0]"]),
+    "dict": (lambda x: {"a": x @ x, "b": 3}, ["result['a']", "result['b']"]),
+    "dataclass": (lambda x: Pair(x @ x, 2.5), ["result.first", "result.second"]),
+    "nested dataclass": (lambda x: [Pair(x @ x, Pair(x @ x @ x))], ["result[0].first", "result[0].second.first"]),
+    "namedtuple": (lambda x: Named(x @ x, "text"), ["result.left", "result.right"]),
+    "object": (lambda x: Box(x @ x), ["result.value"]),
+    "model output": (lambda x: Output(loss=x @ x), ["result['loss']"]),
+    "torch's own": (lambda x: torch.return_types.max((x @ x, (x @ x).argmax(0))), ["result[0]", "result[1]"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_containers_of_any_kind_are_compared(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fn, names = RETURNED[name]
+    report = verified(fn, square())
+    assert report.ok is True, str(report)
+    found = kinds(report)[RESULT]
+    assert [n for n in found if not n.endswith(".second") or name == "dataclass"] == names
+    assert f"{len(found)} result" in str(report)
+    torch._dynamo.reset()
+    ran = plant(monkeypatch, off_by_a_little)
+    wrong = verified(fn, square())
+    assert ran and wrong.ok is False and "DISAGREES" in str(wrong)
+    assert not next(c for c in wrong.comparisons if c.name == names[0]).ok
+
+
+def test_a_training_function_that_returns_a_dataclass_has_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fn(x: torch.Tensor) -> Pair:
+        return Pair(x @ x)
+
+    report = verified(fn, square(True))
+    assert report.ok is True, str(report)
+    assert kinds(report) == {RESULT: ["result.first"], GRADIENT: ["gradient of input 0"]}
+    torch._dynamo.reset()
+    plant(
+        monkeypatch, lambda outputs, inputs: (2 * outputs[0], *outputs[1:]) if len(outputs) == 1 else outputs
+    )
+    wrong = verified(fn, square(True))
+    assert [c.ok for c in wrong.comparisons] == [True, False], str(wrong)
+
+
+def test_a_call_that_does_nothing_is_not_agreed_about() -> None:
+    def fn(x: torch.Tensor) -> None:
+        x @ x
+
+    report = verified(fn, square())
+    assert report.ok is None and not report and not report.comparisons
+    assert report.verdict == "nothing to compare" and "nothing to compare" in str(report)
+
+
+# Programs that are others under the compiler: what verify must see without an error in the code ---------------
+
+
+def other_number(x: torch.Tensor) -> Any:
+    return x @ x, 2 if compiling() else 1
+
+
+def other_float(x: torch.Tensor) -> Any:
+    return x @ x, 2.001 if compiling() else 2.0
+
+
+def other_text(x: torch.Tensor) -> Any:
+    return x @ x, "two" if compiling() else "one"
+
+
+def one_more(x: torch.Tensor) -> Any:
+    return (x @ x, x @ x @ x) if compiling() else (x @ x,)
+
+
+def one_less(x: torch.Tensor) -> Any:
+    return {"a": x @ x} if compiling() else {"a": x @ x, "b": x @ x @ x}
+
+
+def other_type(x: torch.Tensor) -> Any:
+    y = x @ x
+    return y.double() if compiling() else y
+
+
+def other_strides(x: torch.Tensor) -> Any:
+    y = x @ x
+    return y.t().contiguous().t() if compiling() else y
+
+
+def other_shape(x: torch.Tensor) -> Any:
+    y = x @ x
+    return y.view(9) if compiling() else y
+
+
+def no_grad_left(x: torch.Tensor) -> Any:
+    y = x @ x
+    return y.detach() if compiling() else y
+
+
+def no_tensor(x: torch.Tensor) -> Any:
+    y = x @ x
+    return 3.0 if compiling() else y
+
+
+def not_written(x: torch.Tensor) -> Any:
+    if not compiling():
+        x.mul_(2)
+    return x @ x
+
+
+def written(x: torch.Tensor) -> Any:
+    if compiling():
+        x.mul_(2)
+    return torch.ones(3, 3) @ torch.ones(3, 3)
+
+
+def a_copy_of_the_input(x: torch.Tensor) -> Any:
+    return x @ x, x.clone() if compiling() else x.view(9).view(3, 3)
+
+
+def another_row(x: torch.Tensor) -> Any:
+    return x @ x, x[1] if compiling() else x[0]
+
+
+def two_of_one(x: torch.Tensor) -> Any:
+    y = x @ x
+    return y, y.clone() if compiling() else y.view(9).view(3, 3)
+
+
+def two_of_two(x: torch.Tensor) -> Any:
+    y = x @ x
+    return y, y.view(9).view(3, 3) if compiling() else y.clone()
+
+
+OTHERS = {
+    other_number: (RESULT, "result[1]", "int 2 where eager has int 1"),
+    other_float: (RESULT, "result[1]", "float 2.001"),
+    other_text: (RESULT, "result[1]", "'two'"),
+    one_more: (RESULT, "result[1]", "only compiled has it"),
+    one_less: (RESULT, "result['b']", "only eager has it"),
+    other_type: (RESULT, "result", "dtype float64 where eager has float32"),
+    other_strides: (RESULT, "result", "strides (1, 3) where eager has (3, 1)"),
+    other_shape: (RESULT, "result", "shape (9,) where eager has (3, 3)"),
+    no_grad_left: (RESULT, "result", "requires_grad False where eager has True"),
+    no_tensor: (RESULT, "result", "a float where eager has a Tensor"),
+    not_written: (CHANGED, "input 0", ""),
+    written: (CHANGED, "input 0", ""),
+    a_copy_of_the_input: (ALIAS, "result[1]", "memory of its own where eager has memory shared with input 0"),
+    another_row: (ALIAS, "result[1]", "input 0 (+12 bytes)"),
+    two_of_one: (ALIAS, "result[1]", "memory of its own where eager has memory shared with result[0]"),
+    two_of_two: (ALIAS, "result[1]", "memory shared with result[0] where eager has memory of its own"),
+}
+
+
+@pytest.mark.parametrize("fn", OTHERS, ids=lambda fn: fn.__name__)
+def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
+    kind, name, problem = OTHERS[fn]
+    x = square(grad=fn is no_grad_left)
+    found = capture(fn, x)
+    before = x.detach().clone()
+    report = found.verify(fn, x)
+    assert report.ok is False and "DISAGREES" in str(report), str(report)
+    (seen,) = [c for c in report.comparisons if c.kind == kind and c.name == name]
+    assert not seen.ok and problem in seen.problem, str(report)
+    assert torch.equal(x.detach(), before)  # the program's own tensor is not written to
+
+
+# In place ------------------------------------------------------------------------------------------------------
+
+
+def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fn(x: torch.Tensor, rows: list[torch.Tensor]) -> None:
+        x.copy_(x @ x)
+        rows.append(x @ rows[0])
+
+    report = verified(fn, square(), [square()])
+    assert report.ok is True, str(report)
+    assert kinds(report) == {CHANGED: ["input 0", "input 1[2]"]}
+    assert "left as they were: 2 tensors" in str(report)
+    torch._dynamo.reset()
+
+    def wrong(outputs: Any, inputs: list[Any]) -> Any:
+        for x in inputs:
+            if isinstance(x, torch.Tensor):
+                x.add_(0.01)
+        return outputs
+
+    plant(monkeypatch, wrong)
+    report = verified(fn, square(), [square()])
+    assert report.ok is False
+    assert {c.name for c in report.comparisons if not c.ok} >= {"input 0", "input 1[0]"}, str(report)
+
+
+def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+            self.register_buffer("total", torch.zeros(3, 3))
+            self.calls = 0
+            self.last: Any = None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.inner(x)
+            self.total.copy_(self.total @ y.detach())
+            self.calls += 1
+            self.last = y.detach() @ self.total
+            return y
+
+    net = Net()
+    net.total.fill_(1)
+    report = verified(net, square())
+    assert report.ok is True, str(report)
+    found = kinds(report)
+    assert set(found[CHANGED]) == {"total", "calls", "last"}
+    assert found[GRADIENT] == ["gradient of inner.bias", "gradient of inner.weight"]
+    assert net.calls == 1 and bool(net.total.ne(1).any())  # by the capture, which is one plain call
+    torch._dynamo.reset()
+
+    def wrong(outputs: Any, inputs: list[Any]) -> Any:
+        for x in inputs:
+            if isinstance(x, torch.Tensor) and x.shape == (3, 3) and not isinstance(x, nn.Parameter):
+                x.add_(0.01)
+        return outputs
+
+    plant(monkeypatch, wrong)
+    report = verified(Net(), square())
+    assert report.ok is False and "total" in {c.name for c in report.comparisons if not c.ok}, str(report)
+
+
+def test_what_a_closure_holds_is_compared_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, seen = square(), [0]
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        table.copy_(table @ x)
+        seen[0] += 1
+        return x @ table * seen[0]
+
+    found = capture(fn, square())
+    after = table.clone()
+    report = found.verify(fn, square())
+    assert report.ok is True, str(report)
+    assert kinds(report)[CHANGED] == ["closure seen[0]", "closure table"]
+    assert torch.equal(table, after) and seen == [1]
+
+
+SHARED = torch.ones(3, 3)
+COUNT = 0
+
+
+def through_globals(x: torch.Tensor) -> torch.Tensor:
+    global COUNT
+    COUNT += 1
+    SHARED.copy_(SHARED @ x)
+    return x @ SHARED * COUNT
+
+
+def test_globals_are_compared_and_put_back() -> None:
+    found = capture(through_globals, square())
+    held, count = SHARED.clone(), COUNT
+    report = found.verify(through_globals, square())
+    assert report.ok is True, str(report)
+    assert set(kinds(report)[CHANGED]) == {"global COUNT", "global SHARED"}
+    assert torch.equal(SHARED, held) and count == COUNT
+
+
+def test_a_step_of_training_is_compared() -> None:
+    net = nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = net(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    found = capture(step, square())
+    before = {n: p.detach().clone() for n, p in net.named_parameters()}
+    report = found.verify(step, square())
+    assert report.ok is True, str(report)
+    changed = kinds(report)[CHANGED]
+    assert any("weight" in n and n.endswith(".grad") for n in changed), changed
+    assert any(n.endswith("weight") for n in changed) and any("momentum" in n for n in changed), changed
+    assert all(torch.equal(p, before[n]) for n, p in net.named_parameters())
+
+
+# Gradients -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_gradient_that_sums_to_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1)
+
+    x = square(True)
+    assert verified(fn, x).ok is True
+    torch._dynamo.reset()
+    # The gradient of the sum of a softmax is zero, and so is its double.
+    plant(monkeypatch, lambda outputs, inputs: (2 * outputs[0],) if len(outputs) == 1 else outputs)
+    report = verified(fn, square(True))
+    assert [c.kind for c in report.comparisons if not c.ok] == [GRADIENT], str(report)
+
+
+def test_gradients_of_every_leaf() -> None:
+    inside = square(True)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Parameter(square())
+            self.tied = self.a
+
+        def forward(self, pair: Pair, more: dict[str, torch.Tensor]) -> torch.Tensor:
+            return pair.first @ self.a @ self.tied @ more["y"] @ inside
+
+    report = verified(Net(), Pair(square(True)), {"y": square(True)})
+    assert report.ok is True, str(report)
+    assert kinds(report)[GRADIENT] == [
+        "gradient of a",
+        "gradient of forward closure inside",
+        "gradient of input 0.first",
+        "gradient of input 1['y']",
+    ]
+
+
+# The call is the same ------------------------------------------------------------------------------------------
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b + b.sum()
+
+
+def writes_to_both(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    a.mul_(2)
+    return a @ b
+
+
+def rows(a: torch.Tensor) -> torch.Tensor:
+    return a.t() @ a
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grad", [False, True])
+def test_one_tensor_twice(grad: bool) -> None:
+    x = square(grad)
+    report = verified(product, x, x)
+    assert report.ok is True and report.same_code is True, str(report)
+    base = square()
+    report = verified(writes_to_both, base, base)
+    assert report.ok is True and report.same_code is True, str(report)
+    assert kinds(report)[CHANGED] == ["input 0"]
+
+
+@pytest.mark.slow
+def test_tensors_that_share_memory() -> None:
+    base = torch.arange(18.0)
+    report = verified(writes_to_both, base[:9].view(3, 3), base[3:12].view(3, 3))
+    assert report.ok is True and report.same_code is True, str(report)
+    assert kinds(report)[CHANGED] == ["input 0", "input 1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.arange(3.0).expand(4, 3),
+        lambda: torch.arange(3.0).requires_grad_().expand(4, 3),
+        lambda: torch.arange(24.0)[1::2].view(4, 3),
+        lambda: torch.arange(12.0).view(3, 4).t(),
+        lambda: torch.arange(6.0).as_strided((4, 3), (1, 1)),
+        lambda: nn.Parameter(torch.arange(12.0).view(4, 3)),
+    ],
+    ids=["expanded", "expanded with gradient", "gaps", "transposed", "overlapping", "parameter"],
+)
+def test_strides_of_the_call_are_kept(make: Callable[[], torch.Tensor]) -> None:
+    x = make()
+    report = verified(rows, x)
+    assert report.ok is True and report.same_code is True, str(report)
+
+
+def test_a_module_that_holds_a_lock() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()
+            self.generator = (i for i in range(3))
+            self.file = open(__file__)
+            self.layer = nn.Linear(3, 3)
+            self.register_buffer("count", torch.zeros(3, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count.copy_(self.count @ x)
+            return self.layer(x)
+
+    net = Net()
+    try:
+        net.count.fill_(1)
+        x = square()
+        found = capture(net, x)
+        held = net.count.clone()
+        report = found.verify()
+        assert report.ok is True, str(report)
+        assert kinds(report)[CHANGED] == ["count"] and torch.equal(net.count, held)
+    finally:
+        net.file.close()
+
+
+def test_what_was_compiled_already_is_no_eager_side() -> None:
+    compiled = torch.compile(other_number)
+    assert verified(compiled, square()).ok is False
+    inner = torch.compile(other_number)
+    report = verified(lambda x: inner(x @ x), square())
+    assert report.ok is False, str(report)
+
+
+# Random numbers ------------------------------------------------------------------------------------------------
+
+
+def dropout(x: torch.Tensor) -> torch.Tensor:
+    return F.dropout(x, 0.5, True)
+
+
+def noise(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.rand_like(x) * torch.randn(3, 3) + torch.bernoulli(torch.full((3, 3), 0.5))
+
+
+def leaky(x: torch.Tensor) -> torch.Tensor:
+    return F.rrelu(x - 0.4, training=True)
+
+
+def half(x: torch.Tensor) -> Any:
+    return x @ x, torch.rand(3, 3) @ x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fn", [dropout, noise, leaky])
+def test_random_functions_are_compared_under_the_same_numbers(
+    fn: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = torch.get_rng_state()
+    report = verified(fn, square(True))
+    assert report.ok is True and report.same_code is True, str(report)
+    assert set(kinds(report)) == {RESULT, GRADIENT} and "fallback_random" in str(report)
+    assert torch.equal(state, torch.get_rng_state())
+    torch._dynamo.reset()
+    plant(monkeypatch, lambda outputs, inputs: (1.5 * outputs[0], *outputs[1:]))
+    assert verified(fn, square(True)).ok is False  # the wrong scale is no matter of luck
+
+
+def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    import compile_lens.verify as verification
+
+    # Where torch cannot make such code, whatever the reason: what does not depend on the numbers is still compared.
+    real = verification._run
+
+    def refused(*args: Any) -> Any:
+        import torch._inductor.config as config
+
+        if config.fallback_random:
+            failure = Failure("inference.loops", "RuntimeError", "no such code", "")
+            raise CaptureError("no such code", dataclasses.replace(args[0], failure=failure))
+        return real(*args)
+
+    monkeypatch.setattr(verification, "_run", refused)
+    report = verified(half, square())
+    assert report.ok is None and not report and report.verdict == "not comparable: random"
+    text = str(report)
+    assert "DISAGREES" not in text and "numbers not compared" in text and "not comparable: random" in text
+    assert [c.max_abs == 0 for c in report.comparisons if c.name == "result[0]"] == [True]
+    torch._dynamo.reset()
+    plant(monkeypatch, lambda outputs, inputs: tuple(x + 0.01 for x in outputs))
+    report = verified(half, square())
+    assert report.ok is False and [c.name for c in report.comparisons if not c.ok] == ["result[0]"]
