@@ -160,11 +160,13 @@ class _Copier:
         with torch.inference_mode(tensor.is_inference()):
             base = tensor._base if not tensor.is_inference() and tensor._is_view() else None
             if base is not None and _plain(tensor) and _plain(base) and type(tensor) is torch.Tensor:
-                return self._view(tensor, self.copy(base))
+                return self._view(tensor, self.copy(base if (leaf := _parent(tensor)) is None else leaf))
             with torch.no_grad():
                 made = self._over_own_memory(tensor) if _plain(tensor) else self._clone(tensor)
             made = self._typed(tensor, made)
             self.memo[id(tensor)] = made
+            if _plain(tensor) and (own := getattr(tensor, "__dict__", None)):
+                made.__dict__.update({k: self.copy(v) for k, v in own.items()})
             if tensor.is_leaf and tensor.grad is not None and made.is_leaf and made.requires_grad:
                 made.grad = self.copy(tensor.grad)
         return made
@@ -199,7 +201,7 @@ class _Copier:
 
     def _clone(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that does not tell its memory: sparse, quantized, conjugated, of a class that wraps others."""
-        made = tensor.detach().clone(memory_format=torch.preserve_format)
+        made = tensor.detach().clone()
         if self.wide and tensor.is_floating_point():
             return made.double()
         return made.to(torch.complex128) if self.wide and tensor.is_complex() else made
@@ -211,9 +213,21 @@ class _Copier:
             made = made.as_subclass(type(tensor))
         if made.requires_grad != tensor.requires_grad:
             made.requires_grad_(tensor.requires_grad)
-        if _plain(tensor) and (own := getattr(tensor, "__dict__", None)):
-            made.__dict__.update({k: self.copy(v) for k, v in own.items()})
         return made
+
+
+def _parent(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The leaf that autograd sees a view of, which may be a view itself."""
+    function = tensor.grad_fn
+    while function is not None:
+        leaf = getattr(function, "variable", None)
+        if isinstance(leaf, torch.Tensor):
+            mine, its = tensor.untyped_storage(), leaf.untyped_storage()
+            return leaf if mine._cdata == its._cdata and leaf.dtype == tensor.dtype else None
+        if len(function.next_functions) != 1:
+            return None
+        function = function.next_functions[0][0]
+    return None
 
 
 def _plain(tensor: torch.Tensor) -> bool:

@@ -11,9 +11,8 @@ from compile_lens import UsageError, capture
 
 pytestmark = [pytest.mark.torch]
 
-QUICK = ("wave", "layer norm", "running sum", "largest", "embedding", "mlp")
+QUICK = ("wave", "dropout", "layer norm", "running sum", "largest", "embedding", "mlp")
 NOT_ON_CPU = ("attention", "attention, 16 bits", "attention by hand, 16 bits")
-RANDOM = ("dropout",)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +26,7 @@ def test_the_quick_ones_agree(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *NOT_ON_CPU, *RANDOM)])
+@pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *NOT_ON_CPU)])
 def test_the_others_agree(name: str) -> None:
     check(name)
 

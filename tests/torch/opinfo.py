@@ -1,0 +1,304 @@
+"""Every operator that torch describes to its own tests, captured: are the value and the launches what torch makes?
+
+    python tests/torch/opinfo.py [--sample N] [--only NAME ...] [--grad] [--out FILE] [--seconds S]
+
+For each entry of ``torch.testing._internal.common_methods_invocations.op_db`` that takes float32, its first sample on
+the CPU is compiled by plain ``torch.compile``, with the generated module counting its own launches while it runs (each
+call of a generated kernel, of a library, of an operator that is no view), and its result compared with eager. Then this
+project captures it: the ledger must tell that number of launches, and ``verify`` must give the verdict that the plain
+comparison gives. Results are kept in a file, and a run that was cut off goes on where it stopped.
+
+It needs ``expecttest`` and a C++ compiler, and builds hundreds of modules: with two cores, more than an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import collections
+import contextlib
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+FREE = re.compile(r"empty|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize")
+"""Operators in a wrapper that launch nothing: they allocate, look or check."""
+
+DONE, REFUSED = ("agrees", "differs"), "torch.compile does not take it"
+
+
+def entries() -> dict[str, Any]:
+    """The entries that take float32 on the CPU, by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return {
+        f"{op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}": op
+        for op in op_db
+        if torch.float32 in op.dtypes
+    }
+
+
+def call_of(op: Any, grad: bool) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """The operator and its first sample, with the same numbers each time."""
+    torch.manual_seed(0)
+    random.seed(0)
+    sample = next(iter(op.sample_inputs("cpu", torch.float32, requires_grad=grad and op.supports_autograd)))
+    operator = op.get_op()
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        return operator(*args, **kwargs)
+
+    return fn, (sample.input, *sample.args), dict(sample.kwargs)
+
+
+# Plain torch: the value, and the launches that a module really makes ---------------------------------------------
+
+
+class _Counting(ast.NodeTransformer):
+    """Each call in a wrapper that may launch something goes through ``compile_lens_launch``."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = ast.unparse(node.func)
+        launches = name.startswith(
+            ("extern_kernels.", "torch.ops.", "aten.", "prims.", "inductor_ops.", "cpp_")
+        )
+        if launches or name.endswith(".copy_"):
+            label = ast.Constant(name)
+            node.args = [label, node.func, *node.args]
+            node.func = ast.Name("compile_lens_launch", ast.Load())
+        return node
+
+
+def _counting(source: str) -> str:
+    tree = ast.parse(source)
+    for item in ast.walk(tree):
+        if isinstance(item, ast.FunctionDef) and (item.name == "call" or item.name.startswith("partition_")):
+            _Counting().visit(item)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[collections.Counter[str]]:
+    """Names and numbers of launches of every module that is built in between."""
+    from torch._inductor.codecache import PyCodeCache
+
+    launches: collections.Counter[str] = collections.Counter()
+
+    def launch(name: str, function: Any, *args: Any, **kwargs: Any) -> Any:
+        launches[name] += not _is_free(name, function)
+        return function(*args, **kwargs)
+
+    real = PyCodeCache.__dict__["write"]
+    builtins.compile_lens_launch = launch  # type: ignore[attr-defined]
+    PyCodeCache.write = classmethod(
+        lambda cls, source, *a, **k: real.__func__(cls, _counting(source), *a, **k)
+    )
+    try:
+        yield launches
+    finally:
+        PyCodeCache.write = real
+        del builtins.compile_lens_launch  # type: ignore[attr-defined]
+
+
+def _is_free(name: str, function: Any) -> bool:
+    if not isinstance(function, torch._ops.OpOverload):
+        return False
+    returns = function._schema.returns
+    view = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    return view or bool(FREE.search(function._schema.name.partition("::")[2]))
+
+
+def plain(op: Any, grad: bool) -> dict[str, Any]:
+    """What torch does by itself: whether it compiles this, its launches, and whether it agrees with eager."""
+    import torch._inductor.config as config
+
+    fn, args, kwargs = call_of(op, grad)
+    torch.manual_seed(0)
+    eager = fn(*args, **kwargs)
+    fn, args, kwargs = call_of(op, grad)
+    torch._dynamo.reset()
+    with counted() as launches, config.patch(force_disable_caches=True):
+        compiled = torch.compile(fn)
+        torch.manual_seed(0)
+        try:
+            result = compiled(*args, **kwargs)
+        except Exception as error:  # of whatever kind: torch does not take it, and no one can ask us to
+            return {"refused": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"}
+        if grad:
+            roots = [x for x in torch.utils._pytree.tree_leaves(result) if getattr(x, "requires_grad", False)]
+            if roots:
+                torch.autograd.backward(roots, [torch.ones_like(r) for r in roots])
+    try:
+        torch.testing.assert_close(result, eager, equal_nan=True)
+        same = True
+    except (AssertionError, TypeError):
+        same = False
+    return {"launches": sum(launches.values()), "calls": dict(+launches), "same": same}
+
+
+# This project ------------------------------------------------------------------------------------------------------
+
+
+def ours(op: Any, grad: bool) -> dict[str, Any]:
+    """What the record and ``verify`` say of the same call."""
+    import compile_lens
+
+    torch._dynamo.reset()
+    fn, args, kwargs = call_of(op, grad)
+    found = compile_lens.capture(fn, *args, kwargs=kwargs)
+    total = found.ledger.total.launches if found.compilations else 0
+    fn, args, kwargs = call_of(op, grad)
+    report = found.verify(fn, *args, kwargs=kwargs)
+    return {
+        "launches": total,
+        "verdict": report.verdict,
+        "same_code": report.same_code,
+        "text": str(report)[:1500],
+    }
+
+
+def judged(name: str, op: Any, grad: bool) -> dict[str, Any]:
+    """One row of the table. ``ok`` is ``None`` where torch does not take the entry."""
+    started = time.perf_counter()
+    row: dict[str, Any] = {"name": name, "ok": None}
+    try:
+        row["torch"] = plain(op, grad)
+        if "refused" not in row["torch"]:
+            row["ours"] = ours(op, grad)
+            row["problems"] = problems(row["torch"], row["ours"])
+            row["ok"] = not row["problems"]
+    except Exception as error:  # of whatever kind: it is a row of the table, not its end
+        row["problems"] = [f"{type(error).__name__}: {str(error).strip()[:300]}"]
+        row["ok"] = False
+    row["seconds"] = round(time.perf_counter() - started, 1)
+    return row
+
+
+def problems(torchs: dict[str, Any], mine: dict[str, Any]) -> list[str]:
+    """Where this project says something else than torch does."""
+    found = []
+    if mine["launches"] != torchs["launches"]:
+        found.append(f"launches {mine['launches']}, torch {torchs['launches']}: {torchs['calls']}")
+    verdict = mine["verdict"]
+    if torchs["same"] and verdict not in ("agrees", "nothing to compare"):
+        found.append(f"verify: {verdict}, and plain torch agrees with eager")
+    if mine["same_code"] is False:
+        found.append("verify built other code")
+    return found
+
+
+# The run -----------------------------------------------------------------------------------------------------------
+
+
+def worker(names: list[str], grad: bool) -> None:
+    """Judge each name that is read, a line of JSON for each."""
+    warnings.simplefilter("ignore")
+    known = entries()
+    for name in names:
+        print(json.dumps({"started": name}), flush=True)
+        print(json.dumps(judged(name, known[name], grad)), flush=True)
+
+
+def run(names: list[str], grad: bool, out: Path, seconds: float, limit: float) -> None:
+    """Judge the names that ``out`` does not hold yet; a process that dies or hangs is one row."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        left = [n for n in names if n not in read(out)]
+        if not left:
+            return
+        _some(left[:50], grad, out, seconds, end)
+
+
+def _some(names: list[str], grad: bool, out: Path, seconds: float, end: float) -> None:
+    import selectors
+
+    command = [sys.executable, __file__, "--worker", *(["--grad"] if grad else []), "--only", *names]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    selector = selectors.DefaultSelector()
+    selector.register(process.stdout, selectors.EVENT_READ)
+    doing = names[0]
+    while True:
+        ready = selector.select(min(seconds, max(1.0, end - time.monotonic())))
+        line = process.stdout.readline() if ready else ""
+        if not line:
+            process.kill()
+            died = process.wait()
+            if time.monotonic() < end and doing:
+                why = f"no answer in {seconds:.0f} s" if not ready else f"the process ended with {died}"
+                _write(out, {"name": doing, "ok": False, "problems": [why]})
+            return
+        row = json.loads(line)
+        if "started" in row:
+            doing = row["started"]
+            continue
+        _write(out, row)
+        doing = ""
+        if row["name"] == names[-1]:
+            process.wait()
+            return
+
+
+def _write(out: Path, row: dict[str, Any]) -> None:
+    with out.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read(out: Path) -> dict[str, dict[str, Any]]:
+    """The rows that are there, by name."""
+    if not out.exists():
+        return {}
+    return {row["name"]: row for row in map(json.loads, out.read_text().splitlines())}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """What is wrong, and the shares."""
+    judged = [r for r in rows if r["ok"] is not None]
+    lines = [f"{r['name']:45} {'; '.join(r['problems'])}" for r in judged if not r["ok"]]
+    lines += [f"{r['name']:45} {REFUSED}: {r['torch']['refused']}" for r in rows if r["ok"] is None]
+    good = sum(bool(r["ok"]) for r in judged)
+    share = 100 * good / len(judged) if judged else 0.0
+    verdicts = collections.Counter(r["ours"]["verdict"] for r in judged if "ours" in r)
+    lines.append(
+        f"{len(rows)} entries, {len(judged)} that torch.compile takes; {good} ({share:.1f} %) with the value and the "
+        f"launches of torch; verdicts: {dict(verdicts)}"
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--sample", type=int, help="this many entries, spread over all")
+    parser.add_argument("--only", nargs="*", help="these entries")
+    parser.add_argument("--grad", action="store_true", help="with gradients where an entry has them")
+    parser.add_argument("--out", type=Path, default=Path("opinfo.jsonl"), help="where results are kept")
+    parser.add_argument("--seconds", type=float, default=300, help="how long an entry may take")
+    parser.add_argument("--limit", type=float, default=1e9, help="how long the run may take, in seconds")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        return worker(given.only, given.grad)
+    names = given.only or sorted(entries())
+    if given.sample:
+        random.Random(0).shuffle(names)
+        names = names[: given.sample]
+    run(names, given.grad, given.out, given.seconds, given.limit)
+    rows = read(given.out)
+    print(table([rows[n] for n in names if n in rows]))
+    return None
+
+
+if __name__ == "__main__":
+    main()
