@@ -37,6 +37,20 @@ class Box:
 Named = collections.namedtuple("Named", "left right")
 
 
+class Node:
+    """What torch knows how to open, and Python does not."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+
+torch.utils._pytree.register_pytree_node(
+    Node, lambda node: ([node.inner, 7], None), lambda children, _: Node(next(iter(children)))
+)
+
+
 class Output(collections.OrderedDict):  # type: ignore[type-arg]
     """As the model outputs of libraries: a dict with attributes."""
 
@@ -79,6 +93,8 @@ RETURNED: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
     "namedtuple": (lambda x: Named(x @ x, "text"), ["result.left", "result.right"]),
     "object": (lambda x: Box(x @ x), ["result.value"]),
     "model output": (lambda x: Output(loss=x @ x), ["result['loss']"]),
+    "pytree node": (lambda x: Node(x @ x), ["result[0]", "result[1]"]),
+    "array": (lambda x: (x @ x).numpy(), ["result"]),
     "torch's own": (lambda x: torch.return_types.max((x @ x, (x @ x).argmax(0))), ["result[0]", "result[1]"]),
 }  # fmt: skip
 
@@ -120,6 +136,17 @@ def test_a_call_that_does_nothing_is_not_agreed_about() -> None:
     report = verified(fn, square())
     assert report.ok is None and not report and not report.comparisons
     assert report.verdict == "nothing to compare" and "nothing to compare" in str(report)
+
+
+def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
+    @torch.compiler.disable
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x @ x
+
+    report = verified(fn, square())
+    assert (
+        report.ok is None and report.verdict == "was not compared" and "torch.compiler.disable" in str(report)
+    )
 
 
 # Programs that are others under the compiler: what verify must see without an error in the code ---------------

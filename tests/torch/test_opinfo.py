@@ -1,0 +1,52 @@
+"""A sample of torch's own operators: value and launches against plain torch (``opinfo.py`` does all of them)."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("expecttest", reason="torch's list of operators needs it: pip install expecttest")
+
+from opinfo import entries, judged, problems
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+SAMPLE = (
+    "aminmax",
+    "cat",
+    "cumsum",
+    "fft.fftn",
+    "fft.irfft2",
+    "gather",
+    "index_put",
+    "linalg.inv",
+    "masked.softmin",
+    "mm",
+    "native_layer_norm",
+    "new_zeros",
+    "nn.functional.dropout",
+    "nn.functional.embedding",
+    "nn.functional.pad.reflect",
+    "nn.functional.rrelu",
+    "rand_like",
+    "sort",
+    "split",
+    "sum",
+    "view_as_complex",
+)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_value_and_launches_are_torchs(name: str) -> None:
+    known = entries()
+    if name not in known:
+        pytest.skip("reason: this torch does not list it")
+    row = judged(name, known[name], grad=False)
+    assert row["ok"] in (True, None), row["problems"]
+
+
+def test_another_number_is_a_problem() -> None:
+    torchs = {"launches": 2, "calls": {}, "same": True}
+    mine = {"launches": 2, "verdict": "agrees", "same_code": True}
+    assert not problems(torchs, mine)
+    for wrong in ({"launches": 1}, {"launches": None}, {"verdict": "DISAGREES"}, {"same_code": False}):
+        assert problems(torchs, {**mine, **wrong})
