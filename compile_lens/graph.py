@@ -88,6 +88,7 @@ class Node:
         frames: the user's stack, outermost first.
         origins: names of nodes in the stage ``graph.before``.
         no_origin: why ``origins`` is empty, if it is.
+        derivative: joint graph only: autograd made it, for the derivative of its ``origins``.
         reads, writes: modelled bytes of external memory traffic; ``None`` where unknown.
         members: names of the loops in a group, in execution order.
         detail: longer text for a reader (the loop body).
@@ -106,6 +107,7 @@ class Node:
     frames: tuple[Frame, ...] = ()
     origins: tuple[str, ...] = ()
     no_origin: str = ""
+    derivative: bool = False
     reads: int | None = None
     writes: int | None = None
     members: tuple[str, ...] = ()

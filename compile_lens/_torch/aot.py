@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import fx, rewrites, targets
+from . import fx, merged, rewrites, targets
 from . import partition as partitioning
 from .hooks import hook
 from .provenance import Lineage, joint_origins
@@ -29,7 +29,7 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
     finally:
         draft.scratch["in pre_grad"] = False
         draft.scratch["lineage"] = None
-    origins = lineage.origins if lineage.follows(result.graph) else lineage.by_name
+    origins = lineage.origins if lineage.follows(result.graph) else lineage.copied(result)
     draft.put(fx.convert(result, stage="pre_grad", before="dynamo", origins=origins))
     draft.scratch["traced"] = Lineage(result)
     draft.scratch["traced key"] = "pre_grad"
@@ -45,8 +45,8 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     stand_in = draft.recorder.stand_in
     if stand_in is not None:
         gm = stand_in.graph(gm)
-    graph = fx.convert(gm, stage="joint", before=key, origins=joint_origins(lineage, gm) if lineage else None)
-    draft.put(graph)
+    origins = joint_origins(lineage, gm) if lineage else None
+    draft.put(fx.convert(gm, stage="joint", before=key, origins=origins))
     draft.lap("joint")
     draft.doing = "forward"
     joint = Lineage(gm)
@@ -126,10 +126,11 @@ def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
         origins = _inference_origins(draft) or (joint_origins(lineage, gm) if lineage else None)
         graph = fx.convert(gm, stage=phase, before=key, origins=origins)
     else:
-        graph = fx.convert(gm, stage=phase, before="joint", origins=joint.by_name)
+        graph = fx.convert(gm, stage=phase, before="joint", origins=joint.copied(gm))
     if phase == "forward" and "saved" in draft.scratch:
         object.__setattr__(graph, "saved", draft.scratch["saved"])  # a fresh record nobody else holds yet
     draft.put(graph)
+    merged.settled(gm)
     draft.lap(phase)
     draft.doing = f"{phase}.post_grad"
     draft.scratch["lineage"] = followed = Lineage(gm)

@@ -43,7 +43,7 @@ def convert(
         if node.op == "get_attr":
             inner = _attribute(gm, str(node.target))
             if isinstance(inner, torch.fx.GraphModule):
-                inner_origins = _nested(origins, node.name) if origins is not None else None
+                inner_origins = _Inside(origins, node) if origins is not None else None
                 subgraphs.append(
                     (
                         str(node.target),
@@ -62,12 +62,23 @@ def convert(
     )
 
 
-def _nested(origins: Origins, name: str) -> Origins:
-    def inner(node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        found, reason = origins(node)
-        return found, reason or f"inside the body {name} of a higher-order operator"
+class _Inside:
+    """Origins of the nodes of a body: one that says nothing itself is there for the operator that has the body."""
 
-    return inner
+    def __init__(self, origins: Origins, owner: torch.fx.Node) -> None:
+        self._origins = origins
+        self._owner = owner
+
+    def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
+        found, reason = self._origins(node)
+        if not found and node.op not in ("placeholder", "output"):
+            found, reason = self._origins(self._owner)
+        return found, reason or f"inside the body {self._owner.name} of a higher-order operator"
+
+    def derivative(self, node: torch.fx.Node) -> bool:
+        """Whether autograd made the operator that has the body."""
+        said = getattr(self._origins, "derivative", None)
+        return said is not None and bool(said(self._owner))
 
 
 def readable(gm: torch.fx.GraphModule) -> str:
@@ -89,6 +100,7 @@ def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
     outputs = tensors(node)
     stack = frames(node.meta.get("stack_trace"))
     found, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
+    derivative = getattr(origins, "derivative", None)
     compute = (
         node.op.startswith("call_")
         and kinds.is_work(kind)
@@ -110,6 +122,7 @@ def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
         frames=stack,
         origins=found,
         no_origin=reason,
+        derivative=derivative is not None and derivative(node),
         reads=reads,
         writes=writes,
     )

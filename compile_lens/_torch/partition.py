@@ -70,7 +70,7 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
     again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
     work = [n for n in again if kinds.is_work(kinds.kind_of(n.target))]
-    recomputed = dict.fromkeys(name for n in work for name in lineage.by_name(n)[0])
+    recomputed = dict.fromkeys(name for n in work for name in lineage.own(n) or lineage.by_name(n)[0])
     draft.partition = Partition(chosen, tuple(recomputed), default, note)
 
 

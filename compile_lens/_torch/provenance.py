@@ -21,6 +21,9 @@ from .recorder import Draft
 TAG = "compile_lens_from"
 """Key in ``node.meta`` under which a replacement keeps the names of the nodes that it stands in for."""
 
+MERGED = "compile_lens_merged"
+"""Key in ``node.meta`` under which a node that others were merged into keeps the origins of all of them."""
+
 SEEDS = "inductor_seeds"
 """The operator that Inductor puts in place of the single seeds that random operators asked for."""
 
@@ -38,6 +41,7 @@ class Lineage:
                 self._names[node] = prefix + node.name
                 self._known.add(prefix + node.name)
         self._replaced: dict[str, dict[str, None]] = {}
+        self._paths: dict[torch.fx.Graph, str] = {}
         self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
 
     @contextlib.contextmanager
@@ -64,6 +68,8 @@ class Lineage:
         found = self._names.get(node)
         if found is not None:
             return (found,), ""
+        if MERGED in node.meta:
+            return node.meta[MERGED], ""
         names = self._trail(node, set())
         if names:
             return names, ""
@@ -78,9 +84,19 @@ class Lineage:
 
     def by_name(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         """As ``origins``, for a graph whose nodes were copied under their own names (the partitioner does)."""
-        if node.name in self._known and TAG not in node.meta:
-            return (node.name,), ""
+        name = self._paths.get(node.graph, "") + node.name
+        if name in self._known and not {TAG, MERGED} & node.meta.keys() and node not in self._names:
+            return (name,), ""
         return self.origins(node)
+
+    def copied(self, gm: torch.fx.GraphModule) -> Origins:
+        """``by_name`` for the nodes of ``gm`` and of its bodies, which keep the place that they had."""
+        self._paths = {module.graph: prefix for prefix, module in modules(gm)}
+        return self.by_name
+
+    def own(self, node: torch.fx.Node) -> tuple[str, ...]:
+        """Its own name where the followed graph has it: a copy that stands for others as well was that one."""
+        return (node.name,) if node.name in self._known else ()
 
     def _trail(self, node: torch.fx.Node, seen: set[str]) -> tuple[str, ...]:
         names: dict[str, None] = {}
@@ -217,6 +233,11 @@ class JointOrigins:
         if _is_tangent(node):
             return (), "a gradient that comes in from after the graph"
         return self._lineage.origins(node)
+
+    def derivative(self, node: torch.fx.Node) -> bool:
+        """Whether autograd made it, for the derivative of what it came from."""
+        made = node.op in ("call_function", "get_attr")
+        return made and bool(self._names(node)) and not self._lineage.traced(node)
 
     def _names(self, node: torch.fx.Node) -> tuple[str, ...]:
         if node in self._cache:

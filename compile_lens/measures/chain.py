@@ -12,23 +12,12 @@ from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
 from compile_lens.graph import Frame, Graph, Node
+from compile_lens.measures.address import PYTHON as PYTHON
+from compile_lens.measures.address import Address as Address
+from compile_lens.measures.address import python as python
+from compile_lens.measures.address import walk as walk
+from compile_lens.measures.ends import End, Ends
 from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, LineOrigin
-
-Address = tuple[str, str, str]
-"""Where something stands: ``(compile id, stage key, node name)``.
-
-A Python line is ``("", "python", "file:line")``, a kernel ``(compile id, "forward.code", kernel name)``, one
-of its lines ``(compile id, "forward.code", "kernel name:7")``, counted from 1 in its own source, and a node of
-a subgraph ``(compile id, stage key, "true_graph_0/sin")``.
-"""
-
-PYTHON = "python"
-"""The stage key of Python lines."""
-
-
-def python(file: str, line: int) -> Address:
-    """The address of a Python line."""
-    return ("", PYTHON, f"{file}:{line}")
 
 
 class Chain:
@@ -42,6 +31,7 @@ class Chain:
 
     def __init__(self, capture: Capture) -> None:
         self._links = _links(capture)
+        self._ends = Ends(capture, self._links.down)
 
     def addresses(self) -> tuple[Address, ...]:
         """Everything that has an address: nodes by stage, kernels, lines of kernels, then Python lines."""
@@ -113,16 +103,28 @@ class Chain:
         return tuple(kernel for kernel, uses in every if not reached.isdisjoint(uses))
 
     def why_not(self, address: Address) -> str:
-        """Why nothing is above an address; ``""`` if something is."""
+        """Why the chain ends at an address: why nothing is above it, or where something is, why nothing came of it;
+        ``""`` if it goes on both ways."""
         self._known(address)
-        if self._links.up.get(address):
+        links = self._links
+        if not links.down.get(address) and (links.up.get(address) or address[1] == PYTHON):
+            return str(self.end(address))
+        if links.up.get(address):
             return ""
         if address[1] == PYTHON:
             return "a Python line is where the chain starts"
-        links = self._links
         item = links.nodes.get(address) or links.kernels.get(address) or links.code_lines[address]
         said = item.no_origin or links.lost.get(address, "")
         return said or "the record names no origin and no source line for it"
+
+    def end(self, address: Address) -> End:
+        """Why nothing came of an address from which nothing came."""
+        return self._ends.why(self._known(address))
+
+    def leading(self) -> Collection[Address]:
+        """Everything that leads to a kernel, kernels aside."""
+        start = dict.fromkeys(address for uses in self._links.uses for address in uses)
+        return {*start, *_reach(self._links.up, start)}
 
     def _innermost(self, address: Address) -> Address:
         frame = self._links.nodes[address].frames[-1]
@@ -344,14 +346,6 @@ class _Names:
             scope = scope + "/" if scope else ""
         inner = self.inner.get(name, [])
         return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
-
-
-def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
-    """The nodes of a graph and of its subgraphs, each with the path of its subgraph (``"true_graph_0/"``)."""
-    for node in graph.nodes:
-        yield path, node
-    for name, body in graph.subgraphs:
-        yield from walk(body, f"{path}{name}/")
 
 
 def _reach(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:

@@ -11,7 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.chain import PYTHON, Address, Chain
+from compile_lens.graph import Graph
+from compile_lens.measures.chain import PYTHON, Address, Chain, walk
+from compile_lens.measures.ends import SILENT
 from compile_lens.record import LINE_FORMS, NO_LINES, PHASES, Capture, Code, Kernel, LineOrigin
 
 UNFOLLOWED = "its lines were not followed"
@@ -53,6 +55,24 @@ class Cover:
 
 
 @dataclass(frozen=True)
+class Nodes:
+    """Counts of one stage.
+
+    Attributes:
+        name: ``joint``, ``forward``, ``backward`` or ``inference``.
+        nodes: its compute nodes.
+        led: those of them that a kernel came from.
+    """
+
+    name: str
+    nodes: int = 0
+    led: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}: compute nodes that lead to a kernel {_of(self.led, self.nodes)}"
+
+
+@dataclass(frozen=True)
 class Coverage:
     """What ``capture.coverage()`` returns.
 
@@ -63,6 +83,8 @@ class Coverage:
             the lines that compute nothing as well; ``unexplained`` are the computing ones among them.
         lost: kernels that reach nothing, or whose lines were not followed, as ``"phase kernel: why"``.
         notes: what a reader should know (a torch that does not say where lines come from).
+        nodes: counts of the graphs before Inductor, of compute nodes and of their way down.
+        ended: why compute nodes lead to no kernel, each with their number, the most frequent first.
     """
 
     phases: tuple[Cover, ...]
@@ -70,6 +92,13 @@ class Coverage:
     reasons: tuple[tuple[str, int], ...] = ()
     lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    nodes: tuple[Nodes, ...] = ()
+    ended: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def silent(self) -> int:
+        """Compute nodes that lead to no kernel, and of which the record does not say why."""
+        return dict(self.ended).get(SILENT, 0)
 
     @property
     def unexplained(self) -> tuple[tuple[str, int], ...]:
@@ -84,6 +113,8 @@ class Coverage:
             words = ", ".join(f"{reason} {count}" for reason, count in self.reasons if reason in LINE_FORMS)
             text.append(f"lines that compute nothing: {structure} ({words})")
         text += [f"computing lines without a Python line: {count} ({why})" for why, count in self.unexplained]
+        text += [str(row) for row in self.nodes]
+        text += [f"compute nodes that lead to no kernel: {count} ({why})" for why, count in self.ended]
         return "\n".join([*text, *self.lost, *self.notes])
 
 
@@ -99,13 +130,47 @@ def coverage(capture: Capture) -> Coverage:
             rows.setdefault(phase, []).append(row)
             lost += why
     phases = tuple(_sum(phase, rows[phase]) for phase in PHASES if phase in rows)
+    nodes, ended = _nodes(capture, reaching.chain)
     return Coverage(
         phases=phases,
         total=_sum("total", phases),
-        reasons=tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+        reasons=_ranked(reasons),
         lost=tuple(lost),
         notes=tuple(note for note in capture.notes if note.startswith(NO_LINES)),
+        nodes=nodes,
+        ended=_ranked(ended),
     )
+
+
+def _ranked(reasons: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _nodes(capture: Capture, chain: Chain) -> tuple[tuple[Nodes, ...], Counter[str]]:
+    """The compute nodes of the graphs before Inductor: how many lead to a kernel, and why others do not."""
+    leading = chain.leading()
+    counts: dict[str, list[int]] = {}
+    ended: Counter[str] = Counter()
+    for compilation in capture.compilations:
+        for stage in compilation.stages:
+            if not isinstance(stage, Graph) or stage.key not in ("joint", *PHASES):
+                continue
+            count = counts.setdefault(stage.key, [0, 0])
+            for path, node in walk(stage):
+                if node.compute:
+                    address = (compilation.id, stage.key, path + node.name)
+                    led = address in leading
+                    count[0] += 1
+                    count[1] += led
+                    if not led:
+                        ended[_end(chain, address)] += 1
+    return tuple(Nodes(name, *counts[name]) for name in ("joint", *PHASES) if name in counts), ended
+
+
+def _end(chain: Chain, address: Address) -> str:
+    """Why no kernel came of a node: where the first of the ways down from it ends."""
+    way = (address, *chain.descendants(address))
+    return next(chain.end(a).words for a in way if not chain.down(a))
 
 
 def _code(reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]) -> tuple[Cover, list[str]]:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from compile_lens.errors import UsageError
-from compile_lens.graph import Frame, Graph, Node
+from compile_lens.graph import Frame, Graph, Node, Ref
 from compile_lens.measures import chain as chain_module
 from compile_lens.measures.chain import PYTHON, Address, Chain, python
+from compile_lens.measures.ends import SILENT
 from compile_lens.record import Capture, Code, Compilation, Environment, Kernel, LineOrigin, Missing
+from compile_lens.rewrite import Pass, Rewrite
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 OUTER = Frame("/u/f.py", 2, "f", "y = helper(x)")
@@ -178,16 +180,64 @@ def test_transitive_answers_are_nearest_first_without_the_start(whole: Capture) 
 def test_a_node_whose_origins_end_still_knows_its_own_line(whole: Capture) -> None:
     chain = Chain(whole)
     assert chain.lines(("0/0", "joint", "j_own")) == (COS,)
-    assert chain.why_not(("0/0", "joint", "j_own")) == ""
+    assert chain.up(("0/0", "joint", "j_own")) == (python("/u/f.py", 3),)
 
 
 def test_why_not(whole: Capture) -> None:
     chain = Chain(whole)
     assert chain.why_not(("0/0", "joint", "j_none")) == "made by autograd"
     assert chain.why_not(("0/0", "forward.code", "k_extern")) == "a copy that Inductor added"
-    assert chain.why_not(("0/0", "forward.code", "k0")) == ""
+    assert chain.why_not(("0/0", "joint", "j_sin")) == "", "it goes on both ways"
     assert "no origin" in chain.why_not(("0/0", "forward.loops", "nop"))
     assert "starts" in chain.why_not(python("/u/f.py", 3))
+
+
+def ends(*nodes: Node, after: Any = None, passes: tuple[Pass, ...] = ()) -> dict[str, str]:
+    """Why nothing came of nodes of a joint graph, all of which came from ``sin``."""
+    came = tuple(dataclasses.replace(n, origins=("sin",)) for n in nodes)
+    stages = (STAGES[0], Graph("joint", "", "dynamo", came), *([] if after is None else [after]))
+    chain = Chain(Capture("f", ENVIRONMENT, compilations=(
+        Compilation("0/0", "f", "/u/f.py", 1, stages, passes=passes),)))  # fmt: skip
+    return {n.name: chain.why_not(("0/0", "joint", n.name)) for n in nodes}
+
+
+def test_why_nothing_came_of_a_node() -> None:
+    work: dict[str, Any] = {"kind": "pointwise", "compute": True}
+    nodes = (
+        node("kept", **work),
+        node("dead", **work),
+        node("above", args=(Ref("kept"),), **work),
+        node("below", args=(Ref("above"),), **work),
+        node("lost", **work),
+        node("reader", args=(Ref("lost"),), **work),
+        node("noop", **work),
+        node("look", kind="view"),
+        node("writes", kind="mutation", compute=True),
+        node("last", args=(Ref("noop"),), **work),
+    )
+    forward = Graph("forward", "", "joint", (node("f_kept", "kept"), node("f", "reader", "last")))
+    done = Pass("forward", "tidy", 9, 8, (Rewrite("", ("noop",), ("kept",), origins=("noop",)),))
+    assert ends(*nodes, after=forward, passes=(done,)) == {
+        "kept": "",
+        "reader": "",
+        "last": "",
+        "dead": "nothing reads what it computes",
+        "above": "what reads it is gone as well: below",
+        "below": "nothing reads what it computes",
+        "lost": SILENT,
+        "noop": "taken away by the pass tidy: %kept stands in its place",
+        "look": "a view: it moves no data",
+        "writes": SILENT,
+    }
+
+
+def test_what_led_to_a_stage_that_was_not_seen_says_so() -> None:
+    nodes = (node("one", compute=True), node("two", compute=True, derivative=True))
+    assert ends(*nodes, after=Missing("forward", "it failed")) == {
+        "one": "the stage after it was not seen: forward, it failed",
+        "two": "nothing reads what it computes",
+    }
+    assert ends(*nodes, after=Missing("backward", "not asked for"))["two"].endswith("backward, not asked for")
 
 
 def test_links_stop_at_a_missing_stage_and_say_so() -> None:
@@ -308,7 +358,7 @@ def test_lines_of_kernels_go_up_to_the_nodes_they_compute() -> None:
     assert set(at("forward.code", "k", "k:2", "k:3")) == set(chain.down(*at("forward.post_grad", "p_sin")))
     assert chain.up(*at("forward.code", "k:1")) == at("forward.post_grad", "p_cos"), "a kernel, not a line"
     assert chain.lines(("0/0", "forward.code", "k:2")) == (COS, SIN)
-    assert chain.why_not(("0/0", "forward.code", "k:2")) == ""
+    assert chain.why_not(("0/0", "forward.code", "k:2")).startswith("a line of the generated code")
     assert "'gone' is not in stage 'forward.post_grad'" in chain.why_not(("0/0", "forward.code", "k:4"))
     assert chain.lines(whole.kernels[0]) == (SIN,), "what a kernel came from is said by the kernel"
     assert chain.kernels("/u/f.py", 7) == (whole.kernels[0],)

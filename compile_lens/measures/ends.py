@@ -1,0 +1,166 @@
+"""Where the chain ends on its way down, and why: what became of a node from which nothing of the next stage came.
+
+The reason is read from the record: a pass says that it took the node away, nothing reads what it computes, the
+next stage was not seen. A node for which none of it holds is *silent*: the record does not say what became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from compile_lens.graph import Graph, Node
+from compile_lens.measures.address import PYTHON, Address, walk
+from compile_lens.record import PHASES, Absent, Capture, Code, Compilation
+from compile_lens.rewrite import UNNAMED
+
+SILENT = "the record does not say what became of it"
+"""The reason where there is none."""
+
+NO_WORK = {
+    "input": "an input: it computes nothing",
+    "output": "the result of the graph: it computes nothing",
+    "constant": "a constant: it computes nothing",
+    "symbol": "a size: it is worked out by the code around the kernels",
+    "view": "a view: it moves no data",
+    "allocation": "it only sets memory aside",
+    "nop": "it runs nothing",
+}
+"""Why nothing needs to come of a node that does no work, by its kind."""
+
+
+FEW = 4
+"""Names of nodes that a reason tells."""
+
+
+NOT_LEFT = {
+    "dynamo": "no operator that was traced from it is left",
+    "pre_grad": "no operator that was traced from it is left",
+    "post_grad": "Inductor says of no loop that it computes it",
+    "groups": "no kernel or call in the code is linked to it",
+}
+"""The reason of a node whose readers did become something, where it is known what was done but not what for."""
+
+
+class End(NamedTuple):
+    """Why a chain ends: in ``words`` that many nodes share, and ``more`` about this one (``""``: nothing)."""
+
+    words: str
+    more: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.more}" if self.more else self.words
+
+
+@dataclass
+class _Stage:
+    """One graph: its nodes and who reads them, by full name."""
+
+    graph: Graph
+    nodes: dict[str, Node] = field(default_factory=dict)
+    readers: dict[str, list[str]] = field(default_factory=dict)
+    taken: dict[str, End] = field(default_factory=dict)
+    """Nodes that a pass named among those that it rewrote."""
+
+
+class Ends:
+    """The ends of the chains of one capture. ``down`` gives what a node directly became."""
+
+    def __init__(self, capture: Capture, down: Mapping[Address, Collection[Address]]) -> None:
+        self._compilations = {c.id: c for c in capture.compilations}
+        self._down = down
+        self._stages: dict[tuple[str, str], _Stage] = {}
+
+    def why(self, address: Address) -> End:
+        """Why nothing came of an address from which nothing came."""
+        cid, key, name = address
+        if key == PYTHON:
+            return End("no tensor operation of the capture is on this line")
+        if key.endswith(".code"):
+            return self._code(cid, key, name)
+        return self._node(cid, self._stage(cid, key), name)
+
+    def _code(self, cid: str, key: str, name: str) -> End:
+        code = self._compilations[cid].code[key.rpartition(".")[0]]
+        kernel = next((k for k in code.kernels if k.name == name), None)
+        if kernel is None:
+            return End("a line of the generated code: machine code was not recorded for it")
+        if kernel.language == "extern":
+            return End("a library call: it has no source here")
+        return End("its lines were not followed" if kernel.source else "its source is not in the record")
+
+    def _node(self, cid: str, stage: _Stage, name: str) -> End:
+        node = stage.nodes[name]
+        if unseen := self._unseen(cid, stage.graph, node):
+            return End("the stage after it was not seen", unseen)
+        if stage.graph.stage == "groups" and node.target in ("Conditional", "WhileLoop"):
+            return End("control flow: the code around the kernels does it")
+        if name in stage.taken:
+            return stage.taken[name]
+        if node.kind == "mutation" and len(node.args) > 1 and len(node.inputs) == 1:
+            return End("it writes a value to where that is already")
+        if not node.compute:
+            return End(NO_WORK.get(node.kind, "it does no work"))
+        readers = stage.readers.get(name, [])
+        if not readers:
+            return End(SILENT if node.kind == "mutation" else "nothing reads what it computes")
+        if stage.graph.stage != "groups" and not any(
+            self._down.get((cid, stage.graph.key, reader)) for reader in readers
+        ):
+            return End("what reads it is gone as well", ", ".join(readers))
+        return End(NOT_LEFT.get(stage.graph.stage, SILENT))
+
+    def _unseen(self, cid: str, graph: Graph, node: Node) -> str:
+        """Why the stage that this node would have led to is not there; ``""`` if it is."""
+        stages = {s.key: s for s in self._compilations[cid].stages}
+        after = AFTER.get(graph.stage, ())
+        keys = [f"{graph.phase or graph.key}.{after}"] if isinstance(after, str) else list(after)
+        if graph.stage == "joint":
+            keys = ["backward" if node.derivative else "forward"]
+        if any(isinstance(stages.get(key), (Graph, Code)) for key in keys):
+            return ""
+        said = [s for key in keys if isinstance(s := stages.get(key), Absent)]
+        return f"{said[-1].stage}, {said[-1].reason}" if said else ""
+
+    def _stage(self, cid: str, key: str) -> _Stage:
+        if (cid, key) not in self._stages:
+            compilation = self._compilations[cid]
+            graph = compilation.graphs[key]
+            made = self._stages[cid, key] = _Stage(graph)
+            for path, node in walk(graph):
+                made.nodes[path + node.name] = node
+                for name in node.inputs:
+                    made.readers.setdefault(path + name, []).append(path + node.name)
+            made.taken = _taken(compilation, key)
+        return self._stages[cid, key]
+
+
+AFTER: dict[str, str | tuple[str, ...]] = {
+    "dynamo": ("pre_grad", "joint", "inference"),
+    "pre_grad": ("joint", "inference"),
+    **dict.fromkeys(PHASES, "post_grad"),
+    "post_grad": "loops",
+    "loops": "groups",
+    "groups": "code",
+}
+"""The stages that come after one: of the same phase, or one of several."""
+
+
+def _taken(compilation: Compilation, key: str) -> dict[str, End]:
+    """Nodes of a stage that a pass over its graph named among those that it rewrote, and what stands for them."""
+    graphs = compilation.graphs
+    found: dict[str, End] = {}
+    for done in compilation.passes:
+        after = graphs[done.stage] if done.stage in graphs else None
+        if after is None or after.before != key:
+            continue
+        by = "a pass without a name" if done.name == UNNAMED else f"the pass {done.name}"
+        for rewrite in done.rewrites:
+            stands = ", ".join(f"%{name}" for name in rewrite.after[:FEW])
+            more = (
+                f"{stands} {'stand' if len(rewrite.after) > 1 else 'stands'} in its place" if stands else ""
+            )
+            for name in rewrite.origins:
+                found[name] = End(f"taken away by {by}", more)
+    return found

@@ -1,0 +1,229 @@
+"""Equal values that torch merges into one: the one that stays leads to every line that it is there for."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import suite
+import torch
+import zoo
+from zoo import seeded
+
+from compile_lens import capture
+from compile_lens.capture import run
+from compile_lens.graph import Graph
+from compile_lens.measures.chain import PYTHON
+from compile_lens.record import Capture, Kernel
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def waves(x: torch.Tensor) -> torch.Tensor:
+    a = torch.sin(x)
+    b = torch.cos(x)
+    return a * 2 + b * 3
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    a = torch.sin(x)
+    b = torch.sin(x)
+    return a * 2 + b * 3
+
+
+def thrice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    a = torch.tanh(x * y)
+    b = torch.tanh(x * y)
+    c = torch.tanh(x * y)
+    return a + b * c
+
+
+def line(fn: Callable[..., Any], text: str) -> int:
+    """The line of a function that holds a text."""
+    lines, first = inspect.getsourcelines(fn)
+    return next(first + i for i, code in enumerate(lines) if text in code)
+
+
+def grad(*shape: int) -> torch.Tensor:
+    return torch.rand(*shape, requires_grad=True)
+
+
+def kernel(found: Capture, phase: str) -> Kernel:
+    (only,) = [k for k in found.kernels if k.phase == phase]
+    return only
+
+
+def python_lines(found: Capture, phase: str, text: str) -> set[int]:
+    """The Python lines of the lines of a kernel that hold a text."""
+    one = kernel(found, phase)
+    texts = one.source.splitlines()
+    numbers = [mark.line for mark in one.lines if text in texts[mark.line - 1]]
+    assert numbers
+    return {f.line for n in numbers for f in found.chain.lines(("0/0", f"{phase}.code", f"{one.name}:{n}"))}
+
+
+@pytest.mark.parametrize("phase", ["forward", "backward"])
+@pytest.mark.parametrize("text", [".sin()", ".cos()"])
+def test_a_derivative_that_is_another_lines_value_has_both_lines(phase: str, text: str) -> None:
+    found = capture(waves, grad(1000))
+    assert python_lines(found, phase, text) == {line(waves, "a = "), line(waves, "b = ")}
+    assert python_lines(found, phase, "static_cast<float>(2.0)") == {line(waves, "return")}
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_two_equal_lines_share_one_line_of_the_kernel(needs: bool) -> None:
+    found = capture(twice, torch.rand(1000, requires_grad=needs))
+    phase = "forward" if needs else "inference"
+    both = {line(twice, "a = "), line(twice, "b = ")}
+    assert python_lines(found, phase, ".sin()") == both
+    if needs:
+        assert python_lines(found, "backward", ".cos()") == both
+
+
+def test_three_equal_expressions_are_one_node() -> None:
+    found = capture(thrice, grad(50), grad(50))
+    (compilation,) = found.compilations
+    graphs = compilation.graphs
+    (tanh,) = [n for n in graphs["forward"].nodes if n.target == "aten.tanh.default"]
+    assert tanh.origins == tuple(n.name for n in graphs["joint"].nodes if n.target == "aten.tanh.default")
+    assert len(tanh.origins) == 3
+    assert [f.line for f in found.chain.lines(("0/0", "forward", tanh.name))] == [
+        line(thrice, f"{name} = ") for name in "abc"
+    ]
+
+
+def test_the_merge_is_told_among_the_rewrites() -> None:
+    found = capture(waves, grad(1000))
+    (compilation,) = found.compilations
+    (merging,) = [p for p in compilation.passes if p.name == "fx_graph_cse"]
+    assert merging.stage == "forward" and merging.nodes_before - merging.nodes_after == 2
+    assert [(r.before, r.after, r.origins) for r in merging.rewrites] == [
+        (("sin_1",), ("sin",), ("sin", "sin_1")),
+        (("cos_1",), ("cos",), ("cos", "cos_1")),
+    ]
+    assert merging.rewrites[1].before_text == "%cos_1 = aten.cos.default(%primals_1)"
+    assert merging.rewrites[1].after_text == "%cos = aten.cos.default(%primals_1)"
+    assert re.match(r"torch/.*compile_utils.py:\d+ in fx_graph_cse", merging.rewrites[1].where)
+    assert "fx_graph_cse" in str(found)
+    assert Capture.from_json(found.to_json()).compilations == found.compilations
+
+
+def test_what_is_computed_again_is_counted_once() -> None:
+    (compilation,) = capture(waves, grad(1000)).compilations
+    assert compilation.partition is not None
+    assert compilation.partition.recomputed == ("sin", "cos")
+
+
+def test_nothing_is_merged_where_the_partitioner_is_told_not_to() -> None:
+    import torch._functorch.config as config
+
+    with config.patch(cse=False):
+        found = capture(waves, grad(1000))
+    assert not [p for p in found.compilations[0].passes if p.name == "fx_graph_cse"]
+    assert found.coverage().silent == 0
+    # The kernel computes it once all the same, and names both.
+    assert python_lines(found, "backward", ".cos()") == {line(waves, "a = ")}
+
+
+# Nothing goes without a word.
+def counted(graph: Graph) -> Iterator[str]:
+    """The compute nodes of a graph: by torch's own words for views, and without inputs and the output."""
+    for node in graph.nodes:
+        if node.op != "call_function" or not node.target.startswith(("aten.", "prims.")):
+            continue
+        packet, _, overload = node.target.rpartition(".")
+        space, name = packet.split(".")
+        op = getattr(getattr(getattr(torch.ops, space), name), overload)
+        returns = op._schema.returns
+        if not (returns and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)):
+            yield node.name
+
+
+def silent(found: Capture) -> list[tuple[str, str, str]]:
+    """Nodes without a way down of which nothing is said."""
+    chain = found.chain
+    return [
+        (c.id, key, name)
+        for c in found.compilations
+        for key in ("joint", "forward", "backward", "inference")
+        if key in c.graphs
+        for name in counted(c.graphs[key])
+        if not chain.down((c.id, key, name))
+        and "does not say" in (chain.why_not((c.id, key, name)) or "does not say")
+    ]
+
+
+def test_no_joint_node_vanishes() -> None:
+    for fn, args in ((waves, (grad(100),)), (twice, (grad(100),)), (thrice, (grad(9), grad(9)))):
+        found = capture(fn, *args)
+        joint = found.compilations[0].graphs["joint"]
+        assert len(list(counted(joint))) > 5
+        assert [n for n in counted(joint) if not found.chain.down(("0/0", "joint", n))] == []
+        assert silent(found) == []
+        cover = found.coverage()
+        assert cover.silent == 0 and cover.ended == ()
+        assert {(n.name, n.nodes) for n in cover.nodes} >= {("joint", len(list(counted(joint))))}
+        assert all(n.led == n.nodes for n in cover.nodes)
+
+
+def test_what_a_pass_took_away_says_which() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.sin().clone().cos()
+
+    found = capture(fn, grad(100))
+    why = found.chain.why_not(("0/0", "joint", "clone"))
+    assert why == "taken away by the pass remove_noop_ops: %sin stands in its place"
+    cover = found.coverage()
+    assert cover.ended == (("taken away by the pass remove_noop_ops", 1),)
+    assert "compute nodes that lead to no kernel: 1 (taken away by the pass remove_noop_ops)" in str(cover)
+
+
+def test_what_nothing_reads_says_so() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        x.exp().sqrt()
+        return x.sin()
+
+    found = capture(fn, torch.rand(100))
+    assert found.chain.why_not(("0/0", "dynamo", "sin")) == ""
+    ends = {
+        n.target: found.chain.why_not(("0/0", "pre_grad", n.name))
+        for n in found.compilations[0].graphs["pre_grad"].nodes
+        if not found.chain.down(("0/0", "pre_grad", n.name))
+    }
+    assert ends.get("sqrt", "nothing reads what it computes") == "nothing reads what it computes"
+    assert ends.get("exp", "what reads it is gone as well: sqrt").startswith("what reads it is gone")
+
+
+def test_every_end_of_the_chain_says_why() -> None:
+    found = capture(waves, grad(100))
+    chain = found.chain
+    ends = [a for a in chain.addresses() if not chain.down(a)]
+    assert ends and all(chain.why_not(a) for a in ends)
+    assert not [a for a in ends if a[1] == PYTHON]
+
+
+@pytest.mark.slow
+def test_no_node_of_the_zoo_vanishes_in_silence() -> None:
+    nodes = 0
+    for entry in zoo.entries():
+        call = entry.make()
+        with seeded(), entry.context():
+            try:
+                found, _ = run(call.fn, *call.args, kwargs=call.kwargs, **entry.options)
+            except Exception as error:  # entries that are there to fail: what was seen before is checked
+                found = getattr(error, "capture", None)
+        if found is None:
+            continue
+        assert silent(found) == [], entry.name
+        assert found.coverage().silent == 0, entry.name
+        nodes += sum(len(list(counted(c.graphs["joint"]))) for c in found.compilations if "joint" in c.graphs)
+    assert nodes > 600
+
+
+@pytest.mark.parametrize("name", suite.SUITE)
+def test_no_node_of_the_suite_vanishes_in_silence(name: str) -> None:
+    fn, args = suite.SUITE[name]()
+    assert silent(capture(fn, *args)) == []
