@@ -34,7 +34,10 @@ Value = Union[None, bool, int, float, str, Ref, Literal, "tuple[Value, ...]"]
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame of the user's stack. Lines count from 1, columns from 0; ``None`` where Python gave none."""
+    """One frame of the user's stack. Lines count from 1, columns from 0; ``None`` where Python gave none.
+
+    ``of_torch`` says that it stands in a file of torch's own, which the user called (``F.pad``).
+    """
 
     file: str
     line: int
@@ -42,6 +45,7 @@ class Frame:
     text: str = ""
     column: int | None = None
     end_column: int | None = None
+    of_torch: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,11 @@ class Node:
     def inputs(self) -> tuple[str, ...]:
         """Names of the nodes whose values this one takes, in order of first use."""
         return tuple(dict.fromkeys(_refs((self.args, tuple(v for _, v in self.kwargs)))))
+
+    @property
+    def innermost(self) -> tuple[Frame, ...]:
+        """The innermost frame of the user's; of torch's own where there is no other; empty without frames."""
+        return next(((f,) for f in reversed(self.frames) if not f.of_torch), self.frames[-1:])
 
     @property
     def dtype(self) -> str | None:

@@ -103,14 +103,14 @@ class _Uses:
         for phase in PHASES:
             for _, node in walk(graphs[phase]) if phase in graphs else ():
                 if _is_operator(node):
-                    self._use(_plain(node.target), f"{phase} graph", node.frames[-1:])
+                    self._use(_plain(node.target), f"{phase} graph", node.innermost)
             code = compilation.code.get(phase)
             lowered = (
                 {n.name: n for _, n in walk(graphs[key])} if (key := f"{phase}.post_grad") in graphs else {}
             )
             for kernel in code.kernels if code is not None else ():
                 if kernel.language == "extern" and (name := _called(kernel.name)):
-                    frames = [f for o in kernel.origins if o in lowered for f in lowered[o].frames[-1:]]
+                    frames = [f for o in kernel.origins if o in lowered for f in lowered[o].innermost]
                     self._use(name, f"library call in {phase}", tuple(frames))
         for op in compilation.eager or ():
             if op.name.startswith("aten."):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -299,12 +301,13 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
     for line in trace.splitlines():
         match = _FRAME.match(line)
         if match:
-            found.append(Frame(match["file"], int(match["line"]), match["function"]))
+            file = match["file"]
+            found.append(Frame(file, int(match["line"]), match["function"], of_torch=of_torch(file)))
             text_line = ""
         elif found and not text_line and line.startswith("    "):
             text_line = line[4:]
             last = found[-1]
-            found[-1] = Frame(last.file, last.line, last.function, text_line.strip())
+            found[-1] = dataclasses.replace(last, text=text_line.strip())
         elif found and text_line and re.fullmatch(r"    [ ~^]*\^[ ~^]*", line):
             found[-1] = _with_columns(found[-1], line[4:])
     return tuple(f for f in found if not internal(f.file))
@@ -317,9 +320,7 @@ def _with_columns(frame: Frame, markers: str) -> Frame:
     full = linecache.getline(frame.file, frame.line)
     indent = len(full) - len(full.lstrip()) if full else 0
     start = len(markers) - len(markers.lstrip())
-    return Frame(
-        frame.file, frame.line, frame.function, frame.text, indent + start, indent + len(markers.rstrip())
-    )
+    return dataclasses.replace(frame, column=indent + start, end_column=indent + len(markers.rstrip()))
 
 
 def frame_of(summary: Any) -> Frame:
@@ -331,6 +332,7 @@ def frame_of(summary: Any) -> Frame:
         (summary.line or "").strip(),
         getattr(summary, "colno", None),
         getattr(summary, "end_colno", None),
+        of_torch(str(summary.filename)),
     )
 
 
@@ -349,6 +351,15 @@ def _storage(value: Any) -> int | None:
         return int(value.untyped_storage()._cdata) if isinstance(value, torch.Tensor) else None
     except (RuntimeError, NotImplementedError):
         return None
+
+
+TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+"""The folder of torch's own files."""
+
+
+def of_torch(file: str) -> bool:
+    """Whether a file is one of torch's own."""
+    return file.startswith(TORCH)
 
 
 def internal(file: str) -> bool:

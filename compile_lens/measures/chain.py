@@ -74,6 +74,7 @@ class Chain:
     def lines(self, of: Kernel | Address) -> tuple[Frame, ...]:
         """The innermost user frames that a kernel or node came from, by file and line.
 
+        A frame of torch's own counts only for a node that has no other.
         Empty if the chain does not reach Python (``why_not`` says where it ends).
         """
         if isinstance(of, Kernel):
@@ -85,7 +86,7 @@ class Chain:
         found: dict[Frame, None] = {}
         for address in (*start, *_reach(self._links.up, start)):
             if address in self._links.framed:
-                found[self._links.nodes[address].frames[-1]] = None
+                found.update(dict.fromkeys(self._links.nodes[address].innermost))
         if not isinstance(of, Kernel) and of[1] == PYTHON:
             found = {f: None for f in found if python(f.file, f.line) == of}
         return tuple(
@@ -127,7 +128,7 @@ class Chain:
         return {*start, *_reach(self._links.up, start)}
 
     def _innermost(self, address: Address) -> Address:
-        frame = self._links.nodes[address].frames[-1]
+        (frame,) = self._links.nodes[address].innermost
         return python(frame.file, frame.line)
 
     def _position(self, kernel: Kernel) -> int:
@@ -255,7 +256,8 @@ def _graph(links: _Links, cid: str, graph: Graph, names: dict[str, _Names], reac
             reaches.add(here)
         elif node.frames:
             # The first stage, or a node whose origins end before Python while it still knows its own line.
-            for frame in reversed(node.frames):
+            # The user's own come first, the innermost of them before the others.
+            for frame in sorted(reversed(node.frames), key=lambda f: f.of_torch):
                 line = python(frame.file, frame.line)
                 links.lines[line] = None
                 links.link(here, line)

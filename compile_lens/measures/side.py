@@ -121,7 +121,7 @@ class Side:
         key = (node[0], stage, node[1])
         if key not in self._lines:
             known = (self.lowered if stage else self.handed)[node]
-            frames = known.frames[-1:]
+            frames = known.innermost
             if not frames:
                 address = (node[0], f"{self.phase}.{stage}" if stage else self.phase, node[1])
                 frames = self.capture.chain.lines(address)

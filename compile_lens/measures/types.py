@@ -19,7 +19,7 @@ def lacking(capture: Capture, device: str) -> tuple[Lack, ...]:
                 name = "an input" if node.op == "placeholder" else node.target.removesuffix(".default")
                 for tensor in node.outputs if node.op != "output" else ():
                     if tensor.dtype in NO_TYPES.get(device, ()):
-                        found.setdefault((tensor.dtype, name), {}).update(dict.fromkeys(node.frames[-1:]))
+                        found.setdefault((tensor.dtype, name), {}).update(dict.fromkeys(node.innermost))
     return tuple(
         Lack(name, (), tuple(frames), f"it is {dtype}, a type that {device} does not have")
         for (dtype, name), frames in found.items()

@@ -220,8 +220,7 @@ def _about(node: Node, kept: bool) -> str:
         lines.append(f"module {node.module}" + (f" ({node.module_type})" if node.module_type else ""))
     if node.members:
         lines.append(f"members {', '.join(node.members)}")
-    if node.frames:
-        frame = node.frames[-1]
+    for frame in node.innermost:
         file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
         lines.append(
             f"{file}:{frame.line} in {frame.function}" + (f": {frame.text.strip()}" if frame.text else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from compile_lens.graph import Graph, Literal, Node, Ref, Tensor, Value
+from compile_lens.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
 from compile_lens.layout.nest import Nest, nest_all
 from compile_lens.measures.apart import apart
 from compile_lens.measures.chain import walk
@@ -21,6 +21,11 @@ from .lines import defining_lines
 from .modules import Path, modules
 from .texts import Texts
 from .words import Strings, block, line
+
+
+def told(node: Node) -> list[Frame]:
+    """The frames of a node, the innermost of the user's last: torch's own are a detail."""
+    return sorted(node.frames, key=lambda frame: not frame.of_torch)
 
 
 class Graphs:
@@ -62,7 +67,7 @@ class Graphs:
             "moduleType": [strings.number(kind) for _, kind in where],
             "outputs": [[tensors.number(tensor) for tensor in node.outputs] for node in nodes.values()],
             "tensors": tensors.all,
-            "frames": [[strings.number(quoted(frame)) for frame in node.frames] for node in nodes.values()],
+            "frames": [[strings.number(quoted(frame)) for frame in told(node)] for node in nodes.values()],
             "traffic": [
                 [local, _bytes(node.reads), _bytes(node.writes)]
                 for local, node in known

@@ -1,0 +1,98 @@
+"""Whose line a node is: the user's comes first, also where torch's own Python lies between."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from compile_lens import capture
+from compile_lens.graph import Frame, Node
+from compile_lens.measures.chain import python
+from compile_lens.record import Capture
+from compile_lens.views import outline
+from compile_lens.views.viewer.graphs import told
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def padded(x: torch.Tensor) -> torch.Tensor:
+    y = F.pad(x, (1, 2), mode="constant", value=3.0)
+    return F.softplus(y) + F.normalize(y, dim=-1)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(8, 8), nn.GELU())
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.inner(x)
+        return self.norm(y)
+
+
+def line(fn: Callable[..., Any], text: str) -> int:
+    lines, first = inspect.getsourcelines(fn)
+    return next(first + i for i, code in enumerate(lines) if text in code)
+
+
+def places(found: Capture) -> set[tuple[str, int]]:
+    return {(f.file, f.line) for k in found.kernels for f in found.chain.lines(k)}
+
+
+@pytest.mark.parametrize("needs", [False, True])
+def test_a_function_of_torch_is_the_line_that_calls_it(needs: bool) -> None:
+    found = capture(padded, torch.rand(4, 8, requires_grad=needs))
+    assert places(found) == {(__file__, line(padded, "F.pad")), (__file__, line(padded, "return"))}
+    chain = found.chain
+    pad = line(padded, "F.pad")
+    assert chain.kernels(__file__, pad) == found.kernels
+    nodes = {n.name: n for n in found.compilations[0].graphs["dynamo"].nodes if n.frames}
+    deep = [n for n in nodes.values() if n.frames[-1].of_torch]
+    assert deep, "this torch has no Python of its own in these functions"
+    for node in nodes.values():
+        assert node.frames[0].file == __file__ and not node.frames[0].of_torch
+        (own,) = node.innermost
+        assert own.file == __file__
+        up = chain.up(("0/0", "dynamo", node.name))
+        assert up[0] == python(own.file, own.line)
+        assert len(up) == len({(f.file, f.line) for f in node.frames}), "torch's own stay, behind it"
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_module_of_torchs_is_the_line_that_calls_it(training: bool) -> None:
+    found = capture(Net().train(training), torch.rand(4, 8, requires_grad=training))
+    assert places(found) == {
+        (__file__, line(Net.forward, "self.inner")),
+        (__file__, line(Net.forward, "self.norm")),
+    }
+
+
+def test_without_a_line_of_the_users_torchs_own_is_told() -> None:
+    found = capture(nn.Sequential(nn.Linear(8, 8), nn.GELU()), torch.rand(4, 8))
+    assert places(found) and all("torch/nn/modules" in file.replace("\\", "/") for file, _ in places(found))
+
+
+def test_every_view_names_the_users_line() -> None:
+    found = capture(padded, torch.rand(4, 8, requires_grad=True))
+    text = str(found)
+    assert f"{__file__.rpartition('/')[2]}:{line(padded, 'F.pad')}" in text and "functional.py" not in text
+    origins = outline.Origins(found)
+    assert {f.file for k in found.kernels for f in origins.of(k).lines} == {__file__}
+    joint = found.compilations[0].graphs["joint"]
+    assert "functional.py" not in joint.to_svg()
+    for node in joint.nodes:
+        assert [f.file for f in told(node)[-1:]] in ([], [__file__])
+
+
+def test_the_innermost_of_the_users_frames() -> None:
+    mine, theirs = Frame("/u/f.py", 1, "f"), Frame("/t/functional.py", 2, "pad", of_torch=True)
+    assert Node("n", "call_function", "x", frames=(mine, theirs)).innermost == (mine,)
+    assert Node("n", "call_function", "x", frames=(theirs, theirs)).innermost == (theirs,)
+    assert Node("n", "call_function", "x").innermost == ()
