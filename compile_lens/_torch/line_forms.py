@@ -47,6 +47,9 @@ OTHERWISE: dict[str, tuple[tuple[str, str], ...]] = {
     "triton": (
         (r"import |from ", "include"),
         (r"def ", "signature"),
+        # Several kernels in one: which of them a program runs, and which part of it.
+        (r"(if|elif) |else:|pass$", "branch"),
+        (r"(local_)?pid = |([xyz]_)?pid_offset = |(num_)?[xyz]?_?blocks_\d+ = ", "index arithmetic"),
         (r"\w*(numel|BLOCK\w*|NUMEL)\b.* = |\w+: tl\.constexpr", "declaration"),
         (r"\w*mask\w* = ", "mask"),
         (r"#", "comment"),

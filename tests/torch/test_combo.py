@@ -1,0 +1,72 @@
+"""Kernels that Inductor puts into one (``combo_kernels``): each line that computes leads to its operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens._torch import line_forms
+from compile_lens.record import LINE_FORMS, UNSAID
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def several(*xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return tuple(x.sin() * 2 for x in xs)
+
+
+def mixed(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin(), y.cos() + 1, z.sum(-1) * 2
+
+
+CASES: dict[str, tuple[Any, list[torch.Tensor], dict[str, Any]]] = {
+    "in turns": (several, [torch.rand(n) for n in (1000, 1100, 1200)], {}),
+    "in a row": (several, [torch.rand(30, 40), torch.rand(32, 48), torch.rand(64, 64).t()], {}),
+    "own blocks": (
+        several,
+        [torch.rand(1000), torch.rand(1100)],
+        {"combo_kernel_per_subkernel_blocks": True},
+    ),
+    "with a reduction": (mixed, [torch.rand(1000), torch.rand(1200), torch.rand(300, 40)], {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_computing_line_of_a_combined_kernel_is_covered(name: str) -> None:
+    fn, args, options = CASES[name]
+    found = capture(fn, *args, target="h100", options={"combo_kernels": True, **options})
+    texts = [(k.source.splitlines(), k) for k in found.kernels if k.source]
+    assert any("pid" in line for lines, _ in texts for line in lines), "the kernels were not combined"
+    for lines, kernel in texts:
+        for mark in kernel.lines:
+            text = lines[mark.line - 1]
+            computes = text.strip().startswith(("tmp", "_tmp", "tl.store"))
+            assert bool(mark.origins) == computes, text
+            assert mark.origins or mark.no_origin in LINE_FORMS, text
+    cover = found.coverage()
+    assert cover.total.line_share == 1 and cover.unexplained == ()
+
+
+def test_forms_of_a_combined_kernel() -> None:
+    lines = """\
+def triton_poi_fused_0(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):
+    pid = tl.program_id(0)
+    num_xblocks_0 = tl.cdiv(1200, XBLOCK)
+    x_blocks_1 = tl.cdiv(1100, XBLOCK_1)
+    num_blocks_1 = num_blocks_0 + x_blocks_1
+    if pid < num_xblocks_0:
+        local_pid = pid
+        x_pid_offset = local_pid
+        pid_offset = pid
+    elif pid % 4 == 1:
+        odd(tmp0)
+    else:
+        pass
+""".splitlines()
+    index, branch = "index arithmetic", "branch"
+    assert line_forms.reasons("triton", lines, [False] * len(lines)) == [
+        "signature", index, index, index, index, branch, index, index, index, branch, UNSAID, branch, branch,
+    ]  # fmt: skip
