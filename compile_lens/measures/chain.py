@@ -105,10 +105,11 @@ class Chain:
 
     def why_not(self, address: Address) -> str:
         """Why the chain ends at an address: why nothing is above it, or where something is, why nothing came of it;
-        ``""`` if it goes on both ways."""
+        ``""`` if it goes on both ways, or has come down to the generated code."""
         self._known(address)
         links = self._links
-        if not links.down.get(address) and (links.up.get(address) or address[1] == PYTHON):
+        above = links.up.get(address) or address[1] == PYTHON
+        if above and not links.down.get(address) and not address[1].endswith(".code"):
             return str(self.end(address))
         if links.up.get(address):
             return ""
@@ -119,7 +120,7 @@ class Chain:
         return said or "the record names no origin and no source line for it"
 
     def end(self, address: Address) -> End:
-        """Why nothing came of an address from which nothing came."""
+        """Why nothing came of a Python line or a node from which nothing came."""
         return self._ends.why(self._known(address))
 
     def leading(self) -> Collection[Address]:

@@ -73,22 +73,11 @@ class Ends:
         self._stages: dict[tuple[str, str], _Stage] = {}
 
     def why(self, address: Address) -> End:
-        """Why nothing came of an address from which nothing came."""
+        """Why nothing came of a Python line or a node from which nothing came."""
         cid, key, name = address
         if key == PYTHON:
             return End("no tensor operation of the capture is on this line")
-        if key.endswith(".code"):
-            return self._code(cid, key, name)
         return self._node(cid, self._stage(cid, key), name)
-
-    def _code(self, cid: str, key: str, name: str) -> End:
-        code = self._compilations[cid].code[key.rpartition(".")[0]]
-        kernel = next((k for k in code.kernels if k.name == name), None)
-        if kernel is None:
-            return End("a line of the generated code: machine code was not recorded for it")
-        if kernel.language == "extern":
-            return End("a library call: it has no source here")
-        return End("its lines were not followed" if kernel.source else "its source is not in the record")
 
     def _node(self, cid: str, stage: _Stage, name: str) -> End:
         node = stage.nodes[name]
