@@ -16,6 +16,7 @@ from compile_lens.measures.address import PYTHON as PYTHON
 from compile_lens.measures.address import Address as Address
 from compile_lens.measures.address import python as python
 from compile_lens.measures.address import walk as walk
+from compile_lens.measures.derivatives import Derivatives
 from compile_lens.measures.ends import End, Ends
 from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, LineOrigin
 
@@ -32,6 +33,7 @@ class Chain:
     def __init__(self, capture: Capture) -> None:
         self._links = _links(capture)
         self._ends = Ends(capture, self._links.down)
+        self._derivatives = Derivatives(capture, self._links.up)
 
     def addresses(self) -> tuple[Address, ...]:
         """Everything that has an address: nodes by stage, kernels, lines of kernels, then Python lines."""
@@ -92,6 +94,14 @@ class Chain:
         return tuple(
             sorted(found, key=lambda f: (f.file, f.line, f.column is not None, f.column or 0, f.function))
         )
+
+    def derivatives(self, of: Address) -> tuple[Address, ...]:
+        """For whose derivative a node of the joint graph is there, or anything of a backward down to a line of a
+        kernel: nodes before the joint graph.
+
+        What the backward computes again is there for the derivatives that read it. Empty for everything else.
+        """
+        return self._derivatives.of(self._known(of))
 
     def kernels(self, file: str, line: int) -> tuple[Kernel, ...]:
         """The kernels that a Python line became, itself or through what it calls, in order of the record.
