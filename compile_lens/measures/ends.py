@@ -82,7 +82,7 @@ class Ends:
     def _node(self, cid: str, stage: _Stage, name: str) -> End:
         node = stage.nodes[name]
         if unseen := self._unseen(cid, stage.graph, node):
-            return End("the stage after it was not seen", unseen)
+            return End("there is no stage after it", unseen)
         if stage.graph.stage == "groups" and node.target in ("Conditional", "WhileLoop"):
             return End("control flow: the code around the kernels does it")
         if name in stage.taken:
@@ -110,7 +110,7 @@ class Ends:
         if any(isinstance(stages.get(key), (Graph, Code)) for key in keys):
             return ""
         said = [s for key in keys if isinstance(s := stages.get(key), Absent)]
-        return f"{said[-1].stage}, {said[-1].reason}" if said else ""
+        return said[-1].said if said else ""
 
     def _stage(self, cid: str, key: str) -> _Stage:
         if (cid, key) not in self._stages:

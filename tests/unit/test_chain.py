@@ -235,10 +235,11 @@ def test_why_nothing_came_of_a_node() -> None:
 def test_what_led_to_a_stage_that_was_not_seen_says_so() -> None:
     nodes = (node("one", compute=True), node("two", compute=True, derivative=True))
     assert ends(*nodes, after=Missing("forward", "it failed")) == {
-        "one": "the stage after it was not seen: forward, it failed",
+        "one": "there is no stage after it: stage forward was not seen: it failed",
         "two": "nothing reads what it computes",
     }
-    assert ends(*nodes, after=Missing("backward", "not asked for"))["two"].endswith("backward, not asked for")
+    why = ends(*nodes, after=Missing("backward", "not asked for"))["two"]
+    assert why.endswith("backward was not seen: not asked for")
 
 
 def test_links_stop_at_a_missing_stage_and_say_so() -> None:
