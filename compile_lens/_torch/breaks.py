@@ -63,8 +63,6 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     if recorder is None:
         return real(output, *args, **kwargs)
     code = getattr(getattr(output, "root_tx", None), "f_code", None)
-    if code is not None:
-        recorder.codes[id(code)] = code
     draft = dynamo.current_draft(recorder, code)
     reason = next((a for a in (*args, *kwargs.values()) if type(a).__name__ == "GraphCompileReason"), None)
     draft.ending = ending(reason)

@@ -1,8 +1,7 @@
 """Keeps a capture apart from the program that it looks at.
 
-Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What it
-stores on code that a capture could not copy (a function that Dynamo compiles on its own after a graph break) is
-cleaned up afterwards; the rest is put back.
+Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What a
+capture stores there is taken away when it is over (``entries``, ``tallies``), or was never seen by the program.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 
 import torch
 
-from . import dynamo, versions
+from . import dynamo, entries, tallies, versions
 from .hooks import free_hook
 from .recorder import Recorder
 
@@ -127,19 +126,17 @@ def isolated(recorder: Recorder) -> Iterator[None]:
     """Put back what a capture moves: random numbers, counters, limits, tables, the cache entries it made."""
     import torch._dynamo.convert_frame as convert_frame
     import torch._dynamo.pgo as pgo
-    import torch._dynamo.utils as utils
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(random_state())
         stack.callback(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
         stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
-        stack.callback(_restore_counters, utils.counters, {k: dict(v) for k, v in utils.counters.items()})
         stack.callback(_trim, edits := _metric_edits(), len(edits))
-        times = utils.compilation_time_metrics
-        stack.callback(_trim_times, times, {name: len(values) for name, values in times.items()})
+        stack.callback(_settle, recorder)
+        stack.callback(recorder.visited.clear)
         before = dict(convert_frame.FRAME_COMPILE_COUNTER)
-        stack.callback(_restore_compile_counts, convert_frame.FRAME_COMPILE_COUNTER, before, recorder)
+        stack.callback(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
         stack.callback(_forget, recorder)
         if not recorder.build:
             stack.enter_context(no_compiler())
@@ -220,7 +217,7 @@ def no_compiler() -> Iterator[None]:
 
 
 def _metric_edits() -> list[Any]:
-    """Where torch keeps the stack of every metric that it ever noted."""
+    """Where torch keeps, for each thread, the stack of every metric that it ever noted."""
     import torch._dynamo.utils as utils
 
     context = utils.get_metrics_context() if hasattr(utils, "get_metrics_context") else None
@@ -229,15 +226,6 @@ def _metric_edits() -> list[Any]:
 
 def _trim(items: list[Any], length: int) -> None:
     del items[length:]
-
-
-def _trim_times(times: dict[str, list[float]], lengths: dict[str, int]) -> None:
-    """Torch keeps the time of every part of every compile; those of a capture are in its record."""
-    for name in list(times):
-        if name in lengths:
-            del times[name][lengths[name] :]
-        else:
-            del times[name]
 
 
 _SET_BY_INDUCTOR = (
@@ -256,22 +244,24 @@ def _restore_environment(before: dict[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _restore_counters(counters: Any, before: dict[str, dict[str, int]]) -> None:
-    for key in list(counters):
-        if key not in before:
-            del counters[key]
-    for key, values in before.items():
-        counters[key].clear()
-        counters[key].update(values)
+def _settle(recorder: Recorder) -> None:
+    """Torch's counters, where an interrupt kept them from being put back at once."""
+    for undo in list(recorder.owed):
+        tallies.settle(recorder, undo)
 
 
-def _restore_compile_counts(counts: Any, before: dict[Any, int], recorder: Recorder) -> None:
-    """Compiles of a capture do not count against the limits of the program's own functions."""
-    for frame_id in recorder.frame_numbers:
+def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorder) -> None:
+    """Frames of a capture take no number of the program's, and count against none of its limits."""
+    import torch._dynamo.convert_frame as convert_frame
+
+    for frame_id in {v.frame_id for v in recorder.visited if v.frame_id is not None}:
         if frame_id in before:
-            counts[frame_id] = before[frame_id]
+            convert_frame.FRAME_COMPILE_COUNTER[frame_id] = before[frame_id]
         else:
-            counts.pop(frame_id, None)
+            convert_frame.FRAME_COMPILE_COUNTER.pop(frame_id, None)
+    taken = {v.frame_id for v in recorder.visited if v.numbered}
+    if all(v.done for v in recorder.visited) and convert_frame.FRAME_COUNTER == next_number + len(taken):
+        convert_frame.FRAME_COUNTER = next_number  # unless another thread took some, too
 
 
 def _forget(recorder: Recorder) -> None:
@@ -281,9 +271,9 @@ def _forget(recorder: Recorder) -> None:
         for key, backend in list(cached.items()):
             if dynamo.recorder_of(backend) is recorder:
                 del cached[key]
-    for code in recorder.codes.values():
-        _drop_entries(code, recorder)
-    recorder.codes.clear()
+    for visited in recorder.visited:
+        if not visited.done:
+            entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
     _forget_dead_codes()
     _clear_memos()
 
@@ -307,26 +297,3 @@ def _clear_memos() -> None:
     for method in vars(ShapeEnv).values():
         if hasattr(method, "cache_clear"):
             method.cache_clear()
-
-
-def _drop_entries(code: Any, recorder: Recorder) -> None:
-    from torch._C._dynamo import eval_frame
-
-    entries = list(eval_frame._debug_get_cache_entry_list(code))
-    ours = [e for e in entries if dynamo.recorder_of(getattr(e, "backend", None)) is recorder]
-    dead = [e for e in entries if "Deleted" in type(e.guard_manager).__name__]
-    if ours and len(ours) + len(dead) == len(entries):
-        eval_frame.reset_code(code)  # nobody else has anything on it
-        return
-    for entry in ours:
-        _invalidate(entry)
-
-
-def _invalidate(entry: Any) -> None:
-    """As torch does when an object that an entry is guarded on dies."""
-    from torch._dynamo.guards import DeletedGuardManagerWrapper
-
-    manager = entry.guard_manager
-    state, held = getattr(manager, "extra_state", None), getattr(manager, "cache_entry", None)
-    if state is not None and held is not None:
-        state.invalidate(held, DeletedGuardManagerWrapper("the capture that made it is over"))

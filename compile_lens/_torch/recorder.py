@@ -31,6 +31,7 @@ from ..rewrite import Pass
 from . import versions
 
 if TYPE_CHECKING:
+    from .entries import Visited
     from .targets.stand_in import StandIn
 
 ORDER = (
@@ -189,7 +190,8 @@ class Recorder:
         self.given_up: Skip | None = None
         self.root: tuple[str, str, int] | None = None
         self.root_is_torchs = False
-        self.codes: dict[int, Any] = {}
+        self.visited: list[Visited] = []
+        self.owed: list[Callable[[], None]] = []  # puts torch's counters back, while it compiles for us
         self.frame_numbers: dict[int, int] = {}
         self.first_attempts: dict[int, int] = {}
         self.failed_draft: Draft | None = None

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
-from . import breaks, dynamo, fx, left_to_python
+from . import breaks, dynamo, entries, fx, left_to_python, tallies
 from .hooks import free_hook
 from .recorder import Recorder
 from .stack import roomy
@@ -32,8 +32,10 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
         return real(converter, frame, *args, **kwargs)
     name = frame.f_code.co_name
     recorder.logged, recorder.failed_guards, recorder.given_up = None, [], None
+    entries.visit(recorder, frame.f_code, args)
+    limit = dynamo.recompile_limit(frame.f_code, recorder)
     try:
-        with torch._dynamo.config.patch(recompile_limit=dynamo.recompile_limit(frame.f_code, recorder)):
+        with tallies.uncounted(recorder), torch._dynamo.config.patch(recompile_limit=limit):
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
@@ -47,6 +49,16 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
         recorder.skips.append(f"{name}: no operation to compile (this torch does not say why)")
     return result
+
+
+@free_hook("torch._dynamo.convert_frame:ConvertFrame.__call__")
+def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any:
+    """Around that: what torch counts there is not counted for a capture."""
+    recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return real(converter, *args, **kwargs)
+    with tallies.uncounted(recorder):
+        return real(converter, *args, **kwargs)
 
 
 @free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__")

@@ -6,9 +6,8 @@ and 2.15:
 =========  =======================================================================================
 torch      what differs
 =========  =======================================================================================
-2.11       no ``isolate_recompiles``: entries that a capture leaves on the code of an *inner* function
-           (one that Dynamo compiles on its own after a graph break) stand beside the user's own
-           until they are invalidated
+2.11       no ``isolate_recompiles``: while a capture runs, its entries on the code of an *inner* function
+           (one that Dynamo compiles on its own after a graph break) stand in one list with the user's own
 2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
 2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is what ``SkipFrame`` says
 2.11       configs belong to the process, later to a thread: captures of several threads take turns
