@@ -13,7 +13,7 @@ import torch.fx
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ..record import EagerOp
-from . import fx, kinds, tree
+from . import accesses, fx, kinds, tree
 
 
 class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
@@ -29,25 +29,13 @@ class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed 
         if kinds.is_work(kinds.kind_of(func)):
             name = str(func)
             self.counts[name] += 1
-            self.nbytes[name] = _add(self.nbytes.get(name, 0), _moved((args, kwargs), out))
+            in_place = kinds.base_name(func).endswith("_")
+            moved = accesses.moved(func, args, kwargs, out, in_place)
+            self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
         return out
 
     def ops(self, phase: str) -> list[EagerOp]:
         return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
-
-
-def _moved(inputs: Any, outputs: Any) -> int | None:
-    total: int | None = 0
-    seen = set()
-    for leaf in (*tree.tensors(inputs), *tree.tensors(outputs)):
-        if id(leaf) not in seen:
-            seen.add(id(leaf))
-            total = _add(total, fx.tensor(leaf).nbytes)
-    return total
-
-
-def _add(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
 
 
 def count(

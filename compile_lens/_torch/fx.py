@@ -19,6 +19,9 @@ from . import kinds
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
 """For a node: the names of its origins in the stage before, and why there are none if there are none."""
 
+Moved = Callable[[torch.fx.Node], "tuple[int | None, int | None]"]
+"""For a node: the bytes that it reads and writes by itself."""
+
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _MAX_TEXT = 400
 
@@ -38,10 +41,13 @@ def convert(
         origins: where each node came from; None for the first stage.
         text: its text form; made here if not given.
     """
+    from . import accesses
+
+    moved = accesses.Accesses().of
     subgraphs = []
     nodes = []
     for node in gm.graph.nodes:
-        nodes.append(_node(node, origins))
+        nodes.append(_node(node, origins, moved))
         if node.op == "get_attr":
             inner = _attribute(gm, str(node.target))
             if isinstance(inner, torch.fx.GraphModule):
@@ -97,7 +103,7 @@ def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:
     return value
 
 
-def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
+def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     kind = _kind(node)
     outputs = tensors(node)
     stack = frames(node.meta.get("stack_trace"))
@@ -108,7 +114,7 @@ def _node(node: torch.fx.Node, origins: Origins | None) -> Node:
         and kinds.is_work(kind)
         and bool(outputs or kind in ("mutation", "control", "custom"))
     )
-    reads, writes = traffic(node, outputs) if compute else (None, None)
+    reads, writes = moved(node) if compute else (None, None)
     path, module_type = _module(node)
     return Node(
         name=node.name,
@@ -245,28 +251,21 @@ def hint(number: Any) -> int | None:
 
 
 def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
-    """Bytes of the memory that a tensor spans; None if a size is not known."""
-    total = itemsize
+    """Bytes of the distinct elements of a tensor; None if a size is not known."""
+    total = span = itemsize
     for length, step in zip(shape, stride if stride is not None else shape):
         known = hint(length)
         if known is None:
             return None
-        if stride is not None and known > 0 and hint(step) == 0:
+        if stride is None:
+            total *= known
+            continue
+        far = hint(step)
+        if known > 0 and far == 0:
             continue  # an expanded dimension is stored once
         total *= known
-    return total
-
-
-def traffic(node: torch.fx.Node, outputs: tuple[Tensor, ...]) -> tuple[int | None, int | None]:
-    """Modelled bytes read and written by one operator on its own: each distinct input once, each output once."""
-    reads: int | None = 0
-    for source in dict.fromkeys(node.all_input_nodes):
-        for item in tensors(source):
-            reads = None if reads is None or item.nbytes is None else reads + item.nbytes
-    writes: int | None = 0
-    for item in outputs:
-        writes = None if writes is None or item.nbytes is None else writes + item.nbytes
-    return reads, writes
+        span = span + (known - 1) * far * itemsize if far is not None else total
+    return min(total, span) if stride is not None and total else total  # windows overlap
 
 
 def _module(node: torch.fx.Node) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..graph import Node, Ref, Tensor
-from . import kinds
+from . import kinds, loop_accesses
 
 
 def prefix(lowering: Any) -> str:
@@ -47,7 +47,7 @@ def loop(node: Any, makers: dict[str, str], lowering: Any, state: dict[str, Any]
     """A scheduler node before fusion; its origins are the post-grad nodes that lowering inlined into it."""
     op, kind = _op_and_kind(node)
     names = _origin_names(node.node, op, lowering, state.get("order", {}))
-    reads, writes = _traffic(node, lowering)
+    reads, writes = loop_accesses.moved(node, lowering)
     return Node(
         name=node.get_name(),
         op=op,
@@ -69,7 +69,7 @@ def group(node: Any, makers: dict[str, str], lowering: Any) -> Node:
     found = [_op_and_kind(part)[1] for part in loops]
     ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in found]
     members = tuple(part.get_name() for part in loops)
-    reads, writes = _traffic(node, lowering)
+    reads, writes = loop_accesses.moved(node, lowering)
     alive = [b for part in loops if part.node is not None for b in part.node.get_outputs()]
     inside = {name for part in loops for name in part.get_buffer_names()}
     return Node(
@@ -150,30 +150,6 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     names = here or {n.name for n in origins}  # a body whose nodes are all of the graph around it
     ranked = sorted(names, key=lambda n: (order.get(n, len(order)), n))
     return tuple((prefix(lowering) if here else "") + n for n in ranked)
-
-
-def _traffic(node: Any, lowering: Any) -> tuple[int | None, int | None]:
-    """Modelled bytes by Inductor's own count: the worst inputs, the best code. Unknown where a size depends on
-    data (Inductor would count 0 for it)."""
-    accesses = getattr(node, "get_read_write_buffer_accesses", None)
-    if accesses is None:
-        return None, None
-    written = {dep.name for dep in node.read_writes.writes}
-    moved = accesses(include_reads=True, include_writes=True)
-    if any(_depends_on_data(lowering, name) for name in moved):
-        return None, None
-    writes = sum(size for name, size in moved.items() if name in written)
-    return int(sum(moved.values()) - writes), int(writes)
-
-
-def _depends_on_data(lowering: Any, name: str) -> bool:
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
-    try:
-        return any(free_unbacked_symbols(length) for length in buffer.get_size())
-    except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
-        return False
 
 
 def _arguments(

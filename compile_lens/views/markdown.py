@@ -111,7 +111,7 @@ def _header(out: _Out, capture: Capture) -> None:
     facts += [f"options: {asked}"] if asked else []
     facts += [capture.created] if capture.created else []
     lines = [f"- {escape(fact)}" for fact in facts]
-    lines += [f"- {what}: {before} → {after}" for what, before, after in outline.saving(capture.ledger)]
+    lines += [f"- {outline.saved(saving)}" for saving in outline.saving(capture.ledger)]
     lines += [f"- input {code(text)}" for text in capture.inputs[:_MANY]]
     out.add("\n".join(lines))
     out.more(len(capture.inputs) - _MANY, "input")

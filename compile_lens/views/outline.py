@@ -154,15 +154,32 @@ def unplaced(capture: Capture) -> tuple[tuple[str, float], ...]:
 
 
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
-    """The ledger in brief: ``(what, before, after)`` for operators and bytes, where both are known."""
+    """The ledger in brief: ``(what, before, after)`` for operators and bytes, where both are known.
+
+    ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer.
+    """
     total = ledger.total
     out = []
     if total.eager_ops is not None and total.launches is not None:
         launches = plural(total.launches, "launch", "launches")
         out.append(("work", plural(total.eager_ops, "eager op"), launches))
-    if total.bytes_before is not None and total.bytes_after is not None:
-        out.append(("memory traffic", amount(total.bytes_before), amount(total.bytes_after)))
+    before, after = total.bytes_before, total.bytes_after
+    if before is not None and after is not None:
+        apart = total.aten_ops is not None and total.aten_ops == total.loops == total.groups
+        if apart or after >= before:
+            out.append((f"memory traffic, {UNSAVED}", "", amount(after)))
+        else:
+            out.append(("memory traffic", amount(before), amount(after)))
     return tuple(out)
+
+
+UNSAVED = "none saved by fusion"
+
+
+def saved(saving: tuple[str, str, str]) -> str:
+    """One part of ``saving`` as text: ``work: 5 eager ops → 1 launch``."""
+    what, before, after = saving
+    return f"{what}: {before} → {after}" if before else f"{what}: {after}"
 
 
 def environment(capture: Capture) -> tuple[str, ...]:

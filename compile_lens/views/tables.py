@@ -112,11 +112,9 @@ def savings(capture: Capture, ledger: Ledger) -> str:
     """The ledger in two large lines: work before and after, bytes before and after."""
     tiles = []
     for what, before, after in outline.saving(ledger):
-        numbers = (
-            span(text(before), f"color:{INK}")
-            + span(" → ", f"color:{FAINT}")
-            + span(text(after), f"color:{PHASE_COLOURS['inference']};font-weight:700")
-        )
+        numbers = span(text(after), f"color:{PHASE_COLOURS['inference']};font-weight:700")
+        if before:
+            numbers = span(text(before), f"color:{INK}") + span(" → ", f"color:{FAINT}") + numbers
         label = what + (", modelled" if before.startswith("~") or after.startswith("~") else "")
         tiles.append(
             div(

@@ -150,8 +150,8 @@ def _outcome(paper: _Paper, capture: Capture) -> None:
     mark = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}[outcome.state(capture)]
     paper.line()
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
-    for what, before, after in outline.saving(capture.ledger):
-        paper.line(f"    {what}: {before} → {after}")
+    for saving in outline.saving(capture.ledger):
+        paper.line(f"    {outline.saved(saving)}")
     if capture.failure is not None:
         paper.text_block(capture.failure.message, "    ")
         if capture.compilations:

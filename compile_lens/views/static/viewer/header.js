@@ -59,7 +59,13 @@ function savingTiles(core) {
       return h(
         "div",
         { class: "saving" },
-        h("span", { class: "saving-figures" }, before, h("span", { class: "saving-arrow" }, " → "), h("b", {}, after)),
+        h(
+          "span",
+          { class: "saving-figures" },
+          before,
+          before === "" ? null : h("span", { class: "saving-arrow" }, " → "),
+          h("b", {}, after),
+        ),
         h("span", { class: "saving-what" }, modelled ? `${what}, modelled` : what),
       );
     }),

@@ -1,0 +1,280 @@
+"""Bytes by one rule before and after: a single operator that became one kernel moves the same in both.
+
+The figures that are given were counted by hand: elements times the size of one, of what is read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compile_lens import capture
+from compile_lens.views import outline
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+ROWS, WIDTH = 60, 40
+WHOLE = ROWS * WIDTH * 4
+F4, I8 = 4, 8
+
+Case = tuple[Callable[..., Any], tuple[Any, ...], "int | None"]
+
+
+def x(*shape: int) -> torch.Tensor:
+    return torch.linspace(-3.0, 3.0, int(torch.tensor(shape or (ROWS, WIDTH)).prod())).reshape(
+        shape or (ROWS, WIDTH)
+    )
+
+
+def at(end: int, *shape: int) -> torch.Tensor:
+    """Indices below ``end``."""
+    return (torch.arange(int(torch.tensor(shape).prod())) * 7 % end).reshape(shape)
+
+
+def put(target: Any, key: Any, value: Any) -> None:
+    target[key] = value
+
+
+PICKED = 16 * I8 + 2 * 16 * WIDTH * F4
+"""Sixteen rows are gathered: their numbers are read, they are read and written."""
+
+BEFORE_AND_AFTER: dict[str, Case] = {
+    # Gathers: what is picked, not the table.
+    "embedding": (lambda w, i: F.embedding(i, w), (x(), at(ROWS, 16)), PICKED),
+    "embedding of two dimensions": (lambda w, i: F.embedding(i, w), (x(), at(ROWS, 4, 4)), PICKED),
+    "embedding of more rows than there are": (
+        lambda w, i: F.embedding(i, w), (x(), at(ROWS, 500)), 500 * I8 + WHOLE + 500 * WIDTH * F4
+    ),
+    "x[i]": (lambda x, i: x[i], (x(), at(ROWS, 16)), PICKED),
+    "x[:, i]": (lambda x, i: x[:, i], (x(), at(WIDTH, 7)), 7 * I8 + 2 * ROWS * 7 * F4),
+    "x[i, j]": (lambda x, i, j: x[i, j], (x(), at(ROWS, 5), at(WIDTH, 5)), 2 * 5 * I8 + 2 * 5 * F4),
+    "x[i[:, None], j]": (
+        lambda x, i, j: x[i[:, None], j], (x(), at(ROWS, 5), at(WIDTH, 3)), 8 * I8 + 2 * 15 * F4
+    ),
+    "gather": (torch.gather, (x(), 1, at(WIDTH, ROWS, 5)), ROWS * 5 * (I8 + 2 * F4)),
+    "gather of whole rows": (
+        lambda x, i: torch.gather(x, 0, i[:, None].expand(16, WIDTH)), (x(), at(ROWS, 16)), PICKED
+    ),
+    "index_select": (lambda x, i: x.index_select(0, i), (x(), at(ROWS, 16)), PICKED),
+    "take": (torch.take, (x(), at(ROWS * WIDTH, 9)), 9 * (I8 + 2 * F4)),
+    # Scatters into a new tensor: a copy, then what is placed.
+    "index_put": (
+        lambda x, i, v: x.index_put((i,), v), (x(), at(ROWS, 16), x(16, WIDTH)), 2 * WHOLE + PICKED
+    ),
+    "index_put that adds": (
+        lambda x, i, v: x.index_put((i,), v, accumulate=True),
+        (x(), at(ROWS, 16), x(16, WIDTH)),
+        2 * WHOLE + PICKED + 16 * WIDTH * F4,
+    ),
+    "scatter": (
+        lambda x, i, v: x.scatter(1, i, v),
+        (x(), at(WIDTH, ROWS, 5), x(ROWS, 5)),
+        2 * WHOLE + ROWS * 5 * (I8 + 2 * F4),
+    ),
+    "scatter of a part of a source": (
+        lambda x, i, v: x.scatter(1, i, v),
+        (x(), at(WIDTH, ROWS, 5), x(ROWS, 9)),
+        2 * WHOLE + ROWS * 5 * (I8 + 2 * F4),
+    ),
+    "scatter_add": (
+        lambda x, i, v: x.scatter_add(1, i, v),
+        (x(), at(WIDTH, ROWS, 5), x(ROWS, 5)),
+        2 * WHOLE + ROWS * 5 * (I8 + 3 * F4),
+    ),
+    "scatter_reduce": (
+        lambda x, i, v: x.scatter_reduce(1, i, v, "amax"),
+        (x(), at(WIDTH, ROWS, 5), x(ROWS, 5)),
+        2 * WHOLE + ROWS * 5 * (I8 + 3 * F4),
+    ),
+    "index_add": (
+        lambda x, i, v: x.index_add(0, i, v),
+        (x(), at(ROWS, 16), x(16, WIDTH)),
+        2 * WHOLE + PICKED + 16 * WIDTH * F4,
+    ),
+    "index_copy": (
+        lambda x, i, v: x.index_copy(0, i, v), (x(), at(ROWS, 16), x(16, WIDTH)), 2 * WHOLE + PICKED
+    ),
+    "put": (lambda x, i, v: x.put(i, v), (x(), at(ROWS * WIDTH, 9), x(9)), 2 * WHOLE + 9 * (I8 + 2 * F4)),
+    # In place: only what is placed.
+    "index_put_": (lambda x, i, v: x.index_put_((i,), v), (x(), at(ROWS, 16), x(16, WIDTH)), PICKED),
+    "index_put_ that adds": (
+        lambda x, i, v: x.index_put_((i,), v, accumulate=True),
+        (x(), at(ROWS, 16), x(16, WIDTH)),
+        PICKED + 16 * WIDTH * F4,
+    ),
+    "x[i, j] = v": (
+        lambda x, i, j, v: put(x, (i, j), v),
+        (x(), at(ROWS, 5), at(WIDTH, 5), x(5)),
+        2 * 5 * I8 + 2 * 5 * F4,
+    ),
+    "index_add_": (
+        lambda x, i, v: x.index_add_(0, i, v),
+        (x(), at(ROWS, 16), x(16, WIDTH)),
+        PICKED + 16 * WIDTH * F4,
+    ),
+    "x[2] = v": (lambda x, v: put(x, 2, v), (x(), x(WIDTH)), 2 * WIDTH * F4),
+    "x[2:5] = v": (lambda x, v: put(x, slice(2, 5), v), (x(), x(3, WIDTH)), 2 * 3 * WIDTH * F4),
+    "x[1:5] *= 2": (lambda x: x[1:5].mul_(2), (x(),), 2 * 4 * WIDTH * F4),
+    "add_": (lambda x: x.add_(1), (x(),), 2 * WHOLE),
+    "copy_": (lambda x, y: x.copy_(y), (x(), x()), 2 * WHOLE),
+    "copy_ of a row": (lambda x, y: x.copy_(y), (x(), x(WIDTH)), WHOLE + WIDTH * F4),
+    "zero_": (lambda x: x.zero_(), (x(),), WHOLE),
+    # Parts of tensors: what is looked at.
+    "a slice": (lambda x: x[10:20].sin(), (x(),), 2 * 10 * WIDTH * F4),
+    "every second row": (lambda x: x[::2, 1:5].sin(), (x(),), 2 * 30 * 4 * F4),
+    "a row": (lambda x: x[3].sin(), (x(),), 2 * WIDTH * F4),
+    "narrow": (lambda x: x.narrow(1, 2, 5) * 2, (x(),), 2 * ROWS * 5 * F4),
+    "a diagonal": (lambda x: x.diagonal() * 2, (x(),), 2 * WIDTH * F4),
+    "split": (lambda x: x.split(20)[1] * 2, (x(),), 2 * 20 * WIDTH * F4),
+    "a row for each": (lambda a, x: a.expand(ROWS, WIDTH) * x, (x(WIDTH), x()), WIDTH * F4 + 2 * WHOLE),
+    "expand": (lambda a: a.expand(ROWS, WIDTH).clone(), (x(WIDTH),), WIDTH * F4 + WHOLE),
+    "two slices of one tensor": (lambda x: x[1:] + x[:-1], (x(100),), 100 * F4 + 99 * F4),
+    "a tensor and its transpose": (lambda x: x + x.T, (x(32, 32),), 2 * 32 * 32 * F4),
+    "windows": (lambda x: x.unfold(0, 3, 1).sin(), (x(100),), 100 * F4 + 3 * 98 * F4),
+    "as_strided": (lambda x: x.as_strided((5, 5), (7, 1), 3) * 2, (x(),), 2 * 25 * F4),
+    "as_strided that overlaps": (lambda x: x.as_strided((5, 5), (1, 1), 3) * 2, (x(),), (9 + 25) * F4),
+    "a part in a product": (
+        lambda a, b: a[:, :16] @ b, (x(), x(16, 8)), (ROWS * 16 + 16 * 8 + ROWS * 8) * F4
+    ),
+    "pad": (lambda x: F.pad(x, (1, 2)), (x(),), WHOLE + ROWS * (WIDTH + 3) * F4),
+    "crop": (lambda x: F.pad(x, (-3, -2)), (x(),), 2 * ROWS * (WIDTH - 5) * F4),
+    "cat": (lambda a, b: torch.cat([a, b]), (x(50), x(100)), 2 * 150 * F4),
+    "cat of parts": (lambda a, b: torch.cat([a[:, :3], b[:, :4]], 1), (x(), x()), 2 * ROWS * 7 * F4),
+    "stack": (lambda a, b: torch.stack([a, b]), (x(50), x(50)), 2 * 100 * F4),
+    "flip": (lambda x: x.flip(0), (x(),), 2 * WHOLE),
+    "repeat": (lambda x: x.repeat(2, 3), (x(),), 7 * WHOLE),
+    "transpose": (lambda x: x.T.contiguous(), (x(),), 2 * WHOLE),
+    # Masks choose among elements that are all looked at.
+    "where": (torch.where, (x() > 0, x(), x()), ROWS * WIDTH + 3 * WHOLE),
+    # What only has a shape is not read.
+    "zeros_like": (torch.zeros_like, (x(),), WHOLE),
+    "full_like": (lambda x: torch.full_like(x, 2.0), (x(),), WHOLE),
+    "new_ones": (lambda x: x.new_ones(3, 3), (x(),), 9 * F4),
+    # Everything else: what it takes and makes.
+    "sin": (torch.sin, (x(),), 2 * WHOLE),
+    "add": (torch.add, (x(), x()), 3 * WHOLE),
+    "a comparison": (lambda x: x > 0, (x(),), WHOLE + ROWS * WIDTH),
+    "another type": (lambda x: x.to(torch.float16), (x(),), WHOLE + WHOLE // 2),
+    "sum": (torch.sum, (x(),), WHOLE + F4),
+    "sum over rows": (lambda x: x.sum(0), (x(),), WHOLE + WIDTH * F4),
+    "max with its place": (lambda x: x.max(1), (x(),), WHOLE + ROWS * (F4 + I8)),
+    "var": (lambda x: x.var(1), (x(),), WHOLE + ROWS * F4),
+    "cumsum": (lambda x: x.cumsum(1), (x(),), 2 * WHOLE),
+    "sort": (lambda x: x.sort(1), (x(),), 2 * WHOLE + ROWS * WIDTH * I8),
+    "sort whose places nobody uses": (lambda x: x.sort(1).values, (x(),), None),
+    "topk": (lambda x: x.topk(3), (x(),), WHOLE + ROWS * 3 * (F4 + I8)),
+    "mm": (torch.mm, (x(), x(WIDTH, 30)), (ROWS * WIDTH + WIDTH * 30 + ROWS * 30) * F4),
+    "mm with itself": (lambda a: a @ a.T, (x(),), WHOLE + ROWS * ROWS * F4),
+    "addmm": (torch.addmm, (x(30), x(), x(WIDTH, 30)), (30 + ROWS * WIDTH + WIDTH * 30 + ROWS * 30) * F4),
+    "bmm": (torch.bmm, (x(3, 8, 8), x(3, 8, 8)), 3 * 3 * 64 * F4),
+    "attention": (F.scaled_dot_product_attention, (x(1, 2, 64, 32), x(1, 2, 64, 32), x(1, 2, 64, 32)), None),
+    "fft": (torch.fft.rfft, (x(),), WHOLE + ROWS * 21 * 8),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), (x(1, 2, 16, 16),), 2 * 256 * F4 + 2 * 64 * F4),
+    "searchsorted": (torch.searchsorted, (x(9), x()), 9 * F4 + WHOLE + ROWS * WIDTH * I8),
+    "two of a list": (lambda a, b: torch._foreach_add([a, b], 1.0), (x(50), x(70)), 2 * 120 * F4),
+}  # fmt: skip
+
+
+def figures(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Any, Any]:
+    total = capture(f, *args, **options).ledger.total
+    return total.launches, total.bytes_before, total.bytes_after
+
+
+@pytest.mark.parametrize("name", BEFORE_AND_AFTER)
+def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
+    f, args, by_hand = BEFORE_AND_AFTER[name]
+    found = capture(f, *[a.clone() if isinstance(a, torch.Tensor) else a for a in args])
+    total = found.ledger.total
+    assert total.bytes_before == total.bytes_after
+    assert by_hand in (None, total.bytes_before)
+    assert total.bytes_before == sum(op.nbytes for op in found.compilations[0].eager), (
+        "as eager PyTorch runs it"
+    )
+    (_, (what, before, after)) = outline.saving(found.ledger)
+    assert before == "" and what == f"memory traffic, {outline.UNSAVED}"
+    assert after == outline.amount(total.bytes_after)
+
+
+# One operator whose bytes differ all the same, and why. Before, as it stands; after, as the code does it.
+DIFFER: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int, str]] = {
+    "unused": (
+        lambda x: x.max(1).values, (x(),), WHOLE + ROWS * (F4 + I8), WHOLE + ROWS * F4,
+        "Inductor does not write a result that nobody uses; eager PyTorch does",
+    ),
+    "not in place": (
+        lambda x, i, v: x.scatter_(1, i, v), (x(), at(WIDTH, ROWS, 5), x(ROWS, 5)),
+        ROWS * 5 * (I8 + 2 * F4), 4 * WHOLE + ROWS * 5 * (I8 + 2 * F4),
+        "Inductor scatters into a copy, and copies that back",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFER)
+def test_where_one_operator_differs_the_code_does(name: str) -> None:
+    f, args, before, after, why = DIFFER[name]
+    _, found_before, found_after = figures(f, *[a.clone() for a in args])
+    assert (found_before, found_after) == (before, after), why
+
+
+def test_an_embedding_is_no_saving() -> None:
+    """The table has 154 MB, 64 rows of it are read: on both sides."""
+    table, rows = torch.zeros(50257, 768), at(50257, 64)
+    found = capture(lambda w, i: F.embedding(i, w), table, rows)
+    total = found.ledger.total
+    assert total.bytes_before == total.bytes_after == 64 * 8 + 2 * 64 * 768 * 4
+    assert "memory traffic, none saved by fusion: ~394 kB" in str(found)
+    assert "MB →" not in str(found)
+
+
+def test_rows_that_are_gathered_for_a_larger_result_count_once() -> None:
+    table, rows, y = x(500, 48), at(500, 64), x(64, 10, 48)
+    *_, after = figures(lambda w, i, y: F.embedding(i, w)[:, None, :] + y, table, rows, y)
+    assert after == 64 * I8 + 64 * 48 * F4 + 2 * 64 * 10 * 48 * F4
+
+
+def test_fused_with_others_a_table_is_not_read_whole() -> None:
+    table, rows = x(500, 48), at(500, 64)
+    _, before, after = figures(lambda w, i: F.layer_norm(F.embedding(i, w), (48,)), table, rows)
+    assert after == 64 * I8 + 2 * 64 * 48 * F4 < before
+
+
+@pytest.mark.parametrize("target", ["h100", "mps"])
+def test_the_rule_is_the_same_for_other_devices(target: str) -> None:
+    _, before, after = figures(lambda w, i: F.embedding(i, w), x(500, 48), at(500, 64), target=target)
+    assert before == after == 64 * I8 + 2 * 64 * 48 * F4
+
+
+def test_dynamic_sizes_count_as_seen() -> None:
+    _, before, after = figures(lambda w, i: w[i], x(500, 48), at(500, 64), dynamic=True)
+    assert before == after == 64 * I8 + 2 * 64 * 48 * F4
+
+
+def test_the_gradient_of_an_embedding_is_placed_in_rows() -> None:
+    table = x(500, 48).requires_grad_()
+    row = capture(lambda w, i: F.embedding(i, w), table, at(500, 64)).ledger.backward
+    rows, whole = 64 * 48 * F4, 500 * 48 * F4
+    assert row.bytes_after == whole + 64 * I8 + 3 * rows, (
+        "zeros; the gradient, and the rows that it is added to"
+    )
+    assert row.bytes_before - row.bytes_after < 40 * 64, "what the masks of the decomposition move"
+
+
+def test_an_index_of_a_torch_function_is_not_guessed() -> None:
+    """What Dynamo saw names no ATen operator: the whole table would be a wrong figure."""
+    found = capture(lambda w, i: F.embedding(i, w), x(), at(ROWS, 16))
+    (node,) = [n for n in found.compilations[0].graphs["dynamo"].nodes if n.compute]
+    assert (node.reads, node.writes) == (None, None)
+
+
+def test_a_write_that_is_returned_as_well_is_another_one() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        made = torch.sin(y)
+        x.copy_(made)
+        return made
+
+    _, before, after = figures(f, x(), x())
+    assert (before, after) == (4 * WHOLE, 3 * WHOLE)
