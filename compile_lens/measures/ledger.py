@@ -55,11 +55,13 @@ class Row:
         name: the phase; a sum is ``both`` (forward and backward) or ``total``.
         eager_ops: operators that eager PyTorch dispatches, less views, metadata and allocation.
         aten_ops: compute nodes of the graph handed to Inductor, with those of its subgraphs.
-        loops: Inductor's nodes before fusion.
-        groups: scheduler nodes after fusion.
+        loops: Inductor's nodes before fusion that do work: no nops (views, memory that is only set aside), and a
+            library call with several results once.
+        groups: scheduler nodes after fusion, of the same.
         launches: kernel launches in one call of the generated code, library calls included.
         bytes_before: bytes read and written if each ATen compute operator ran by itself.
-        bytes_after: bytes read and written by the groups.
+        bytes_after: bytes read and written by the groups. Both count what is accessed: of each tensor the elements
+            that are looked at, once; by an index as many as are gathered or placed (which ones depends on data).
         notes: why each figure that is ``None`` is; figures with one reason share a line.
         exists: whether the capture has such a phase at all, seen or not.
     """

@@ -1,10 +1,11 @@
 """Traffic: for each kernel, the bytes that it moves, those its operators would move alone, and its arithmetic.
 
-Everything here is *modelled* from the record: no clock and no counter was read. Bytes are those of the ledger;
-arithmetic is that of ``compile_lens.measures.arithmetic``. An elementwise operator that two kernels compute is
-counted in both. Any other operator runs once, whatever number of kernels shares it: it counts in the library
-call that runs it; else a reduction in several steps counts in the first of them, a scatter in the last (the
-others lay out what it adds to). A kernel that only prepares for another's operator has 0 bytes before.
+Everything here is *modelled* from the record: no clock and no counter was read. Bytes are those of the ledger, and
+the totals are the ledger's own; arithmetic is that of ``compile_lens.measures.arithmetic``. An elementwise operator
+that two kernels compute is counted in both, so that what the operators of all kernels would move can add up to more
+than the total, which has each operator once. Any other operator runs once, whatever number of kernels shares it: it
+counts in the library call that runs it; else a reduction in several steps counts in the first of them, a scatter in
+the last (the others lay out what it adds to). A kernel that only prepares for another's operator has 0 bytes before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from compile_lens.record import Capture, Code, Compilation, Kernel
 
 from .arithmetic import SCATTERS, Unknown, name_of, operations
 from .chain import walk
+from .ledger import Figure, ledger
 
 LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
 """Operators of which Inductor makes a copy and then a scatter: the work is in the last kernel."""
@@ -64,20 +66,16 @@ class KernelTraffic:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What ``capture.traffic()`` returns: the kernels in the order of the record. All figures are modelled."""
+    """What ``capture.traffic()`` returns: the kernels in the order of the record. All figures are modelled.
+
+    ``nbytes`` and ``before`` are the ledger's ``bytes_after`` and ``bytes_before`` of all phases; ``None`` where it has
+    none, and its notes say why.
+    """
 
     kernels: tuple[KernelTraffic, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def nbytes(self) -> int | None:
-        """Bytes that all kernels move; ``None`` if it is unknown of one."""
-        return _sum([k.nbytes for k in self.kernels])
-
-    @property
-    def before(self) -> int | None:
-        """Bytes that the kernels' operators would move, each by itself; what two kernels compute counts twice."""
-        return _sum([k.before for k in self.kernels])
+    nbytes: Figure | None = None
+    before: Figure | None = None
 
     @property
     def flops(self) -> int | None:
@@ -103,7 +101,13 @@ class Traffic:
             }
             for k in self.kernels
         ]
-        return {"basis": "modelled", "kernels": rows, "notes": list(self.notes)}
+        return {
+            "basis": "modelled",
+            "kernels": rows,
+            "bytes": self.nbytes,
+            "bytes_before": self.before,
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         if not self.kernels:
@@ -116,6 +120,7 @@ class Traffic:
                 f"{where:9} {k.name}: {_number(k.nbytes)} ({_number(k.before)}), {_number(k.flops)}, {ratio}"
             )
             lines += [f"{'':9}   {note}" for note in k.notes]
+        lines.append(f"together: {_number(self.nbytes)} ({_number(self.before)}, each operator once)")
         return "\n".join([*lines, *self.notes])
 
 
@@ -133,7 +138,8 @@ def traffic(capture: Capture) -> Traffic:
             found += _Phase(compilation, code, compilation.id if many else "").kernels()
     if not found and not notes:
         notes.append(capture.nothing or "no kernel was generated")
-    return Traffic(tuple(found), tuple(dict.fromkeys(notes)))
+    total = ledger(capture).total
+    return Traffic(tuple(found), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)
 
 
 class _Phase:

@@ -9,7 +9,7 @@ from compile_lens.breaks import BREAK
 from compile_lens.graph import Graph
 from compile_lens.record import Capture, Compilation, Kernel
 
-from . import machine, outcome, outline, stamp
+from . import machine, outcome, outline, savings, stamp
 from .characters import clean, flat
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
 
@@ -111,7 +111,7 @@ def _header(out: _Out, capture: Capture) -> None:
     facts += [f"options: {asked}"] if asked else []
     facts += [capture.created] if capture.created else []
     lines = [f"- {escape(fact)}" for fact in facts]
-    lines += [f"- {outline.saved(saving)}" for saving in outline.saving(capture.ledger)]
+    lines += [f"- {savings.saved(saving)}" for saving in savings.saving(capture.ledger)]
     lines += [f"- input {code(text)}" for text in capture.inputs[:_MANY]]
     out.add("\n".join(lines))
     out.more(len(capture.inputs) - _MANY, "input")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from compile_lens.graph import Frame, Graph
-from compile_lens.measures.ledger import COLUMNS, MODELLED, Figure, Ledger, Row
+from compile_lens.measures.ledger import COLUMNS, MODELLED, Figure, Row
 from compile_lens.record import (
     LOWERED_STAGES,
     PHASES,
@@ -151,35 +151,6 @@ def unplaced(capture: Capture) -> tuple[tuple[str, float], ...]:
     if len(capture.compilations) == 1:
         placed |= {s.key for s in capture.compilations[0].stages}
     return tuple((t.stage, t.seconds) for t in capture.timings if t.stage not in placed)
-
-
-def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
-    """The ledger in brief: ``(what, before, after)`` for operators and bytes, where both are known.
-
-    ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer.
-    """
-    total = ledger.total
-    out = []
-    if total.eager_ops is not None and total.launches is not None:
-        launches = plural(total.launches, "launch", "launches")
-        out.append(("work", plural(total.eager_ops, "eager op"), launches))
-    before, after = total.bytes_before, total.bytes_after
-    if before is not None and after is not None:
-        apart = total.aten_ops is not None and total.aten_ops == total.loops == total.groups
-        if apart or after >= before:
-            out.append((f"memory traffic, {UNSAVED}", "", amount(after)))
-        else:
-            out.append(("memory traffic", amount(before), amount(after)))
-    return tuple(out)
-
-
-UNSAVED = "none saved by fusion"
-
-
-def saved(saving: tuple[str, str, str]) -> str:
-    """One part of ``saving`` as text: ``work: 5 eager ops → 1 launch``."""
-    what, before, after = saving
-    return f"{what}: {before} → {after}" if before else f"{what}: {after}"
 
 
 def environment(capture: Capture) -> tuple[str, ...]:

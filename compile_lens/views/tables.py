@@ -25,6 +25,7 @@ from .markup import (
     tag,
     text,
 )
+from .savings import saving
 
 _FEW = 3
 _NOTES = 40
@@ -33,8 +34,8 @@ _GUARDS = 200
 MEANINGS = {
     "eager_ops": "operators that eager PyTorch dispatches",
     "aten_ops": "compute nodes handed to Inductor",
-    "loops": "Inductor's nodes before fusion",
-    "groups": "scheduler nodes after fusion",
+    "loops": "Inductor's nodes before fusion that do work",
+    "groups": "scheduler nodes after fusion that do work",
     "launches": "kernel launches in the generated code",
     "bytes_before": "memory traffic, each ATen operator by itself",
     "bytes_after": "memory traffic of the fused groups",
@@ -111,7 +112,7 @@ def _cell(content: str, name: str, ground: str, style: str = "") -> str:
 def savings(capture: Capture, ledger: Ledger) -> str:
     """The ledger in two large lines: work before and after, bytes before and after."""
     tiles = []
-    for what, before, after in outline.saving(ledger):
+    for what, before, after in saving(ledger):
         numbers = span(text(after), f"color:{PHASE_COLOURS['inference']};font-weight:700")
         if before:
             numbers = span(text(before), f"color:{INK}") + span(" → ", f"color:{FAINT}") + numbers

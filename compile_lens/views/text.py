@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from compile_lens.graph import Frame
 from compile_lens.record import Capture, Code, Compilation, Kernel
 
-from . import machine, outcome, outline, stamp
+from . import machine, outcome, outline, savings, stamp
 from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
@@ -150,8 +150,8 @@ def _outcome(paper: _Paper, capture: Capture) -> None:
     mark = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}[outcome.state(capture)]
     paper.line()
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
-    for saving in outline.saving(capture.ledger):
-        paper.line(f"    {outline.saved(saving)}")
+    for saving in savings.saving(capture.ledger):
+        paper.line(f"    {savings.saved(saving)}")
     if capture.failure is not None:
         paper.text_block(capture.failure.message, "    ")
         if capture.compilations:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
-from compile_lens.views import outline
+from compile_lens.views import outline, savings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -194,8 +194,8 @@ def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     assert total.bytes_before == sum(op.nbytes for op in found.compilations[0].eager), (
         "as eager PyTorch runs it"
     )
-    (_, (what, before, after)) = outline.saving(found.ledger)
-    assert before == "" and what == f"memory traffic, {outline.UNSAVED}"
+    (_, (what, before, after)) = savings.saving(found.ledger)
+    assert before == "" and what == f"memory traffic, {savings.UNSAVED}"
     assert after == outline.amount(total.bytes_after)
 
 
@@ -278,3 +278,25 @@ def test_a_write_that_is_returned_as_well_is_another_one() -> None:
 
     _, before, after = figures(f, x(), x())
     assert (before, after) == (4 * WHOLE, 3 * WHOLE)
+
+
+def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> None:
+    """Sums over rows and over columns are two kernels, and each computes the sine."""
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.sin(x)
+        return y.sum(0), y.sum(1)
+
+    n = 64
+    found = capture(f, x(n, n), target="h100")
+    moved, total = found.traffic(), found.ledger.total
+    assert len([k for k in found.kernels if "sin" in k.origins]) == 2
+    alone = 2 * n * n * 4 + 2 * (n * n + n) * 4  # the sine, and two sums of it
+    assert moved.before == total.bytes_before == alone
+    assert moved.nbytes == total.bytes_after == 2 * (n * n + n) * 4
+    assert sum(k.before for k in moved.kernels) == alone + 2 * n * n * 4, (
+        "each kernel with all that it computes"
+    )
+    text = str(found)
+    assert f"memory traffic: {outline.amount(total.bytes_before)} →" in text
+    assert f"{outline.amount(total.bytes_before)} if each operator ran alone" in text

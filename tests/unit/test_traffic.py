@@ -303,3 +303,11 @@ def test_it_is_plain_data() -> None:
     found = json.loads(json.dumps(traffic(sample()).to_dict()))
     assert found["basis"] == "modelled" and found["kernels"][0]["intensity"] == 0.625
     assert KernelTraffic("k", "forward", reads=0, writes=0, flops=0).intensity is None
+
+
+def test_totals_are_those_of_the_ledger() -> None:
+    found = sample()
+    moved, total = found.traffic(), ledger(found).total
+    assert (moved.nbytes, moved.before) == (total.bytes_after, total.bytes_before)
+    assert moved.to_dict()["bytes_before"] == total.bytes_before
+    assert f"together: {total.bytes_after:,} ({total.bytes_before:,}, each operator once)" in str(moved)

@@ -11,7 +11,8 @@ from .places import size
 
 KEY, TITLE = "traffic", "Traffic"
 INTRO = (
-    "What each kernel moves and computes, modelled from sizes, beside what its operators would move alone; "
+    "What each kernel moves and computes, modelled from sizes, beside what its operators would move alone (an operator "
+    "that two kernels compute stands with both); "
     "and whether memory or arithmetic bounds it."
 )
 WHERE = "capture.traffic(), capture.roofline()"
@@ -41,7 +42,8 @@ def traffic(capture: Capture) -> Finding | None:
     if notes:
         sections.append(Prose("what is not known", tuple(notes[:20])))
     moved = capture.traffic()
-    brief = [f"{size(moved.nbytes)} moved, {size(moved.before)} if each operator ran alone"]
+    now = "unknown how much is" if moved.nbytes is None else size(moved.nbytes)
+    brief = [f"{now} moved, {size(moved.before)} if each operator ran alone"]
     brief += words
     fact = f"{size(moved.nbytes)} moved" if moved.nbytes is not None else _verdict(line.bounds)
     if line.speed is not None:

@@ -8,7 +8,7 @@ from compile_lens.graph import Frame, Graph, Source
 from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
 
-from .. import outcome, outline, stamp
+from .. import outcome, outline, savings, stamp
 from ..findings import findings
 from ..tables import MEANINGS as MEANINGS
 from .findings import finding_head
@@ -43,7 +43,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
         "inputs": _some(capture.inputs, "input", "capture.inputs"),
         "outcome": _outcome(capture),
         "eager": _eager(capture),
-        "savings": [list(map(line, saving)) for saving in outline.saving(ledger)],
+        "savings": [list(map(line, saving)) for saving in savings.saving(ledger)],
         "ledger": _ledger(ledger),
         "sources": [
             _source(source, texts.sources[number], items)
