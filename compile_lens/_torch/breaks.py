@@ -18,6 +18,7 @@ from ..breaks import BREAK, REST, Ending, Skip
 from ..graph import Frame
 from . import dynamo, fx, left_to_python
 from .hooks import free_hook
+from .recorder import Recorder
 
 CANNOT_RESUME = "Encountered graph break that we cannot resume from"
 """How the reason begins with which Dynamo logs a break after which it compiles nothing more of the function."""
@@ -72,19 +73,19 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     if logged is not None and reason is not None and reason.graph_break:
         draft.ending = logged.ending
         if not logged.resumes and code is not None:
-            draft.rest = _rest(draft.id, code, output, logged.ending)
+            draft.rest = _rest(recorder, draft.id, code, output, logged.ending)
     dynamo.keep_source(recorder, code)
     return real(output, *args, **kwargs)
 
 
-def _rest(compilation: str, code: Any, output: Any, why: Ending) -> Skip:
+def _rest(recorder: Recorder, compilation: str, code: Any, output: Any, why: Ending) -> Skip:
     instruction = getattr(getattr(output, "root_tx", None), "current_instruction", None)
     offset = getattr(instruction, "offset", None)
     return Skip(
         REST,
         left_to_python.plain(code.co_name),
         code.co_filename,
-        code.co_firstlineno,
+        dynamo.first_line(recorder, code),
         why,
         left_to_python.lines(code, offset) if offset is not None else (),
         "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest",

@@ -12,7 +12,7 @@ import torch.fx
 
 from ..graph import Source
 from ..record import DynamicDim, Guard
-from . import fx
+from . import fx, left_to_python
 from .hooks import free_hook
 from .recorder import Draft, Recorder
 
@@ -60,6 +60,16 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
         return
     recorder.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
+
+
+def first_line(recorder: Recorder, code: Any) -> int:
+    """The line where a function begins, also of the code that Dynamo made of its rest."""
+    first: int = code.co_firstlineno
+    if not left_to_python.is_rest(code):
+        return first
+    name = left_to_python.plain(code.co_name)
+    known = (line for file, line, of in recorder.sources if (file, of) == (code.co_filename, name))
+    return max((line for line in known if line <= first), default=first)
 
 
 def qualified_name(function: Any) -> str:

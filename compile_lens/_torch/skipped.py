@@ -88,7 +88,9 @@ def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     elif _foreign(found.file):
         recorder.elsewhere += 1
         return
-    dynamo.keep_source(recorder, code)
+    else:
+        dynamo.keep_source(recorder, code)
+        found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
     same = dataclasses.replace(found, times=1)
     for i, known in enumerate(recorder.skipped):
         if dataclasses.replace(known, times=1) == same:

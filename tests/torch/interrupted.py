@@ -22,6 +22,21 @@ def training_loop(x: torch.Tensor) -> Any:
     return w.grad
 
 
+def training_steps(w: torch.Tensor) -> Any:
+    for i in range(3):
+        loss = (w * i).sin().sum()
+        loss.backward()
+    return w.grad
+
+
+def breaks_twice(x: torch.Tensor) -> torch.Tensor:
+    print(end="")
+    for _ in range(3):
+        x = x.sin()
+        print(end="")
+    return x
+
+
 def item_in_try(x: torch.Tensor) -> torch.Tensor:
     a = x.sin()
     b = a.cos()

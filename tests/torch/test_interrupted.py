@@ -73,7 +73,8 @@ def test_each_break_is_where_torch_logs_it(fn: Callable[..., Any]) -> None:
     for ending in found.breaks:
         first = ending.reason.splitlines()[0]
         assert any(first in message for message in torchs["breaks"])
-        assert ending.hint and ending.link.startswith("https://")
+        assert bool(ending.hint) == ("Hint: " in ending.reason)
+        assert ending.link.startswith("https://")
 
 
 @each
@@ -103,10 +104,10 @@ def test_every_view_says_what_ran_eagerly(fn: Callable[..., Any]) -> None:
 
 
 def test_a_training_loop_that_is_skipped() -> None:
-    found = captured("training_loop" if torch_has_grad() else "helped")
+    found = capture(interrupted.training_steps, torch.ones(3, requires_grad=True))
     (skip,) = found.skipped
-    fn = interrupted.training_loop
-    assert (skip.kind, skip.function, skip.file) == (WHOLE, "training_loop", interrupted.__file__)
+    fn = interrupted.training_steps
+    assert (skip.kind, skip.function, skip.file) == (WHOLE, "training_steps", interrupted.__file__)
     assert skip.cause.reason.startswith("Unsupported Tensor.backward() call")
     assert "graph break in loop" not in skip.cause.reason
     assert skip.why.startswith("graph break in loop")
@@ -114,10 +115,6 @@ def test_a_training_loop_that_is_skipped() -> None:
     assert skip.cause.frames[-1].text == "loss.backward()"
     first = inspect.getsourcelines(fn)[1]
     assert skip.lines == ((first + 1, line_of(fn, "return w.grad")),)
-
-
-def torch_has_grad() -> bool:
-    return versions.torch_version() >= (2, 12)  # before, requires_grad_() itself is a graph break
 
 
 def test_item_in_try_has_its_own_line_and_hint() -> None:
@@ -188,6 +185,16 @@ def test_frames_of_torch_and_the_library_are_only_counted() -> None:
     files = {s.file.replace("\\", "/") for s in found.skipped}
     assert any(s.function == "forward" and s.file == __file__ for s in found.skipped)
     assert all(f == __file__ or "/torch/nn/modules/" in f for f in files)
+
+
+def test_the_rest_of_a_function_belongs_to_it() -> None:
+    fn = interrupted.breaks_twice
+    found = capture(fn, torch.ones(3))
+    (skip,) = found.skipped
+    lines, first = inspect.getsourcelines(fn)
+    assert (skip.kind, skip.function, skip.line, skip.compilation) == (REST, fn.__name__, first, "")
+    assert skip.lines == ((first + 2, first + len(lines) - 1),)
+    assert [s.name for s in found.sources if s.name == fn.__name__] == [fn.__name__]
 
 
 def test_a_graph_without_a_break_hook_says_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
