@@ -20,6 +20,7 @@ from .clock import Clock, clock_of, profiled
 from .copies import copied
 from .environment import target_of
 from .errors import BuildError, UsageError
+from .figures import Figure, summed
 from .inputs import Live, name_of
 from .measurement import BOTH, FORWARD, Benchmark, DeviceSpeed, Series
 from .measures.ledger import ledger
@@ -316,11 +317,12 @@ def _beside_the_ledger(series: Series, made: Capture) -> Series:
     counts = ledger(stepped(made, step) if made.ablations else made)
     rows = [counts.total] if series.what == BOTH else [counts.forward, counts.inference]
     rows = [r for r in rows if r.exists]
-    launches, nbytes_of = [r.launches for r in rows], [r.bytes_after for r in rows]
+    launched, moved = summed(r.launches for r in rows), summed(r.bytes_after for r in rows)
+    # A series holds a number or none: what depends on the way that a call takes is in the ledger.
     return dataclasses.replace(
         series,
-        launches=None if None in launches or not rows else sum(int(n or 0) for n in launches),
-        nbytes=None if None in nbytes_of or not rows else sum(int(n or 0) for n in nbytes_of),
+        launches=int(launched) if rows and isinstance(launched, Figure) else None,
+        nbytes=int(moved) if rows and isinstance(moved, Figure) else None,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .figures import ONE, AtLeast, Figure
 from .late import late
 from .record import Capture
 
@@ -64,7 +65,7 @@ class Use:
     language: str
     kind: str
     called: str = ""
-    launches: int = 1
+    launches: Figure | AtLeast = ONE
     nodes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
 

@@ -33,6 +33,21 @@ class LineOrigin:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """What one call of the generated code runs, and what it runs by the turn of a loop or by the branch.
+
+    Attributes:
+        bodies: functions of the module that run each time (``""`` is ``call``); one that is called twice stands twice.
+        turns: for each loop, what one turn of it runs.
+        branches: for each choice, what its two ways run: a call takes one of them.
+    """
+
+    bodies: tuple[str, ...] = ("",)
+    turns: tuple[Flow, ...] = ()
+    branches: tuple[tuple[Flow, Flow], ...] = ()
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One generated kernel, or one library function that the generated code calls.
 
@@ -44,12 +59,15 @@ class Kernel:
         launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.
         groups: names of the nodes of ``"<phase>.groups"`` that it runs.
         origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
-        reads, writes: modelled bytes of external memory traffic over all launches; ``None`` where unknown.
+        reads, writes: modelled bytes of external memory traffic over all launches, each made once; ``None`` where
+            unknown.
         lines: where each line of ``source`` came from; empty where they were not followed (library calls,
             templates; otherwise a note says why).
         candidates: launch configurations that Inductor offers for it (Triton).
         machine: what the device's compiler made of it; ``None`` where that was not asked for, or could not be
             had: ``machine_note`` says why.
+        within: the function of the module that holds each of ``launch_lines`` (``""``: ``call``); empty where a call
+            runs all of them once. How often it runs each function is in ``Code.flow``.
     """
 
     name: str
@@ -69,10 +87,12 @@ class Kernel:
     candidates: tuple[Candidate, ...] = ()
     machine: Machine | None = None
     machine_note: str = ""
+    within: tuple[str, ...] = ()
 
     @property
     def launches(self) -> int:
-        """How often one call of the compiled function launches it."""
+        """In how many places the generated code launches it: as often as one call does, unless a place is in a loop
+        or a branch (``within``), of which ``capture.ledger`` says what is known."""
         return len(self.launch_lines)
 
     @property
@@ -132,7 +152,7 @@ class Code:
 
     ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``. ``model`` is the name of the device
     model that stood for the device (``""``: the device itself was there), ``may_differ`` what may be otherwise on the
-    real one, a sentence each.
+    real one, a sentence each. ``flow`` says what a call runs where it loops or branches; ``None``: all of it, once.
     """
 
     phase: str
@@ -142,6 +162,7 @@ class Code:
     kernels: tuple[Kernel, ...] = ()
     model: str = ""
     may_differ: tuple[str, ...] = ()
+    flow: Flow | None = None
 
     @property
     def key(self) -> str:

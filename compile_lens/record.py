@@ -28,6 +28,7 @@ from .kernel import LINE_FORMS as LINE_FORMS
 from .kernel import NO_LINES as NO_LINES
 from .kernel import UNSAID as UNSAID
 from .kernel import Code as Code
+from .kernel import Flow as Flow
 from .kernel import Kernel as Kernel
 from .kernel import LineOrigin as LineOrigin
 from .late import late

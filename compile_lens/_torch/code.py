@@ -8,7 +8,9 @@ import re
 from collections.abc import Sequence
 
 from ..graph import Node
+from ..kernel import Flow
 from ..record import Kernel
+from .flow import flow
 
 LANGUAGES = {
     "cpp_pybinding": "cpp",
@@ -31,6 +33,9 @@ NOT_KERNELS = frozenset(
     "select slice expand unbind split split_with_sizes diagonal sym_size sym_stride sym_numel".split()
 )
 """Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
+
+NOT_FOLLOWED = "?"
+"""``Kernel.within`` of a line that no call leads to."""
 
 
 def repeatable(text: str, number: int) -> str:
@@ -58,8 +63,8 @@ def kernels(
     groups: Sequence[Node],
     loops: Sequence[Node],
     tree: ast.Module | None = None,
-) -> tuple[tuple[Kernel, ...], str]:
-    """The kernels of a wrapper module, and a note for the reader (``""`` mostly).
+) -> tuple[tuple[Kernel, ...], Flow | None, str]:
+    """The kernels of a wrapper module, what a call runs of them, and a note for the reader (``""`` mostly).
 
     Args:
         tree: its syntax, where the caller has it.
@@ -70,7 +75,7 @@ def kernels(
         try:
             tree = ast.parse(text)
         except SyntaxError as error:
-            return (), f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
+            return (), None, f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
     definitions = _definitions(tree)
     calls = _calls(tree, set(definitions))
     if launched and not definitions and not calls and "cpp_wrapper_src" in text:
@@ -80,7 +85,13 @@ def kernels(
     found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
     found += made.externs(calls, launched, set(definitions))
     found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
-    return tuple(found), ""
+    ran, within = flow(tree, [line for _, line in calls])
+    if ran is not None:
+        found = [
+            dataclasses.replace(k, within=tuple(within.get(line, NOT_FOLLOWED) for line in k.launch_lines))
+            for k in found
+        ]
+    return tuple(found), ran, ""
 
 
 def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:

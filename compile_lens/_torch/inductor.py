@@ -175,12 +175,14 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
     phase = draft.phase
     text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
     tree = code_text.parsed(text)
-    kernels, note = code_text.kernels(text, phase, state["kernels"], state["groups"], state["loops"], tree)
+    kernels, flow, note = code_text.kernels(
+        text, phase, state["kernels"], state["groups"], state["loops"], tree
+    )
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if draft.recorder.build else "generated only"
     model, may_differ = targets.said_of(draft.recorder, kernels)
-    written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ)
+    written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
     memory.record(draft, lowering, tree or text)
     draft.lap(f"{phase}.code")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compile_lens.comparison import Cell, Column, Comparison, Difference, Fact, Row, Use, place
+from compile_lens.figures import AtLeast, Figure
 from compile_lens.measures import types
 from compile_lens.measures.differences import differences
 from compile_lens.measures.side import NOWHERE, Line, Side, Work, operator
@@ -82,16 +83,16 @@ def _use(work: Work, line: Line, side: Side) -> Use:
         kernel.language,
         kernel.kind,
         work.called,
-        kernel.launches,
+        work.launches,
         nodes,
         others,
     )
 
 
-def _sign(line: Line, side: Side) -> tuple[Counter[tuple[str, frozenset[Line], int, int]], bool]:
+def _sign(line: Line, side: Side) -> tuple[Counter[tuple[str, frozenset[Line], Figure | AtLeast, int]], bool]:
     """What has to be equal for two cells to be alike."""
     uses = Counter(
-        (w.called, frozenset(w.lines), w.kernel.launches, 0 if w.called else len(w.kernel.groups))
+        (w.called, frozenset(w.lines), w.launches, 0 if w.called else len(w.kernel.groups))
         for w in side.works_of(line)
     )
     return uses, bool(side.missing)

@@ -4,47 +4,32 @@
 dispatches, ATen compute operators handed to Inductor, Inductor's loops before fusion, its groups after
 fusion, and launches in the generated code. Counts are *measured* (counted in what the compiler made); bytes
 are *modelled* (sizes of what each operator or group reads and writes). A figure that the record cannot
-support is ``None``, and a note says why: never a guess, never an empty stage counted as zero.
+support is ``None``, and a note says why: never a guess, never an empty stage counted as zero. What depends on the way
+that a call takes (loops, branches), and a sum with unknown parts, is an ``AtLeast``: what is known of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from compile_lens.figures import MEASURED as MEASURED
+from compile_lens.figures import MODELLED as MODELLED
+from compile_lens.figures import AtLeast as AtLeast
+from compile_lens.figures import Figure as Figure
+from compile_lens.figures import add as add
+from compile_lens.figures import figure, summed
 from compile_lens.graph import Graph, Node
 from compile_lens.record import PHASES, Absent, Capture, Code, Compilation
 
+from .flow import GENERATED, NOT_FOLLOWED, STEERING, aten, bodies, body_of, generated, launches, steers, walk
+
 COLUMNS = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
 """Names of the figures of a row, in the order in which they are read."""
-
-MEASURED = "measured"
-MODELLED = "modelled"
-
-
-class Figure(int):
-    """A whole number that says how it was had: ``basis`` is ``"measured"`` or ``"modelled"``.
-
-    It is an ``int`` in every other way; arithmetic gives plain ints (``add`` keeps the basis).
-    """
-
-    basis: str
-
-    def __new__(cls, value: int, basis: str = MEASURED) -> Figure:
-        figure = super().__new__(cls, value)
-        figure.basis = basis
-        return figure
-
-    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
-        return int(self), self.basis
-
-
-def add(figures: Iterable[Figure]) -> Figure:
-    """The sum of figures. It is measured only if every one of them is; the sum of none is a measured 0."""
-    parts = tuple(figures)
-    basis = MODELLED if any(p.basis == MODELLED for p in parts) else MEASURED
-    return Figure(sum(parts), basis)
+_Found = Figure | AtLeast | str
+"""A figure, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -67,28 +52,33 @@ class Row:
     """
 
     name: str
-    eager_ops: Figure | None = None
-    aten_ops: Figure | None = None
-    loops: Figure | None = None
-    groups: Figure | None = None
-    launches: Figure | None = None
-    bytes_before: Figure | None = None
-    bytes_after: Figure | None = None
+    eager_ops: Figure | AtLeast | None = None
+    aten_ops: Figure | AtLeast | None = None
+    loops: Figure | AtLeast | None = None
+    groups: Figure | AtLeast | None = None
+    launches: Figure | AtLeast | None = None
+    bytes_before: Figure | AtLeast | None = None
+    bytes_after: Figure | AtLeast | None = None
     notes: tuple[str, ...] = ()
     exists: bool = True
 
     @property
-    def figures(self) -> tuple[Figure | None, ...]:
+    def figures(self) -> tuple[Figure | AtLeast | None, ...]:
         """The figures in the order of ``COLUMNS``."""
         return tuple(getattr(self, column) for column in COLUMNS)
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain JSON data: a number or null for each column, ``basis`` for each number, notes."""
+        """The row as plain JSON data: a number or null for each column, ``basis`` for each figure, notes.
+
+        ``at_least`` says what is known of a figure that is not one number (it is there if there is one).
+        """
         found = {column: figure for column, figure in zip(COLUMNS, self.figures, strict=True)}
+        bounds = {column: f.to_dict() for column, f in found.items() if isinstance(f, AtLeast)}
         return {
             "name": self.name,
-            **{column: None if figure is None else int(figure) for column, figure in found.items()},
+            **{column: int(f) if isinstance(f, Figure) else None for column, f in found.items()},
             "basis": {column: figure.basis for column, figure in found.items() if figure is not None},
+            **({"at_least": bounds} if bounds else {}),
             "notes": list(self.notes),
         }
 
@@ -109,6 +99,12 @@ class Ledger:
         found = tuple(r for r in (self.forward, self.backward, self.inference) if r.exists)
         return (*found, self.total) if found else ()
 
+    @property
+    def single(self) -> tuple[Row, ...]:
+        """The rows of the single graphs of which the total is."""
+        parts = [part for _, part in self.graphs] or [self]
+        return tuple(r for part in parts for r in (part.forward, part.backward, part.inference) if r.exists)
+
     def to_dict(self) -> dict[str, Any]:
         """The ledger as plain JSON data. A phase that does not exist is null."""
         phases = {
@@ -123,63 +119,69 @@ class Ledger:
 def ledger(capture: Capture) -> Ledger:
     """The ledger of a capture: each compilation by itself, each phase over all compilations, and the total.
 
-    A sum is given only if every part of it is known; else it is ``None`` and the notes say which part is not.
+    A sum of which a part is unknown is an ``AtLeast`` of the others, and the notes say which part is not known.
     A backward that the caller declined (``backward=False``) is no part: the sum is over what was asked for.
     """
     declined = capture.options.backward == "no"
     parts = tuple((c.id, _compilation(c, declined)) for c in capture.compilations)
     many = len(parts) > 1
+    every = [
+        (phase, [(name if many else "", getattr(part, phase)) for name, part in parts]) for phase in PHASES
+    ]
     phases = []
-    for phase in PHASES:
-        rows = [(name if many else "", getattr(part, phase)) for name, part in parts]
+    for phase, rows in every:
         nothing = f"no {phase} graph" + (": backward=False" if phase == "backward" and declined else "")
-        phases.append(_sum(phase, [(label, row) for label, row in rows if row.exists], nothing))
-    return _ledger(phases, parts, capture.nothing or "nothing was compiled")
+        phases.append(_sum(phase, rows, nothing))
+    leaves = [row for _, rows in every for row in rows]
+    return _ledger(phases, leaves, parts, capture.nothing or "nothing was compiled")
 
 
 def _compilation(compilation: Compilation, declined: bool) -> Ledger:
     phases = [_row(compilation, phase, declined) for phase in PHASES]
-    return _ledger(phases, (), "no graph of this compilation reached Inductor")
+    nothing = "no graph of this compilation reached Inductor"
+    return _ledger(phases, [("", row) for row in phases], (), nothing)
 
 
-def _ledger(phases: list[Row], graphs: tuple[tuple[str, Ledger], ...], nothing: str) -> Ledger:
-    found = [row for row in phases if row.exists]
-    pair = {row.name for row in found} == {"forward", "backward"}
-    total = _sum("both" if pair else "total", [("", row) for row in found], nothing)
+def _ledger(
+    phases: list[Row], leaves: list[tuple[str, Row]], graphs: tuple[tuple[str, Ledger], ...], nothing: str
+) -> Ledger:
+    """A ledger from the rows of its phases; ``leaves`` are those of the single graphs, of which the total is."""
+    pair = {row.name for row in phases if row.exists} == {"forward", "backward"}
+    total = _sum("both" if pair else "total", leaves, nothing)
     forward, backward, inference = phases
     return Ledger(forward, backward, inference, total, graphs)
 
 
-def _sum(name: str, rows: list[tuple[str, Row]], nothing: str) -> Row:
+def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
+    """The sum of the rows of single graphs, each with its label."""
+    rows = [(label, row) for label, row in leaves if row.exists]
     if not rows:
         return Row(name, notes=(nothing,), exists=False)
-    figures: dict[str, Figure | None] = {}
-    for column in COLUMNS:
-        parts = [getattr(row, column) for _, row in rows]
-        figures[column] = None if any(p is None for p in parts) else add(parts)
+    figures: dict[str, Any] = {c: summed(getattr(row, c) for _, row in rows) for c in COLUMNS}
     notes = (f"{label}: {note}" if label else note for label, row in rows for note in row.notes)
-    return Row(name, **figures, notes=tuple(dict.fromkeys(notes)))  # type: ignore[arg-type]
+    return Row(name, **figures, notes=tuple(dict.fromkeys(notes)))
 
 
 def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
     if not _exists(compilation, phase, declined):
         return Row(phase, notes=(f"this compilation has no {phase} graph",), exists=False)
-    had: dict[str, Figure | str] = {
+    had: dict[str, _Found] = {
         "eager_ops": _eager(compilation, phase),
         "aten_ops": _from(compilation, phase, _aten_ops),
         "loops": _from(compilation, f"{phase}.loops", _working),
         "groups": _from(compilation, f"{phase}.groups", _working),
         "launches": _launches(compilation, phase),
         "bytes_before": _from(compilation, phase, _aten_bytes),
-        "bytes_after": _from(compilation, f"{phase}.groups", _group_bytes),
+        "bytes_after": _from(compilation, f"{phase}.groups", partial(_group_bytes, compilation, phase)),
     }
     reasons: dict[str, list[str]] = {}
     for column, value in had.items():
         if isinstance(value, str):
             reasons.setdefault(value, []).append(column.replace("_", " ").replace("aten", "ATen"))
+    figures: dict[str, Any] = {c: None if isinstance(value, str) else value for c, value in had.items()}
     return Row(
         phase,
-        **{column: value if isinstance(value, Figure) else None for column, value in had.items()},  # type: ignore[arg-type]
+        **figures,
         notes=tuple(f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()),
     )
 
@@ -209,20 +211,44 @@ def _eager(compilation: Compilation, phase: str) -> Figure | str:
     return Figure(count)
 
 
-def _from(compilation: Compilation, key: str, count: Callable[[Graph], Figure | str]) -> Figure | str:
+def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) -> _Found:
     stages = {s.key: s for s in compilation.stages}
     stage = stages.get(key)
     if isinstance(stage, Graph):
         return count(stage)
-    return _reason(stages, key)
+    # Nothing is lowered of a graph without an operation: there is no such stage, and nothing is unknown.
+    return (
+        count(Graph("", "", "", ())) if _empty(compilation, key.partition(".")[0]) else _reason(stages, key)
+    )
 
 
-def _launches(compilation: Compilation, phase: str) -> Figure | str:
-    stages = {s.key: s for s in compilation.stages}
-    code = stages.get(f"{phase}.code")
-    if isinstance(code, Code):
-        return Figure(sum(kernel.launches for kernel in code.kernels))
-    return _reason(stages, f"{phase}.code")
+def _empty(compilation: Compilation, phase: str) -> bool:
+    """Whether what was handed to Inductor is known, and is no operation at all."""
+    graph = compilation.graphs.get(phase)
+    return graph is not None and not graph.calls
+
+
+def _launches(compilation: Compilation, phase: str) -> _Found:
+    code = compilation.code.get(phase)
+    if code is None and _empty(compilation, phase):
+        return Figure(0)
+    if code is None:
+        return _reason({s.key: s for s in compilation.stages}, f"{phase}.code")
+    if _lost(compilation, code):
+        return NOT_FOLLOWED
+    return figure(launches(code, code.kernels), MEASURED)
+
+
+def _lost(compilation: Compilation, code: Code) -> bool:
+    """Whether the code loops or branches, and where was not read (an older record, calls that stand in C++)."""
+    if code.flow is not None:
+        return any(NOWHERE in kernel.within for kernel in code.kernels)
+    graph = compilation.graphs.get(code.phase)
+    return graph is not None and steers(graph)
+
+
+NOWHERE = "?"
+"""``Kernel.within`` of a launch that no call leads to."""
 
 
 def _reason(stages: dict[str, Any], key: str) -> str:
@@ -234,21 +260,15 @@ def _reason(stages: dict[str, Any], key: str) -> str:
     return f"stage {key} is not in the record"
 
 
-def _walk(graph: Graph) -> Iterator[Node]:
-    yield from graph.nodes
-    for _, body in graph.subgraphs:
-        yield from _walk(body)
-
-
 def _aten_ops(graph: Graph) -> Figure:
-    return Figure(sum(1 for node in _walk(graph) if node.compute))
+    return Figure(sum(1 for node in walk(graph) if node.compute))
 
 
 def _work(graph: Graph) -> list[Node]:
     """Loops or groups that do something: not the inputs and outputs drawn beside them, and no nops."""
     idle = ("nop", "input", "output", "constant")
     return [
-        n for n in _walk(graph) if n.op not in ("placeholder", "get_attr", "output") and n.kind not in idle
+        n for n in walk(graph) if n.op not in ("placeholder", "get_attr", "output") and n.kind not in idle
     ]
 
 
@@ -256,23 +276,42 @@ def _working(graph: Graph) -> Figure:
     return Figure(len(_work(graph)))
 
 
-def _aten_bytes(graph: Graph) -> Figure | str:
-    return _bytes([node for node in _walk(graph) if node.compute], "ATen operators")
+def _aten_bytes(graph: Graph) -> _Found:
+    nodes = [n for n in walk(graph) if n.compute and not (n.kind == "control" and n.target in STEERING)]
+    unknown = _unknown(nodes, "ATen operators")
+    return unknown or figure(aten(graph, lambda node: _moved(node) if node.compute else 0), MODELLED)
 
 
-def _group_bytes(graph: Graph) -> Figure | str:
-    return _bytes(_work(graph), "groups")
-
-
-def _bytes(nodes: list[Node], what: str) -> Figure | str:
-    total = 0
-    unknown: list[str] = []
-    for node in nodes:
-        if node.reads is None or node.writes is None:
-            unknown.append(node.name)
-        else:
-            total += node.reads + node.writes
+def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Found:
+    nodes = [node for node in _work(graph) if node.target not in GENERATED]
+    unknown = _unknown(nodes, "groups")
     if unknown:
-        names = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
-        return f"the bytes of {len(unknown)} of {len(nodes)} {what} are unknown ({names})"
-    return Figure(total, MODELLED)
+        return unknown
+    code = compilation.code.get(phase)
+    if code is None or code.flow is None:
+        before = compilation.graphs.get(phase)
+        lost = before is not None and steers(before)
+        return NOT_FOLLOWED if lost else Figure(sum(map(_moved, nodes)), MODELLED)
+    names = set(bodies(code.flow))
+    if any(
+        name.startswith("line ") for name in names
+    ):  # the groups of a block are not told from those around it
+        return NOT_FOLLOWED
+    held: dict[str, int] = {}
+    for node in nodes:
+        body = body_of(node.name, names)
+        held[body] = held.get(body, 0) + _moved(node)
+    return figure(generated(code.flow, lambda body: held.get(body, 0)), MODELLED)
+
+
+def _moved(node: Node) -> int:
+    return (node.reads or 0) + (node.writes or 0)
+
+
+def _unknown(nodes: list[Node], what: str) -> str:
+    """Why the bytes of nodes are not known; ``""`` where they are."""
+    unknown = [node.name for node in nodes if node.reads is None or node.writes is None]
+    if not unknown:
+        return ""
+    names = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
+    return f"the bytes of {len(unknown)} of {len(nodes)} {what} are unknown ({names})"

@@ -75,8 +75,9 @@ class Roofline:
 
     @property
     def seconds(self) -> float | None:
-        """The least time of one call: the sum over kernels, which run in turn; ``None`` if one is unknown."""
-        known = [b.seconds for b in self.bounds if b.seconds is not None]
+        """The least time of one call: the sum over kernels, which run in turn; ``None`` if one is unknown, or how
+        often a call runs it."""
+        known = [b.seconds for b in self.bounds if b.seconds is not None and not b.kernel.steered]
         return sum(known) if known and len(known) == len(self.bounds) else None
 
     def to_dict(self) -> dict[str, Any]:

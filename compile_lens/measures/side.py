@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from compile_lens.figures import MEASURED, ONE, AtLeast, Figure, figure
 from compile_lens.graph import Graph, Node
 from compile_lens.measures.chain import walk
+from compile_lens.measures.flow import launches
 from compile_lens.record import Absent, Capture, Code, Compilation, Kernel
 
 Line = tuple[str, int]
@@ -28,6 +30,7 @@ class Work:
     kernel: Kernel
     nodes: tuple[Named, ...]
     lines: tuple[Line, ...]
+    launches: Figure | AtLeast = ONE
 
     @property
     def called(self) -> str:
@@ -99,7 +102,10 @@ class Side:
         for kernel in code.kernels:
             nodes = tuple((compilation.id, name) for name in self._nodes(compilation.id, kernel))
             lines = (line for node in nodes for line in self.lines_of(node, "post_grad"))
-            self.works.append(Work(compilation.id, kernel, nodes, tuple(dict.fromkeys(lines)) or (NOWHERE,)))
+            launched = figure(launches(code, [kernel]), MEASURED)
+            self.works.append(
+                Work(compilation.id, kernel, nodes, tuple(dict.fromkeys(lines)) or (NOWHERE,), launched)
+            )
 
     def _nodes(self, cid: str, kernel: Kernel) -> list[str]:
         """The compute nodes of a kernel: its origins, or those of its loops."""

@@ -12,9 +12,10 @@ import dataclasses
 from dataclasses import dataclass
 
 from compile_lens.errors import UsageError
+from compile_lens.figures import AtLeast, Figure
 from compile_lens.record import ABLATIONS, Ablation, Capture, Compilation, Stage
 
-from .ledger import Figure, ledger
+from .ledger import ledger
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,10 @@ class Step:
     """
 
     name: str
-    loops: Figure | None
-    groups: Figure | None
-    launches: Figure | None
-    nbytes: Figure | None
+    loops: Figure | AtLeast | None
+    groups: Figure | AtLeast | None
+    launches: Figure | AtLeast | None
+    nbytes: Figure | AtLeast | None
     notes: tuple[str, ...] = ()
 
 
@@ -111,25 +112,29 @@ def words(capture: Capture) -> tuple[str, ...]:
     before: Step | None = None
     for step in steps(capture):
         said = f"{step.name}: {_count(step.launches, 'launch', 'launches')}, {_bytes(step.nbytes)}"
-        if before is not None and before.nbytes and step.nbytes:
-            said += _saved(before, step)
+        if before is not None:
+            said += _saved(before.nbytes, step.nbytes)
         lines.append(said)
         lines += [f"    {note}" for note in step.notes]
         before = step
     return tuple(lines)
 
 
-def _count(figure: Figure | None, one: str, many: str) -> str:
+def _count(figure: Figure | AtLeast | None, one: str, many: str) -> str:
+    if isinstance(figure, AtLeast):
+        return f"{many}: {figure}"
     return f"{many} unknown" if figure is None else f"{figure:,} {one if figure == 1 else many}"
 
 
-def _bytes(figure: Figure | None) -> str:
+def _bytes(figure: Figure | AtLeast | None) -> str:
+    if isinstance(figure, AtLeast):
+        return f"bytes: {figure} ({figure.basis})"
     return "bytes unknown" if figure is None else f"{figure:,} bytes ({figure.basis})"
 
 
-def _saved(before: Step, step: Step) -> str:
-    assert before.nbytes is not None and step.nbytes is not None
-    if step.nbytes == before.nbytes:
+def _saved(before: Figure | AtLeast | None, after: Figure | AtLeast | None) -> str:
+    if before == after and before:
         return ", as many bytes as before"
-    share = step.nbytes / before.nbytes
-    return f", {share:.0%} of the bytes before"
+    if not (isinstance(before, Figure) and isinstance(after, Figure) and before and after):
+        return ""
+    return f", {after / before:.0%} of the bytes before"

@@ -19,7 +19,8 @@ from compile_lens.record import Capture, Code, Compilation, Kernel
 
 from .arithmetic import SCATTERS, Unknown, name_of, operations
 from .chain import walk
-from .ledger import Figure, ledger
+from .flow import bodies as run_bodies
+from .ledger import AtLeast, Figure, ledger
 
 LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
 """Operators of which Inductor makes a copy and then a scatter: the work is in the last kernel."""
@@ -31,7 +32,8 @@ class KernelTraffic:
 
     Attributes:
         name, phase, kind: of the kernel; ``compilation`` is the compile id.
-        launches: how often one call launches it.
+        launches: in how many places the code launches it; the figures are those of one run of each.
+        steered: whether a call runs some of them by the turn of a loop or by the branch, not just once.
         reads, writes: modelled bytes; ``None`` where unknown.
         before: bytes that its ATen operators would move if each ran by itself; ``None`` where unknown.
         flops: modelled operations; ``None`` where unknown.
@@ -52,6 +54,7 @@ class KernelTraffic:
     products: int = 0
     dtype: str = ""
     notes: tuple[str, ...] = ()
+    steered: bool = False
 
     @property
     def nbytes(self) -> int | None:
@@ -74,13 +77,13 @@ class Traffic:
 
     kernels: tuple[KernelTraffic, ...] = ()
     notes: tuple[str, ...] = ()
-    nbytes: Figure | None = None
-    before: Figure | None = None
+    nbytes: Figure | AtLeast | None = None
+    before: Figure | AtLeast | None = None
 
     @property
     def flops(self) -> int | None:
         """Operations of all kernels; ``None`` if it is unknown of one."""
-        return _sum([k.flops for k in self.kernels])
+        return _sum([None if k.steered else k.flops for k in self.kernels])
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
@@ -104,8 +107,8 @@ class Traffic:
         return {
             "basis": "modelled",
             "kernels": rows,
-            "bytes": self.nbytes,
-            "bytes_before": self.before,
+            "bytes": int(self.nbytes) if isinstance(self.nbytes, Figure) else None,
+            "bytes_before": int(self.before) if isinstance(self.before, Figure) else None,
             "notes": list(self.notes),
         }
 
@@ -158,6 +161,13 @@ class _Phase:
                 self.nodes[path + node.name] = node
                 self.around[path + node.name] = bodies[path]
         self.sizes = {d.symbol: d.hint for d in compilation.dynamic if d.hint is not None}
+        flow = code.flow
+        self.once = (
+            {body for body in flow.bodies if flow.bodies.count(body) == 1} if flow is not None else set()
+        )
+        if flow is not None:
+            rest = (*flow.turns, *(way for pair in flow.branches for way in pair))
+            self.once.difference_update(body for inner in rest for body in run_bodies(inner))
         self.runs: dict[str, str] = {}
         ordered = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
         for kernel in ordered:
@@ -184,6 +194,9 @@ class _Phase:
             notes.append("bytes: unknown, since a size depends on data or Inductor did not say what it runs")
         flops, products, dtype, missing = self._arithmetic(kernel, names)
         notes += missing
+        steered = any(self.code.flow is not None and body not in self.once for body in kernel.within)
+        if steered:
+            notes.append("the figures are of one run: a call runs it by the turn of a loop or by the branch")
         return KernelTraffic(
             name=kernel.name,
             phase=kernel.phase,
@@ -197,6 +210,7 @@ class _Phase:
             products=products,
             dtype=dtype,
             notes=tuple(notes),
+            steered=steered,
         )
 
     def _before(self, kernel: Kernel, names: tuple[str, ...]) -> int | None:
@@ -248,5 +262,7 @@ def _sum(parts: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def _number(figure: int | None) -> str:
+def _number(figure: int | AtLeast | None) -> str:
+    if isinstance(figure, AtLeast):
+        return str(figure)
     return "?" if figure is None else f"{figure:,}"

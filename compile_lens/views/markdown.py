@@ -12,6 +12,7 @@ from compile_lens.record import Capture, Compilation, Kernel
 from . import machine, outcome, outline, savings, stamp
 from .characters import clean, flat
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
+from .launches import launched
 
 CODE_LIMIT = 60_000
 """Characters of one kernel that are shown."""
@@ -238,7 +239,7 @@ def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
         if not module.kernels:
             out.add("This module launches no kernel.")
         for kernel in module.kernels:
-            _kernel(out, kernel, origins.of(kernel))
+            _kernel(out, kernel, launched(module, kernel), origins.of(kernel))
         around = outline.plural(len(module.text.splitlines()), "line")
         out.add(f"The module around them ({around}) is in the .html report.")
     if compilation.guards:
@@ -269,10 +270,10 @@ def _stages(out: _Out, capture: Capture, compilation: Compilation) -> None:
         out.listing(graph.text, "python", TEXT_LIMIT)
 
 
-def _kernel(out: _Out, kernel: Kernel, origin: outline.Origin) -> None:
+def _kernel(out: _Out, kernel: Kernel, launches: str, origin: outline.Origin) -> None:
     language = outline.LANGUAGES.get(kernel.language, kernel.language)
     facts = [language] if kernel.kind == kernel.language else [language, kernel.kind]
-    facts.append(outline.plural(kernel.launches, "launch", "launches"))
+    facts.append(launches)
     size = outline.traffic(kernel)
     facts += [f"{size} read and written"] if size else []
     out.add(f"#### {code(kernel.name)}")

@@ -9,6 +9,7 @@ from compile_lens.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE
 from compile_lens.graph import Frame, Graph
 from compile_lens.record import PHASES, Capture, Code, Ending, Skip
 
+from .launches import counted
 from .outline import place, plural
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
@@ -49,9 +50,9 @@ def verdict(capture: Capture) -> str:
         parts.append(" and ".join(phases))
     codes = [code for c in capture.compilations for code in c.code.values()]
     if codes:
-        kernels = capture.kernels
-        parts.append(plural(len(kernels), "kernel"))
-        parts.append(plural(sum(k.launches for k in kernels), "launch", "launches"))
+        parts.append(plural(len(capture.kernels), "kernel"))
+        launches = capture.ledger.total.launches
+        parts.append("launches unknown" if launches is None else counted(launches, "launch", "launches"))
     said = ", ".join(parts)
     never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
     if never is not None:

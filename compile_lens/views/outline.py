@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from compile_lens.graph import Frame, Graph
-from compile_lens.measures.ledger import COLUMNS, MODELLED, Figure, Row
+from compile_lens.measures.ledger import COLUMNS, MODELLED, AtLeast, Figure, Row
 from compile_lens.record import (
     LOWERED_STAGES,
     PHASES,
@@ -18,6 +18,8 @@ from compile_lens.record import (
     NotApplicable,
     Stage,
 )
+
+from .launches import launched
 
 TITLES = {
     "dynamo": "Dynamo",
@@ -123,8 +125,7 @@ def _step(capture: Capture, compilation: Compilation, stage: Stage) -> Step:
     if isinstance(stage, NotApplicable):
         return Step(key, title(key), (), time, "", stage, stage.reason or _UNSAID)
     if isinstance(stage, Code):
-        launches = sum(k.launches for k in stage.kernels)
-        facts = (plural(len(stage.kernels), "kernel"), plural(launches, "launch", "launches"))
+        facts = (plural(len(stage.kernels), "kernel"), launched(stage, *stage.kernels))
         return Step(key, title(key), facts, time, "", stage)
     last = key.rpartition(".")[2]
     if last in LOWERED_STAGES and last != "post_grad":
@@ -314,18 +315,22 @@ def traffic(kernel: Kernel) -> str:
     return amount(Figure(kernel.reads + kernel.writes, MODELLED))
 
 
-def figure(value: Figure | None) -> str:
+def figure(value: Figure | AtLeast | None) -> str:
     """A figure of the ledger: ``~`` marks a modelled one, a dash one that is not known."""
     if value is None:
         return "—"
-    return f"{'~' if value.basis == MODELLED else ''}{int(value):,}"
+    mark = "~" if value.basis == MODELLED else ""
+    return f"{mark}{value:,}" if isinstance(value, Figure) else f"{mark}{value.said()}"
 
 
-def amount(value: Figure) -> str:
+def amount(value: Figure | AtLeast) -> str:
     """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
     mark = "~" if value.basis == MODELLED else ""
-    size = int(value)
-    return f"{mark}{size:,} B" if size < EXACT else f"{mark}{_scaled(size)}B"
+    return mark + (_bytes(value) if isinstance(value, Figure) else value.said(_bytes))
+
+
+def _bytes(size: int) -> str:
+    return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
 
 
 def count(value: int) -> str:

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.ledger import Ledger
+from compile_lens.figures import AtLeast, Figure, summed
+from compile_lens.measures.ledger import Ledger, Row
 
 from . import outline
+from .launches import counted
 
 UNSAVED = "none saved by fusion"
 
 
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
-    """The ledger in brief: ``(what, before, after)`` for operators and bytes, where both are known.
+    """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where both are known.
 
     ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer.
     """
-    total = ledger.total
     out = []
-    if total.eager_ops is not None and total.launches is not None:
-        launches = outline.plural(total.launches, "launch", "launches")
-        out.append(("work", outline.plural(total.eager_ops, "eager op"), launches))
-    before, after = total.bytes_before, total.bytes_after
-    if before is not None and after is not None:
-        apart = total.aten_ops is not None and total.aten_ops == total.loops == total.groups
-        if apart or after >= before:
-            out.append((f"memory traffic, {UNSAVED}", "", outline.amount(after)))
+    for what, first, last in (
+        ("work", "eager_ops", "launches"),
+        ("memory traffic", "bytes_before", "bytes_after"),
+    ):
+        every = ledger.single
+        known = [r for r in every if None not in (getattr(r, first), getattr(r, last))]
+        before, after = (summed(getattr(r, column) for r in known) for column in (first, last))
+        if not known or before is None or after is None:
+            continue
+        some = f", {len(known):,} of {outline.plural(len(every), 'graph')}" if len(known) < len(every) else ""
+        if first == "eager_ops":
+            out.append((what + some, counted(before, "eager op"), counted(after, "launch", "launches")))
+        elif _unsaved(known, before, after):
+            out.append((f"{what}{some}, {UNSAVED}", "", outline.amount(after)))
         else:
-            out.append(("memory traffic", outline.amount(before), outline.amount(after)))
+            out.append((what + some, outline.amount(before), outline.amount(after)))
     return tuple(out)
+
+
+def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
+    aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))
+    if (aten is not None and aten == loops == groups) or before == after:
+        return True
+    return isinstance(before, Figure) and isinstance(after, Figure) and after >= before
 
 
 def saved(saving: tuple[str, str, str]) -> str:

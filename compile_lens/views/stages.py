@@ -9,6 +9,7 @@ from compile_lens.graph import Graph
 from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, Stage
 
 from . import outline, stamp
+from .launches import launched
 from .listing import kernel_origins, listing
 from .machine_html import MachineCode
 from .markup import (
@@ -169,7 +170,7 @@ class Stages:
         name = mono(kernel.name, "font-size:14px;font-weight:600")
         language = outline.LANGUAGES.get(kernel.language, kernel.language)
         facts = [text(language)] + ([text(kernel.kind)] if kernel.kind != kernel.language else [])
-        facts.append(outline.plural(kernel.launches, "launch", "launches"))
+        facts.append(launched(code, kernel))
         size = outline.traffic(kernel)
         facts.append(f"{size} read and written, modelled" if size else "bytes unknown")
         head = div(f"{name} {faint(' · '.join(facts), 'font-size:13px')}")

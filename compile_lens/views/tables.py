@@ -36,7 +36,7 @@ MEANINGS = {
     "aten_ops": "compute nodes handed to Inductor",
     "loops": "Inductor's nodes before fusion that do work",
     "groups": "scheduler nodes after fusion that do work",
-    "launches": "kernel launches in the generated code",
+    "launches": "kernel launches in one call of the generated code",
     "bytes_before": "memory traffic, each ATen operator by itself",
     "bytes_after": "memory traffic of the fused groups",
 }

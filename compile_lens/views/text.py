@@ -14,6 +14,7 @@ from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
 from .findings.target import figures
+from .launches import launched
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""
@@ -234,7 +235,7 @@ def _kernels(paper: _Paper, capture: Capture) -> None:
         if code is not last and (code.model or code.may_differ):
             _stamp(paper, code, last, where)
         last = code
-        _kernel(paper, kernel, where, origins.of(kernel))
+        _kernel(paper, kernel, where, launched(code, kernel), origins.of(kernel))
     paper.more(len(kernels) - MANY, "kernel", "capture.kernels")
 
 
@@ -250,10 +251,10 @@ def _stamp(paper: _Paper, code: Code, before: Code | None, where: str) -> None:
         paper.text_block(words, "    · ", "      ", limit=3)
 
 
-def _kernel(paper: _Paper, kernel: Kernel, where: str, origin: outline.Origin) -> None:
+def _kernel(paper: _Paper, kernel: Kernel, where: str, launches: str, origin: outline.Origin) -> None:
     language = outline.LANGUAGES.get(kernel.language, kernel.language)
     kind = "" if kernel.kind == kernel.language else f" {kernel.kind}"
-    facts = [f"{language}{kind}", where, outline.plural(kernel.launches, "launch", "launches")]
+    facts = [f"{language}{kind}", where, launches]
     size = outline.traffic(kernel)
     facts += [size] if size else []
     said = " · ".join(facts)

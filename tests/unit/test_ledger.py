@@ -10,7 +10,7 @@ import pickle
 import pytest
 
 from compile_lens.graph import Graph, Node, Ref
-from compile_lens.measures.ledger import COLUMNS, Figure, Row, add, ledger
+from compile_lens.measures.ledger import COLUMNS, AtLeast, Figure, Row, add, ledger
 from compile_lens.record import (
     Capture,
     Code,
@@ -119,7 +119,7 @@ def test_operators_in_subgraphs_count() -> None:
     )
     found = ledger(capture(compilation((graph,))))
     assert found.inference.aten_ops == 3
-    assert found.inference.bytes_before == 18
+    assert found.inference.bytes_before == 12  # what a `cond` moves is what its bodies move
 
 
 def test_a_missing_stage_gives_none_and_its_reason_never_zero() -> None:
@@ -147,7 +147,11 @@ def test_stages_of_a_phase_that_was_not_seen_at_all_say_why() -> None:
     assert found.backward.exists and set(found.backward.figures) == {None}
     assert len(found.backward.notes) == 2 and "backend is eager" in found.backward.notes[1]
     assert found.forward.eager_ops is None and "forward eager ops: print" in found.forward.notes
-    assert found.total.figures == (None,) * 7, "half of a sum is not a sum"
+    assert [str(f) for f in found.total.figures] == [
+        "None",
+        *(f"≥ {n} (1 of 2 graphs)" for n in (3, 2, 1, 1, 18, 4)),
+    ]
+    assert found.total.launches != 1, "half of a sum is not a sum"
     assert [row.name for row in found.rows] == ["forward", "backward", "both"]
 
 
@@ -192,6 +196,17 @@ def test_a_graph_without_work_counts_zero() -> None:
     assert found.inference.figures == (0, 0, 0, 0, 0, 0, 0)
 
 
+def test_a_graph_that_is_known_to_be_empty_counts_zero_though_nothing_was_lowered() -> None:
+    ends = Graph(
+        "backward", "", "joint", (Node("tangents_1", "placeholder", "t", "input"), Node("o", "output", "o"))
+    )
+    nothing = "the graph has no operation: there is nothing to lower"
+    gone = (Missing(f"backward.{stage}", nothing) for stage in ("post_grad", "loops", "groups", "code"))
+    found = ledger(capture(compilation((*phase("forward"), ends, *gone), eager=TRAINING[:2])))
+    assert found.backward.figures == (0,) * 7 and not found.backward.notes
+    assert found.total.figures == found.forward.figures
+
+
 def test_graphs_sum_and_each_stands_by_itself() -> None:
     first = compilation(phase("inference"), "0/0", (EagerOp("inference", "sin", 2),))
     second = compilation(phase("inference", launches=(1, 2)), "1/0", (EagerOp("inference", "cos", 5),))
@@ -201,10 +216,14 @@ def test_graphs_sum_and_each_stands_by_itself() -> None:
     assert [part.total.launches for _, part in found.graphs] == [1, 2]
 
 
-def test_one_unknown_graph_makes_the_sum_unknown_and_is_named() -> None:
+def test_one_unknown_graph_leaves_what_is_known_of_the_sum_and_is_named() -> None:
     second = compilation((*phase("inference")[:3], Missing("inference.code", "cache hit")), "1/0")
     found = ledger(capture(compilation(phase("inference")), second))
-    assert found.total.launches is None and found.total.loops == 4
+    launches = found.total.launches
+    assert isinstance(launches, AtLeast) and str(launches) == "≥ 1 (1 of 2 graphs)" and found.total.loops == 4
+    assert (launches.least, launches.most, launches.known, launches.graphs) == (1, None, 1, 2)
+    with pytest.raises(TypeError):
+        assert launches <= 1  # type: ignore[operator]
     assert [n for n in found.total.notes if "launches" in n] == [
         "1/0: inference launches: stage inference.code was not seen: cache hit"
     ]
@@ -239,7 +258,11 @@ def test_to_dict_is_json_with_numbers_bases_and_notes() -> None:
     assert data["backward"]["launches"] is None and "launches" not in data["backward"]["basis"]
     assert data["inference"] is None
     assert data["graphs"]["0/0"]["forward"]["loops"] == 2
-    assert list(data["total"]) == ["name", *COLUMNS, "basis", "notes"]
+    assert list(data["forward"]) == ["name", *COLUMNS, "basis", "notes"]
+    assert data["total"]["launches"] is None
+    known = data["total"]["at_least"]["launches"]
+    assert (known["said"], known["least"], known["most"]) == ("≥ 1 (1 of 2 graphs)", 1, None)
+    assert (known["known_graphs"], known["graphs"]) == (1, 2)
 
 
 def test_a_figure_is_an_int_that_keeps_its_basis() -> None:

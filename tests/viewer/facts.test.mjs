@@ -28,7 +28,7 @@ const GRAPH = {
   saved: [0],
 };
 const GROUPS = { ...GRAPH, op: [0], target: [0], module: [0], moduleType: [0], outputs: [[]], frames: [[]], traffic: [[0, 20, 4]], detail: [], members: [[0, [1, 2]]], saved: [] };
-const kernel = { name: "mm", language: "extern", languageTitle: "library call", kind: "extern", launches: 1, first: 0, last: 0, source: null, traffic: "~12 B", operators: ["mm"], lines: ["m.py:3"], unknown: "", facts: [], items: [], noOrigin: [] };
+const kernel = { name: "mm", language: "extern", languageTitle: "library call", kind: "extern", launches: 1, launched: "1 launch", first: 0, last: 0, source: null, traffic: "~12 B", operators: ["mm"], lines: ["m.py:3"], unknown: "", facts: [], items: [], noOrigin: [] };
 const CODE = {
   device: "cpu",
   stamp: "built, not run",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from compile_lens.comparison import KINDS, UNEXPLAINED, Cell, Column, Comparison, Difference, Row, Use
 from compile_lens.record import Code, Kernel
 from compile_lens.views import stamp
+from compile_lens.views.launches import counted, launched
 from compile_lens.views.listing import listing
 from compile_lens.views.markup import (
     EDGE,
@@ -231,7 +232,7 @@ def _use(use: Use) -> str:
 
 
 def _also(use: Use) -> str:
-    said = f", {plural(use.launches, 'launch', 'launches')}" if use.launches != 1 else ""
+    said = f", {counted(use.launches, 'launch', 'launches')}" if use.launches != 1 else ""
     said += f", also {names(use.lines, 4)}" if use.lines else ""
     return faint(text(said), "font-size:12px") if said else ""
 
@@ -255,20 +256,20 @@ def _code(column: Column, code: Code | None, budget: Budget) -> str:
         lines = "".join(div(text(short(t, 1000)), "font-size:12px;padding:1px 0") for t in code.may_differ)
         parts.append(fold(span(text(stamp.may_differ(code)), "font-size:12px"), lines, "may-differ"))
     for kernel in code.kernels[:_MANY]:
-        parts.append(_kernel(kernel, budget))
+        parts.append(_kernel(code, kernel, budget))
     parts.append(_more(len(code.kernels) - _MANY, "kernel", "capture.kernels"))
     whole = listing(code.text, "python", budget, height=420)
     parts.append(fold(span("the whole module", "font-size:12px"), whole, "wrapper", level=1))
     return "".join(parts)
 
 
-def _kernel(kernel: Kernel, budget: Budget) -> str:
+def _kernel(code: Code, kernel: Kernel, budget: Budget) -> str:
     kind = (
         "library call"
         if kernel.language == "extern"
         else f"{LANGUAGES.get(kernel.language, kernel.language)} {kernel.kind}"
     )
-    facts = [kind, plural(kernel.launches, "launch", "launches"), traffic(kernel)]
+    facts = [kind, launched(code, kernel), traffic(kernel)]
     head = mono(kernel.name, "font-size:12px;font-weight:600;overflow-wrap:anywhere")
     head += faint(" " + text(" · ".join(f for f in facts if f)), "font-size:12px")
     if not kernel.source:

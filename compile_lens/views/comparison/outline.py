@@ -6,9 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from compile_lens.comparison import Column, Comparison, Difference, Use
-from compile_lens.measures.ledger import Figure
+from compile_lens.figures import MEASURED, Figure, total
+from compile_lens.figures import figure as one_number
+from compile_lens.measures.flow import launches
 from compile_lens.record import PHASES, Capture, Code
 from compile_lens.views import stamp
+from compile_lens.views.launches import counted
 from compile_lens.views.outcome import state, verdict
 from compile_lens.views.outline import LANGUAGES, amount, environment, figure, names, plural
 
@@ -90,9 +93,11 @@ def _figures(capture: Capture | None, phase: str) -> dict[str, str]:
     if capture is None or not _has(capture, phase):
         return dict.fromkeys(titles, NOTHING)
     row = getattr(capture.ledger, phase)
-    kernels = [k for c in capture.compilations for k in (c.code[phase].kernels if phase in c.code else ())]
-    seen = any(phase in c.code for c in capture.compilations)
-    calls = Figure(sum(k.launches for k in kernels if k.language == "extern")) if seen else None
+    codes = [c.code[phase] for c in capture.compilations if phase in c.code]
+    kernels = [k for code in codes for k in code.kernels]
+    seen = bool(codes)
+    called = total(launches(code, [k for k in code.kernels if k.language == "extern"]) for code in codes)
+    calls = one_number(called, MEASURED) if seen else None
     kinds = Counter(
         f"{LANGUAGES.get(k.language, k.language)} {k.kind}" for k in kernels if k.language != "extern"
     )
@@ -135,7 +140,7 @@ def use(one: Use) -> str:
         said = f"{one.called}, library call"
     else:
         said = f"{one.name}, {LANGUAGES.get(one.language, one.language)} {one.kind}"
-    said += f", {plural(one.launches, 'launch', 'launches')}" if one.launches != 1 else ""
+    said += f", {counted(one.launches, 'launch', 'launches')}" if one.launches != 1 else ""
     return said + (f" (also {names(one.lines, 4)})" if one.lines else "")
 
 

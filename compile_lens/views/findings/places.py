@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compile_lens.graph import Graph
 from compile_lens.measures.chain import Address
-from compile_lens.measures.ledger import MODELLED, Figure
+from compile_lens.measures.ledger import MODELLED, AtLeast, Figure
 from compile_lens.record import Capture, Compilation
 
 from .. import outline
@@ -42,6 +42,8 @@ def title(capture: Capture, compilation: Compilation, key: str) -> str:
     return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
 
 
-def size(nbytes: int | None) -> str:
+def size(nbytes: int | AtLeast | None) -> str:
     """Modelled bytes, ``~4.2 MB``; a dash for what is not known."""
-    return "—" if nbytes is None else outline.amount(Figure(nbytes, MODELLED))
+    if nbytes is None:
+        return "—"
+    return outline.amount(nbytes if isinstance(nbytes, AtLeast) else Figure(nbytes, MODELLED))

@@ -8,6 +8,7 @@ from compile_lens.measures.chain import kernel_lines
 from compile_lens.record import Capture, Code, Kernel
 
 from .. import machine, outline, stamp
+from ..launches import launched
 from .folds import Fold, kernel_folds, module_folds
 from .forms import Forms
 from .items import Items, SeenStage
@@ -43,7 +44,7 @@ class Codes:
             inner = kernel_folds(str(source["text"]), kernel.language) if source else []
             if place is not None:
                 folds += [fold.moved(place.first - 1) for fold in inner]
-            kernels.append(self._kernel(seen, kernel, source, place, inner))
+            kernels.append(self._kernel(seen, code, kernel, source, place, inner))
         return {
             "phase": line(code.phase),
             "stamp": line(stamp.of_code(code)),
@@ -59,7 +60,13 @@ class Codes:
         }
 
     def _kernel(
-        self, seen: SeenStage, kernel: Kernel, source: Text | None, place: Place | None, folds: Sequence[Fold]
+        self,
+        seen: SeenStage,
+        code: Code,
+        kernel: Kernel,
+        source: Text | None,
+        place: Place | None,
+        folds: Sequence[Fold],
     ) -> dict[str, object]:
         origin = self._origins.of(kernel)
         count = str(source["text"]).count("\n") + 1 if source else 0
@@ -75,6 +82,7 @@ class Codes:
             "languageTitle": line(outline.LANGUAGES.get(kernel.language, kernel.language)),
             "kind": line(kernel.kind),
             "launches": kernel.launches,
+            "launched": line(launched(code, kernel)),
             "launchLines": [number for number in kernel.launch_lines if number > 0],
             "first": place.first if place else 0,
             "last": place.last if place else 0,

@@ -163,13 +163,16 @@ function codeFacts(model, stage, item, code) {
   /** @param {(k: FactsKernel) => string[]} pick */
   const all = (pick) => listedInline([...new Set(kernels.flatMap(pick))]);
   const numbers = kernels.flatMap((k) => k.launchLines).slice(0, FACTS_LISTED).join(", ");
-  const launches = kernels.reduce((sum, k) => sum + k.launches, 0);
+  const count = kernels.reduce((sum, k) => sum + k.launches, 0);
+  // What a call launches by the turn or by the branch is no number to add to.
+  const plain = kernels.every((k) => k.launched === plural(k.launches, "launch", "launches"));
+  const launches = plain ? plural(count, "launch", "launches") : kernels.map((k) => k.launched).slice(0, FACTS_LISTED).join(", ");
   const traffic = kernels.map((k) => k.traffic).filter(Boolean).slice(0, FACTS_LISTED).join(", ");
   /** @type {[string, string][]} */
   const rows = [
     ["language", kernel.languageTitle],
     ["kind", kernel.kind === kernel.language ? "" : kernel.kind],
-    ["launches", `${plural(launches, "launch", "launches")}${numbers ? ` (line ${numbers} of the module)` : ""}`],
+    ["launches", `${launches}${numbers ? ` (line ${numbers} of the module)` : ""}`],
     ["device", code.device],
     ["traffic", traffic && `${traffic} (modelled)`],
     ["machine code", kernel.facts.join(", ")],

@@ -1,6 +1,6 @@
 // What is known of a kernel: its head above its source, and the links of its lines.
 
-import { button, h, plural, shortened } from "./dom.js";
+import { button, h, shortened } from "./dom.js";
 
 /** @typedef {import("./types.d.ts").KernelData} ShownKernel */
 
@@ -40,7 +40,7 @@ export function kernelChips(kernel) {
   return [
     kernel.languageTitle,
     kernel.kind !== kernel.language ? kernel.kind : "",
-    plural(kernel.launches, "launch", "launches"),
+    kernel.launched,
     kernel.traffic ? `${kernel.traffic} read and written, modelled` : "bytes unknown",
     ...kernel.facts,
   ].filter((fact) => fact !== "");

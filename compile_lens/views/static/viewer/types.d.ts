@@ -291,6 +291,8 @@ export interface KernelData {
   languageTitle: string;
   kind: string;
   launches: number;
+  /** In words how often a call launches it. */
+  launched: string;
   /** Lines of the module that launch it. */
   launchLines: number[];
   /** Where its source stands in the module, line for line; 0 where it does not. */

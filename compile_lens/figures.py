@@ -1,0 +1,215 @@
+"""Figures that say how they were had, and what is known of one that is not a single number.
+
+How often a loop turns and which branch a call takes is decided while it runs: a count then is *per turn*, or *one
+or the other*. A sum of which parts are unknown is *at least* the sum of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+MEASURED = "measured"
+MODELLED = "modelled"
+
+
+class Figure(int):
+    """A whole number that says how it was had: ``basis`` is ``"measured"`` or ``"modelled"``.
+
+    It is an ``int`` in every other way; arithmetic gives plain ints (``add`` keeps the basis).
+    """
+
+    basis: str
+
+    def __new__(cls, value: int, basis: str = MEASURED) -> Figure:
+        figure = super().__new__(cls, value)
+        figure.basis = basis
+        return figure
+
+    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
+        return int(self), self.basis
+
+
+ONE = Figure(1)
+
+
+def add(figures: Iterable[Figure]) -> Figure:
+    """The sum of figures. It is measured only if every one of them is; the sum of none is a measured 0."""
+    parts = tuple(figures)
+    basis = MODELLED if any(p.basis == MODELLED for p in parts) else MEASURED
+    return Figure(sum(parts), basis)
+
+
+@dataclass(frozen=True)
+class Count:
+    """A count of which each call makes ``fixed``, and more by the way that it takes.
+
+    Attributes:
+        turns: for each loop, what one turn adds.
+        either: for each choice, what its two ways add: one of them.
+    """
+
+    fixed: int = 0
+    turns: tuple[Count, ...] = ()
+    either: tuple[tuple[Count, Count], ...] = ()
+
+    @property
+    def least(self) -> int:
+        """What every call makes at least: loops that never turn, and the smaller way of each choice."""
+        return self.fixed + sum(min(one.least, two.least) for one, two in self.either)
+
+    @property
+    def most(self) -> int | None:
+        """What no call exceeds; ``None`` where a loop adds to it at every turn."""
+        ways = [(one.most, two.most) for one, two in self.either]
+        if self.turns or any(None in pair for pair in ways):
+            return None
+        return self.fixed + sum(max(m for m in pair if m is not None) for pair in ways)
+
+    def said(self, number: Callable[[int], str] = "{:,}".format) -> str:
+        """In words: ``7``, ``1 or 3``, ``3 + 4 per turn``."""
+        if self.most is not None and self._choices() > _FEW:
+            return f"{number(self.least)} to {number(self.most)}"
+        numbers = self._numbers()
+        if numbers is not None:
+            return _or([number(n) for n in sorted(numbers)])
+        plain = Count(self.fixed, (), tuple(pair for pair in self.either if not any(map(_turns, pair))))
+        parts = [plain.said(number)] if plain.most else []
+        if parts and plain.least != plain.most:
+            parts = [f"({parts[0]})"]
+        for pair in self.either:
+            if any(map(_turns, pair)):
+                parts.append("({} or {})".format(*(way.said(number) for way in pair)))
+        for place, turn in enumerate(self.turns, 1):
+            inner = turn.said(number)
+            which = f" of loop {place}" if len(self.turns) > 1 else ""
+            parts.append(f"{inner if turn.least == turn.most else f'({inner})'} per turn{which}")
+        return " + ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "fixed": self.fixed,
+            "per_turn": [turn.to_dict() for turn in self.turns],
+            "either": [[one.to_dict(), two.to_dict()] for one, two in self.either],
+        }
+
+    def _numbers(self) -> frozenset[int] | None:
+        """The numbers that are possible, as far as choices go; ``None`` where it turns."""
+        if self.turns:
+            return None
+        found = frozenset((self.fixed,))
+        for pair in self.either:
+            one, two = (way._numbers() for way in pair)
+            if one is None or two is None:
+                return None
+            found = frozenset(n + more for n in found for more in one | two)
+        return found
+
+    def _choices(self) -> int:
+        return sum(1 + one._choices() + two._choices() for one, two in self.either)
+
+
+_FEW = 8
+"""Choices whose outcomes are written out one by one."""
+
+
+def _turns(count: Count) -> bool:
+    return count.most is None
+
+
+def _or(numbers: list[str]) -> str:
+    if len(numbers) > 4:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return " or ".join(filter(None, (", ".join(numbers[:-1]), numbers[-1])))
+
+
+def count(fixed: int = 0, turns: Iterable[Count] = (), either: Iterable[tuple[Count, Count]] = ()) -> Count:
+    """A ``Count`` in its simplest form: ways that come to the same are no choice, and loops of nothing are none."""
+    loops = [turn for turn in turns if turn != Count()]
+    choices: list[tuple[Count, Count]] = []
+    for one, two in either:
+        if one == two:
+            fixed += one.fixed
+            loops += one.turns
+            choices += one.either
+        else:
+            choices.append((one, two))
+    return Count(fixed, tuple(loops), tuple(choices))
+
+
+def total(counts: Iterable[Count]) -> Count:
+    """The sum of counts."""
+    parts = tuple(counts)
+    return count(
+        sum(c.fixed for c in parts),
+        [turn for c in parts for turn in c.turns],
+        [pair for c in parts for pair in c.either],
+    )
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """What is known of a figure that is no single number. It is no ``int``: nothing is counted with it by mistake.
+
+    Attributes:
+        count: what the known parts come to.
+        basis: as a ``Figure``'s.
+        known, graphs: of how many graphs it is known, and of how many it is asked.
+    """
+
+    count: Count
+    basis: str = MEASURED
+    known: int = field(default=1, kw_only=True)
+    graphs: int = field(default=1, kw_only=True)
+
+    @property
+    def least(self) -> int:
+        """No call makes less."""
+        return self.count.least
+
+    @property
+    def most(self) -> int | None:
+        """No call makes more; ``None`` where that is not known."""
+        return self.count.most if self.known == self.graphs else None
+
+    def said(self, number: Callable[[int], str] = "{:,}".format) -> str:
+        """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per turn``."""
+        words = self.count.said(number)
+        if self.known == self.graphs:
+            return words
+        return f"≥ {words} ({self.known:,} of {self.graphs:,} graphs)"
+
+    def __str__(self) -> str:
+        return self.said()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "said": str(self),
+            "least": self.least,
+            "most": self.most,
+            "known_graphs": self.known,
+            "graphs": self.graphs,
+            **self.count.to_dict(),
+        }
+
+
+def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
+    """A ``Figure`` where it is one number and wholly known, else what is known of it."""
+    if known == graphs and found == Count(found.fixed):
+        return Figure(found.fixed, basis)
+    return AtLeast(found, basis, known=known, graphs=graphs)
+
+
+def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
+    """The sum of the figures of graphs, one for each; ``None`` stands for one that is unknown, and comes out where
+    nothing is known of any."""
+    asked = tuple(parts)
+    known = [p for p in asked if p is not None]
+    if asked and not known:
+        return None
+    basis = MODELLED if any(p.basis == MODELLED for p in known) else MEASURED
+    counts = [Count(int(p)) if isinstance(p, Figure) else p.count for p in known]
+    return figure(total(counts), basis, len(known), len(asked))

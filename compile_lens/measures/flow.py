@@ -1,0 +1,94 @@
+"""Sums over what a call runs: bodies of loops by the turn, branches one or the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from compile_lens.figures import Count, count, total
+from compile_lens.graph import Graph, Node
+from compile_lens.record import Code, Flow, Kernel
+
+CHOICES = frozenset(("cond",))
+LOOPS = frozenset(("while_loop", "while_loop_stack_output"))
+CALLS = frozenset(("invoke_subgraph",))
+STEERING = CHOICES | LOOPS | CALLS
+"""Higher-order operators whose bodies are compiled on their own. They move nothing themselves: their bodies do."""
+
+GENERATED = frozenset(("Conditional", "WhileLoop", "InvokeSubgraph"))
+"""The same among groups."""
+
+NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say what a call runs of it"
+
+
+def steers(graph: Graph) -> bool:
+    """Whether a graph holds a loop or a branch."""
+    return any(_name(node) in CHOICES | LOOPS for node in walk(graph))
+
+
+def walk(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of its bodies."""
+    yield from graph.nodes
+    for _, body in graph.subgraphs:
+        yield from walk(body)
+
+
+def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
+    """The sum of ``own`` over what a call runs of a graph of operators."""
+    bodies = dict(graph.subgraphs)
+    attributes = {n.name: n.target for n in graph.nodes if n.op == "get_attr" and n.target in bodies}
+    parts: list[Count] = []
+    placed: set[str] = set()
+    for node in graph.nodes:
+        taken = [attributes[name] for name in node.inputs if name in attributes]
+        inner = [aten(bodies[name], own) for name in taken]
+        if _name(node) in CHOICES and len(inner) == 2:
+            parts.append(count(either=[(inner[0], inner[1])]))
+        elif _name(node) in LOOPS and len(inner) == 2:
+            check, body = inner
+            parts += [check, count(turns=[total((check, body))])]
+        elif _name(node) in STEERING:
+            parts += inner
+        else:
+            parts.append(Count(own(node)))
+            continue
+        placed.update(taken)
+    rest = [body for name, body in graph.subgraphs if name not in placed]
+    return total((*parts, *(aten(body, own) for body in rest)))
+
+
+def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:
+    """The sum of ``own`` over the bodies of the generated code that a call runs."""
+    if flow is None:
+        return Count(own(""))
+    return total((
+        Count(sum(own(body) for body in flow.bodies)),
+        *(count(turns=[generated(turn, own)]) for turn in flow.turns),
+        *(count(either=[(generated(one, own), generated(two, own))]) for one, two in flow.branches),
+    ))  # fmt: skip
+
+
+def launches(code: Code, kernels: Iterable[Kernel]) -> Count:
+    """How often a call launches some kernels of a module."""
+    if code.flow is None:
+        return Count(sum(kernel.launches for kernel in kernels))
+    held: dict[str, int] = {}
+    for kernel in kernels:
+        for body in kernel.within or ("",) * kernel.launches:
+            held[body] = held.get(body, 0) + 1
+    return generated(code.flow, lambda body: held.get(body, 0))
+
+
+def bodies(flow: Flow) -> Iterator[str]:
+    """The names of all bodies."""
+    yield from flow.bodies
+    for inner in (*flow.turns, *(way for pair in flow.branches for way in pair)):
+        yield from bodies(inner)
+
+
+def body_of(group: str, names: Iterable[str]) -> str:
+    """The body in which a group is, by its name; ``""`` is ``call``."""
+    return max((name for name in names if name and group.startswith(f"{name}_")), key=len, default="")
+
+
+def _name(node: Node) -> str:
+    return node.target.rpartition(".")[2] if node.kind == "control" else ""
