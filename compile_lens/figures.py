@@ -174,9 +174,9 @@ class AtLeast:
         """No call makes more; ``None`` where that is not known."""
         return self.count.most if self.known == self.graphs else None
 
-    def said(self, number: Callable[[int], str] = "{:,}".format) -> str:
-        """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per turn``."""
-        words = self.count.said(number)
+    def said(self, number: Callable[[int], str] = "{:,}".format, mark: str = "") -> str:
+        """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per turn``; ``mark`` stands before the number."""
+        words = mark + self.count.said(number)
         if self.known == self.graphs:
             return words
         return f"≥ {words} ({self.known:,} of {self.graphs:,} graphs)"

@@ -15,7 +15,8 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
         return f"{value:,} {one if value == 1 else many}"
     partial = value.known < value.graphs
     words = f"{'≥ ' if partial else ''}{value.count.said()}"
-    said = f"{many}: {words}" if value.count.most is None else f"{words} {many}"
+    noun = one if value.count == Count(1) else many
+    said = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
     return said + (f" ({value.known:,} of {value.graphs:,} graphs)" if partial else "")
 
 

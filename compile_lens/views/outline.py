@@ -320,13 +320,13 @@ def figure(value: Figure | AtLeast | None) -> str:
     if value is None:
         return "—"
     mark = "~" if value.basis == MODELLED else ""
-    return f"{mark}{value:,}" if isinstance(value, Figure) else f"{mark}{value.said()}"
+    return f"{mark}{value:,}" if isinstance(value, Figure) else value.said(mark=mark)
 
 
 def amount(value: Figure | AtLeast) -> str:
     """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
     mark = "~" if value.basis == MODELLED else ""
-    return mark + (_bytes(value) if isinstance(value, Figure) else value.said(_bytes))
+    return mark + _bytes(value) if isinstance(value, Figure) else value.said(_bytes, mark)
 
 
 def _bytes(size: int) -> str:
