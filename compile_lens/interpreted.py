@@ -15,7 +15,7 @@ from .errors import CaptureError, UsageError
 from .observation import observed
 from .record import Capture
 from .repeatable import Reached
-from .verify import Comparison, Trial, Verification, draws, given
+from .verify import Comparison, Trial, Verification, draws, given, left_to_python
 
 LIMIT = 8 << 20
 """Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
@@ -117,8 +117,13 @@ def serve(
             if failure is None or failure.type != "BuildError":
                 raise
             found = Verification((), None, not_run=((error.capture.function, failure.message),))
-        if trial.random and made:  # other code was made, so that it draws eager's numbers
+        if made and made[0].nothing:  # eager was compared with eager
+            found = Verification((), None, not_run=((made[0].function, made[0].nothing),))
+        elif trial.random and made:  # other code was made, so that it draws eager's numbers
             made[:] = [perform(*copied(fn, args, kwargs), asked, model=model)[0]]
+        found = dataclasses.replace(
+            found, not_run=(*found.not_run, *(skip for c in made for skip in left_to_python(c)))
+        )
     return {
         "comparisons": [dataclasses.asdict(c) for c in found.comparisons],
         "kernels": [[k.name, k.source] for c in made for k in c.kernels],

@@ -226,7 +226,7 @@ def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str,
     try:
         found = torch.autograd.grad(list(roots.values()), leaves, towards, allow_unused=True)
     except RuntimeError as error:  # the function used up the graph itself, or a derivative is not there
-        seen.no_gradients = str(error).strip().splitlines()[0]
+        seen.no_gradients = str(error).strip().partition(". ")[0]
         return
     seen.gradients = dict(sorted(zip((names[id(x)] for x in leaves), found)))
 

@@ -83,7 +83,7 @@ def inside(value: Any, code: bool = False) -> list[Part] | None:
     if isinstance(value, torch.nn.Module):
         return [*_of_module(value), *([("forward", type(value).forward)] if code else [])]
     if isinstance(value, Mapping):
-        return [(f"[{_key(k)}]", v) for k, v in value.items()]
+        return [(f"[{_key(k, i)}]", v) for i, (k, v) in enumerate(value.items())]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return [(f".{n}", v) for n, v in zip(value._fields, value)]
     if isinstance(value, (list, tuple, deque)):
@@ -172,8 +172,8 @@ def _joined(name: str, step: str) -> str:
     return f"{name}{step}" if not step or step[0] in ".[{" else f"{name} {step}"
 
 
-def _key(key: Any) -> str:
-    return repr(key) if isinstance(key, (str, bytes, *NUMBERS)) else type(key).__name__
+def _key(key: Any, position: int) -> str:
+    return repr(key) if isinstance(key, (str, bytes, *NUMBERS)) else f"{type(key).__name__} {position}"
 
 
 def as_tensor(value: Any) -> torch.Tensor | None:

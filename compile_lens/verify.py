@@ -71,7 +71,14 @@ def verify(
     same = same_code(capture, built[0])
     if trial.random:  # other code was built, so that it draws eager's numbers
         same = same_code(capture, _again(capture, fn, args, keywords)) if capture.code else None
-    return dataclasses.replace(found, same_code=same)
+    return dataclasses.replace(found, same_code=same, not_run=(*found.not_run, *left_to_python(built[0])))
+
+
+def left_to_python(built: Capture) -> tuple[tuple[str, str], ...]:
+    """What of a program was run by Python on both sides, so that nothing is said of it."""
+    return tuple(
+        dict.fromkeys((s.function, f"{s.kind}, left to Python on both sides") for s in built.skipped)
+    )
 
 
 class Trial:

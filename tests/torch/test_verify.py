@@ -149,6 +149,24 @@ def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
     )
 
 
+def test_what_python_runs_on_both_sides_is_said() -> None:
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x @ x
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = x
+        for _ in range(2):
+            torch._dynamo.graph_break()
+            y = inner(y)
+        return y
+
+    found = capture(fn, square())
+    report = found.verify(fn, square())
+    assert report.ok is True and found.skipped
+    told = {part for part, reason in report.not_run if "left to Python on both sides" in reason}
+    assert told == {s.function for s in found.skipped}, str(report)
+
+
 # Programs that are others under the compiler: what verify must see without an error in the code ---------------
 
 
@@ -374,9 +392,11 @@ def test_a_step_of_training_is_compared() -> None:
     before = {n: p.detach().clone() for n, p in net.named_parameters()}
     report = found.verify(step, square())
     assert report.ok is True, str(report)
+    (part, reason), *_ = report.not_run
+    assert part == "gradients" and "second time" in reason  # the function used its graph up
     changed = kinds(report)[CHANGED]
     assert any("weight" in n and n.endswith(".grad") for n in changed), changed
-    assert any(n.endswith("weight") for n in changed) and any("momentum" in n for n in changed), changed
+    assert any(n.endswith("weight") for n in changed) and sum("momentum" in n for n in changed) == 2, changed
     assert all(torch.equal(p, before[n]) for n, p in net.named_parameters())
 
 
