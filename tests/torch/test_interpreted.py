@@ -92,3 +92,38 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
 """
     said = child(program, {"TRITON_INTERPRET": "1"}).splitlines()
     assert said[0] == "[True, True]" and said[1][1:6] == "False" and "False" in said[2]
+
+
+def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
+    program = """
+import torch
+from compile_lens import interpreted
+from compile_lens._torch.targets import ambient, interpreted as running
+from compile_lens.capture import Asked
+from compile_lens.device_models import resolve
+
+def dropped(x):
+    return torch.nn.functional.dropout(x, 0.5, True) * 2
+
+def written(x):
+    x.mul_(2)
+
+def nothing(x):
+    x * 2
+
+real = running.module
+for fn in (dropped, written, nothing):
+    for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
+        running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
+        said = interpreted.serve(fn, (torch.rand(100),), {}, Asked(), resolve("a100"), ambient.taken()[0], 0.1)
+        print([(c["name"], c["ok"]) for c in said["comparisons"]])
+"""
+    said = child(program, {"TRITON_INTERPRET": "1"}).splitlines()
+    assert said == [
+        "[('result', True)]",
+        "[('result', False)]",
+        "[('input 0', True)]",
+        "[('input 0', False)]",
+        "[]",
+        "[]",
+    ]
