@@ -326,9 +326,12 @@ def _eager(paper: _Paper, capture: Capture) -> None:
     if capture.recompiles:
         paper.section("recompiles")
     for made in capture.recompiles[:MANY]:
+        start = f"  {made.id}  "
         for guard in made.guards[:SOME]:
-            paper.text_block(guard, f"  {made.id}  ", "       ", limit=4)
-        paper.more(len(made.guards) - SOME, "guard that failed", "", f"  {made.id}  ")
+            paper.text_block(guard, start, "         ", limit=4)
+            start = " " * len(start)
+        if len(made.guards) > SOME:
+            paper.line(f"{start}… and the guards of {len(made.guards) - SOME} more of its forms")
     paper.more(len(capture.recompiles) - MANY, "recompile", "capture.recompiles")
 
 

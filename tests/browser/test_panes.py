@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.graph import Graph
-from compile_lens.record import Absent, Code, Compilation, Missing
+from compile_lens.graph import Frame, Graph
+from compile_lens.record import Absent, Code, Compilation, Ending, Missing, Skip
 from compile_lens.views import html, outline
 
 from . import captures
@@ -75,6 +75,25 @@ def _facts(stage: Graph | Code) -> list[str]:
 
 def _count(count: int, one: str) -> str:
     return f"{count} {one}" if count == 1 else f"{count} {one}s"
+
+
+def test_what_ran_eagerly_is_said_in_the_head_and_below(viewer: Open) -> None:
+    text = captures.HOSTILE["image"]
+    frame = Frame("/home/ada/step.py", 9, "step", "loss.backward()")
+    cause = Ending(
+        "graph break", f"Unsupported call {text}", (frame,), "Set an option.", "https://example.org/gb1"
+    )
+    skip = Skip("function", "step", frame.file, 7, cause, ((8, 12),), "graph break in loop")
+    page = viewer(dataclasses.replace(captures.sin_cos(), skipped=(skip,)))
+    verdict = page.find(".top-verdict")
+    assert "state-partial" in (verdict.get_attribute("class") or "")
+    assert "partly compiled" in verdict.inner_text() and "1 function skipped" in verdict.inner_text()
+    (said,) = page.find(".top-eager li").all_inner_texts()
+    assert "step.py, lines 8-12" in said and text in said and "step.py:9" in said
+    below = page.find(".below-section").filter(has_text="Ran eagerly")
+    below.locator("summary").first.click()
+    shown = below.inner_text()
+    assert "Set an option." in shown and "https://example.org/gb1" in shown and "graph break in loop" in shown
 
 
 def test_a_stage_that_was_not_seen_says_why(viewer: Open) -> None:

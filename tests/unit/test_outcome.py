@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import samples
 
 from compile_lens.absent import NotApplicable
 from compile_lens.breaks import NEVER_RAN, REST, Ending, Skip
+from compile_lens.cli.output import capture_summary
 from compile_lens.record import Capture, Compilation
 from compile_lens.views import html, outcome, text
 from compile_lens.views.viewer.parts import parts
@@ -83,6 +85,20 @@ def test_an_old_record_opens_and_says_what_it_did() -> None:
     old = samples.sample().to_json()
     assert "skipped" not in old
     assert Capture.from_json(old).skipped == ()
+
+
+def test_the_command_line_says_the_same() -> None:
+    capture = samples.skipped()
+    said = json.loads(json.dumps(capture_summary(capture)))
+    assert (said["state"], said["graphs"]) == ("partial", 1)
+    assert said["verdict"] == outcome.verdict(capture)
+    assert [(s["kind"], s["function"], s["lines"]) for s in said["skipped"]] == [
+        ("function", "step", [[8, 12]]),
+        ("recompile limit", "scaled", [[21, 21]]),
+    ]
+    assert len(said["breaks"]) == len(capture.breaks) == 1
+    again = json.loads(json.dumps(capture_summary(samples.graph_break())))
+    assert [(r["id"], len(r["guards"])) for r in again["recompiles"]] == [("1/1", 1)]
 
 
 def test_the_stage_that_there_is_not_is_quiet() -> None:

@@ -169,7 +169,7 @@ def agreement(comparison: Comparison) -> str:
 
 
 def mood(one: Column) -> str:
-    """``compiled``, ``nothing`` or ``failed``."""
+    """One of ``outcome.STATES``."""
     return "failed" if one.failure or one.capture is None else state(one.capture)
 
 
