@@ -15,6 +15,7 @@ from typing import Any
 import interrupted
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens import capture
 from compile_lens._torch import session, versions
@@ -185,6 +186,29 @@ def test_frames_of_torch_and_the_library_are_only_counted() -> None:
     files = {s.file.replace("\\", "/") for s in found.skipped}
     assert any(s.function == "forward" and s.file == __file__ for s in found.skipped)
     assert all(f == __file__ or "/torch/nn/modules/" in f for f in files)
+
+
+def test_a_dispatch_mode_in_which_dynamo_compiles_nothing() -> None:
+    class Through(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with Through():
+        found = capture(interrupted.whole, torch.ones(3))
+    assert outcome.state(found) == "nothing" and not found.breaks
+    if versions.torch_version() >= (2, 12):  # before, Dynamo does not say why it left a frame
+        (skip,) = found.skipped
+        assert (skip.kind, skip.function, skip.cause.kind) == (WHOLE, "whole", "not traced")
+        assert "dispatch mode" in found.nothing
+
+
+def test_what_a_target_s_capture_skipped_crosses_with_it() -> None:
+    here = captured("item_in_try")
+    there = capture(interrupted.item_in_try, torch.ones(4), target="mps")
+    assert [(s.kind, s.lines, s.cause) for s in there.skipped] == [
+        (s.kind, s.lines, s.cause) for s in here.skipped
+    ]
+    assert outcome.state(there) == "partial"
 
 
 def test_the_rest_of_a_function_belongs_to_it() -> None:
