@@ -27,6 +27,9 @@ LANGUAGES = {
 NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
 """Functions of the wrapper that are for measuring it, not part of a call."""
 
+COPY = "torch.ops.aten.copy_.default"
+"""The library call behind ``buf1.copy_(buf0, False)`` in a wrapper."""
+
 NOT_KERNELS = frozenset(
     "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor view "
     "view_as_real view_as_complex _conj _neg_view alias detach lift_fresh permute transpose t squeeze unsqueeze "
@@ -194,6 +197,8 @@ def _own(function: ast.FunctionDef) -> list[ast.AST]:
 def _callee(func: ast.expr, defined: set[str]) -> str:
     if isinstance(func, ast.Name):
         return func.id if func.id in defined else ""
+    if isinstance(func, ast.Attribute) and func.attr == "copy_":
+        return COPY  # into another type, layout or device: the wrapper calls the method of the buffer
     dotted = _dotted(func)
     if not dotted:
         return ""

@@ -135,3 +135,26 @@ def test_bytes_that_depend_on_data_are_not_counted() -> None:
     assert row.groups >= 1
     assert row.bytes_after is None
     assert any("unknown" in note or "bytes" in note for note in row.notes)
+
+
+def _copied(x: torch.Tensor) -> torch.Tensor:
+    y = torch.fft.fftn(x)
+    return y + 1
+
+
+@pytest.mark.parametrize("needs", [False, True])
+def test_a_copy_that_the_wrapper_makes_is_a_launch_of_its_line(needs: bool) -> None:
+    found = capture(_copied, torch.rand(4, 6, requires_grad=needs))
+    phase = "forward" if needs else "inference"
+    module = found.compilations[0].code[phase]
+    written = [i for i, line in enumerate(module.text.splitlines(), 1) if ".copy_(" in line]
+    assert written, "this torch converts to a complex type by other means"
+    copies = [k for k in module.kernels if "copy_" in k.name]
+    assert [line for k in copies for line in k.launch_lines] == written
+    first = _copied.__code__.co_firstlineno
+    for kernel in copies:
+        assert kernel.language == "extern" and kernel.groups and kernel.origins
+        assert [f.line for f in found.chain.lines(kernel)] == [first + 1]
+    assert found.chain.kernels(__file__, first + 1)[: len(copies)] == tuple(copies)
+    row = getattr(found.ledger, phase)
+    assert row.launches == sum(k.launches for k in module.kernels) >= len(written) + 2
