@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from compile_lens.record import Kernel
 
 from . import outline
+from .derivatives import Whose, of_names, phrase
 from .highlight import coloured
 from .markup import EDGE, FAINT, INK, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, note, tag, text
 
@@ -70,13 +71,15 @@ def listing(
     return page
 
 
-def kernel_origins(kernel: Kernel, again: Collection[str] = ()) -> dict[int, str]:
+def kernel_origins(kernel: Kernel, again: Collection[str] = (), whose: Whose = ()) -> dict[int, str]:
     """For each line of a kernel the operators it came from, as ``← sin``; empty without a line map.
 
-    Those that are computed ``again`` in other kernels say so.
+    Those that are computed ``again`` in other kernels say so, and ``whose`` derivative it is for in a backward.
     """
     return {
-        line.line: "← " + ", ".join(f"{o} (again)" if o in again else o for o in line.origins)
+        line.line: "← "
+        + ", ".join(f"{o} (again)" if o in again else o for o in line.origins)
+        + (f", {words}" if (words := phrase(of_names(whose, line.origins))) else "")
         for line in kernel.lines
         if line.origins
     }

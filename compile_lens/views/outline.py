@@ -19,6 +19,7 @@ from compile_lens.record import (
     Stage,
 )
 
+from .derivatives import Derivatives, Whose, of_names, phrase
 from .launches import launched
 
 TITLES = {
@@ -200,6 +201,7 @@ class Origin:
 
     ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
     ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
+    ``whose`` says for each operator of a backward for whose derivative it is there.
     """
 
     operators: tuple[str, ...]
@@ -207,6 +209,7 @@ class Origin:
     unknown: str = ""
     again: Shared = ()
     parts: Shared = ()
+    whose: Whose = ()
 
 
 class Origins:
@@ -215,12 +218,15 @@ class Origins:
     def __init__(self, capture: Capture) -> None:
         self._chain = capture.chain
         self._others: dict[int, tuple[Shared, Shared]] = {}
+        self._whose: dict[int, Whose] = {}
+        derivatives = Derivatives(capture)
         for compilation in capture.compilations:
             for code in compilation.code.values():
                 graph = compilation.graphs.get(f"{code.phase}.post_grad")
                 kinds = {n.name: n.kind for n in graph.nodes if n.compute} if graph else {}
                 others = computed_again(code, kinds)
                 for k in code.kernels:
+                    self._whose[id(k)] = derivatives.of(compilation.id, k)
                     shared = tuple((o, found) for o in k.origins if (found := others(k, o)))
                     parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
                     self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
@@ -234,13 +240,16 @@ class Origins:
             unknown = kernel.no_origin or "the record names no operator for it"
         elif not lines:
             unknown = "no Python line is known for these operators"
-        return Origin(kernel.origins, lines, unknown, *self._others.get(id(kernel), ((), ())))
+        shared = self._others.get(id(kernel), ((), ()))
+        return Origin(kernel.origins, lines, unknown, *shared, self._whose.get(id(kernel), ()))
 
 
 def again(origin: Origin) -> str:
-    """Which operators other kernels compute as well, and which they do a part of: ``computed more than once: cos
-    (also in k1)``."""
-    said = [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
+    """For whose derivative it is there; which operators other kernels compute as well, and which they do a part of:
+    ``computed more than once: cos (also in k1)``."""
+    whose = phrase(of_names(origin.whose, origin.operators), 8)
+    said = [whose] if whose else []
+    said += [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
     return "; ".join(said)
 
 

@@ -176,10 +176,9 @@ class Stages:
         head = div(f"{name} {faint(' · '.join(facts), 'font-size:13px')}")
         if kernel.source.strip():
             first = kernel.first_line or 1
-            again = {name for name, _ in self._origins.of(kernel).again}
-            body = listing(
-                kernel.source, kernel.language, self._budget, first, kernel_origins(kernel, again), height=520
-            )
+            origin = self._origins.of(kernel)
+            links = kernel_origins(kernel, {name for name, _ in origin.again}, origin.whose)
+            body = listing(kernel.source, kernel.language, self._budget, first, links, height=520)
         elif kernel.language == "extern":
             body = note("a library call: its source is not part of the generated code")
         else:

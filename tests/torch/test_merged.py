@@ -18,6 +18,9 @@ from compile_lens.capture import run
 from compile_lens.graph import Graph
 from compile_lens.measures.chain import PYTHON
 from compile_lens.record import Capture, Kernel
+from compile_lens.views import markdown, outline
+from compile_lens.views.html import fragment
+from compile_lens.views.listing import kernel_origins
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -126,6 +129,73 @@ def test_nothing_is_merged_where_the_partitioner_is_told_not_to() -> None:
     assert found.coverage().silent == 0
     # The kernel computes it once all the same, and names both.
     assert python_lines(found, "backward", ".cos()") == {line(waves, "a = ")}
+
+
+# For whose derivative.
+def squared(x: torch.Tensor) -> torch.Tensor:
+    a = torch.sin(x)
+    b = torch.tanh(a)
+    return b * b
+
+
+def whose(found: Capture, text: str) -> set[int]:
+    """The Python lines for whose derivative the lines of the backward's kernel are there that hold a text."""
+    one = kernel(found, "backward")
+    texts = one.source.splitlines()
+    chain = found.chain
+    lines = [("0/0", "backward.code", f"{one.name}:{m.line}") for m in one.lines if text in texts[m.line - 1]]
+    assert lines
+    return {f.line for a in lines for d in chain.derivatives(a) for f in chain.lines(d)}
+
+
+def test_a_line_of_the_backward_says_for_whose_derivative_it_is_there() -> None:
+    found = capture(waves, grad(1000))
+    assert whose(found, ".cos()") == {line(waves, "a = ")}
+    assert whose(found, ".sin()") == whose(found, ".neg()") == {line(waves, "b = ")}
+    assert whose(found, "static_cast<float>(2.0)") == {line(waves, "return")}
+    one = kernel(found, "forward")
+    chain = found.chain
+    forward = [("0/0", "forward.code", f"{one.name}:{m.line}") for m in one.lines]
+    assert not [a for a in (*forward, ("0/0", "forward", "cos")) if chain.derivatives(a)]
+
+
+def test_what_is_computed_again_is_there_for_the_derivative_that_reads_it() -> None:
+    found = capture(squared, grad(1000))
+    chain = found.chain
+    a, b = line(squared, "a = "), line(squared, "b = ")
+    assert python_lines(found, "backward", ".sin()") == {a}
+    assert whose(found, ".sin()") >= {b} and a not in whose(found, ".sin()")
+    assert whose(found, ".cos()") == {a}
+    tangents = ("0/0", "backward", "tangents_1")
+    assert {f.line for d in chain.derivatives(tangents) for f in chain.lines(d)} == {line(squared, "return")}
+
+
+def test_views_say_for_whose_derivative() -> None:
+    found = capture(waves, grad(1000))
+    origin = outline.Origins(found).of(kernel(found, "backward"))
+    told = kernel_origins(kernel(found, "backward"), (), origin.whose)
+    texts = kernel(found, "backward").source.splitlines()
+    said = {words for number, words in told.items() if ".cos()" in texts[number - 1]}
+    assert said == {"← cos, for the derivative of sin"}
+    assert "for the derivative of mul, cos, sin" in str(found)
+    forward = outline.Origins(found).of(kernel(found, "forward"))
+    assert forward.whose == () and "derivative" not in " ".join(
+        kernel_origins(kernel(found, "forward")).values()
+    )
+    assert "for the derivative of mul, cos, sin" in markdown.page(found)
+    assert "← cos, for the derivative of sin" in fragment(found)
+
+
+def test_operators_of_one_name_have_their_line() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        a = torch.sin(x)
+        return torch.sin(a)
+
+    found = capture(fn, grad(10))
+    told = outline.Origins(found).of(kernel(found, "backward")).whose
+    first = fn.__code__.co_firstlineno
+    words = {word for _, said in told for word in said}
+    assert words == {f"sin of line {first + 1}", f"sin of line {first + 2}"}
 
 
 # Nothing goes without a word.

@@ -47,6 +47,9 @@ test("a pair is found from either side", () => {
 
 test("a line says which operators other kernels compute as well", () => {
   assert.equal(originWord(["cos"], new Map()), "← cos");
+  const whose = new Map([["cos", "for the derivative of sin"], ["neg", "for the derivative of sin"]]);
+  assert.equal(originWord(["cos", "neg"], new Map(), whose), "← cos, neg, for the derivative of sin");
+  assert.equal(originWord(["mul"], new Map(), whose), "← mul");
   assert.equal(originWord(["cos"], new Map([["cos", "k1"]])), "← cos · again, also in k1");
   assert.equal(originWord(["sin", "cos"], new Map([["cos", "k1, k2, k3"]])), "← sin, cos · cos again, also in k1 and 2 more");
   assert.equal(originWord(["a", "b", "c", "d"], new Map()), "← a, b, c and 1 more");

@@ -8,6 +8,7 @@ from compile_lens.measures.chain import kernel_lines
 from compile_lens.record import Capture, Code, Kernel
 
 from .. import machine, outline, stamp
+from ..derivatives import of_names, phrase
 from ..launches import launched
 from .folds import Fold, kernel_folds, module_folds
 from .forms import Forms
@@ -90,6 +91,9 @@ class Codes:
             "folds": _folds(folds),
             "traffic": outline.traffic(kernel),
             "operators": _names(origin.operators),
+            "whose": [
+                [line(name), phrase([line(word) for word in words])] for name, words in origin.whose[:MANY]
+            ],
             "again": [[line(name), line(", ".join(where))] for name, where in origin.again[:MANY]],
             "lines": [line(outline.place(frame)) for frame in origin.lines],
             "unknown": line(origin.unknown),
@@ -108,7 +112,8 @@ class Codes:
 
     def _said(self, kernel: Kernel, origin: outline.Origin) -> list[machine.Remark]:
         """What is said of a kernel below its head."""
-        found = []
+        whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
+        found = [machine.Remark(whose)] if whose else []
         for title, shared in outline.shared(origin):
             lines = tuple(f"{name} (also in {outline.names(where)})" for name, where in shared[:MANY])
             if len(shared) > 1:

@@ -76,13 +76,16 @@ export function remarkList(remarks) {
 }
 
 /**
- * The remark behind a line: `← cos, again, also in k1`.
+ * The remark behind a line: `← cos, for the derivative of sin · again, also in k1`.
  * @param {string[]} origins
  * @param {Map<string, string>} again
+ * @param {Map<string, string>} whose
  */
-export function originWord(origins, again) {
+export function originWord(origins, again, whose = new Map()) {
   const names = origins.slice(0, 3).map((name) => shortened(name, 32));
-  const said = `← ${names.join(", ")}${origins.length > 3 ? ` and ${origins.length - 3} more` : ""}`;
+  const more = origins.length > 3 ? ` and ${origins.length - 3} more` : "";
+  const needed = [...new Set(origins.flatMap((name) => whose.get(name) ?? []))].map((words) => `, ${words}`);
+  const said = `← ${names.join(", ")}${more}${needed.slice(0, 2).join("")}`;
   const twice = origins.filter((name) => again.has(name));
   if (twice.length === 0) return said;
   const [first, ...others] = (again.get(twice[0]) ?? "").split(", ");
@@ -102,10 +105,11 @@ export function kernelLinks(app, kernel, shift) {
   /** @type {Map<number, string>} */
   const words = new Map();
   const again = new Map(kernel.again);
+  const whose = new Map(kernel.whose);
   for (const [line, item] of kernel.items) {
     items.set(line + shift, [...(items.get(line + shift) ?? []), item]);
     const above = app.chain.above(item).map((origin) => app.model.name(origin));
-    if (above.length) words.set(line + shift, originWord(above, again));
+    if (above.length) words.set(line + shift, originWord(above, again, whose));
   }
   const titles = new Map(kernel.noOrigin.map(([line, why]) => [line + shift, `no origin: ${why}`]));
   return { items, words, titles };

@@ -307,6 +307,8 @@ export interface KernelData {
   operators: string[];
   /** Operators that other kernels of the module compute as well, and which. */
   again: [string, string][];
+  /** Operators of a backward, each with `"for the derivative of sin"`. */
+  whose: [string, string][];
   lines: string[];
   unknown: string;
   /** Figures of its machine code: `"32 registers a thread"`. */
