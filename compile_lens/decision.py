@@ -141,6 +141,9 @@ REASONS: dict[str, Reason] = {
 """Every kind of reason, with its sentence."""
 
 
+THROUGH_OTHERS = "They are in one kernel, since a third was fused with both."
+
+
 @dataclass(frozen=True)
 class Decision:
     """One pair of scheduler nodes that Inductor considered, and what became of it.
@@ -151,7 +154,8 @@ class Decision:
             one needs the other.
         fused: whether the two ended up in one node, as this pair or with others.
         round: the round of fusion, from 1, in which the pair was last considered.
-        reason: a key of ``REASONS``; ``""`` where it was fused.
+        reason: why this pair was not fused, a key of ``REASONS``; ``""`` where it was, and where it was allowed
+            and others had brought the two together before.
         said: Inductor's own words, ``""`` where it gave none.
         shown: the figures that the reason rests on (ranges, limits, buffers), read from the two nodes.
         where: the place in torch that refused (``torch/_inductor/scheduler.py:7492 in _can_fuse``).
@@ -159,6 +163,8 @@ class Decision:
             decided before it counted.
         score: what Inductor ranked the pair by, most important first: template, same kind, shared bytes
             (for torch 2.13 and later also bytes of buffers read by both), nearness; empty if not ranked.
+        through_others: whether they are in one node although this pair was not fused: a third node was fused
+            with both. ``reason`` and the rest then tell of the pair by itself.
     """
 
     phase: str
@@ -172,6 +178,7 @@ class Decision:
     where: str = ""
     shared: int | None = None
     score: tuple[int, ...] = ()
+    through_others: bool = False
 
     @property
     def loops(self) -> tuple[str, ...]:
@@ -182,7 +189,7 @@ class Decision:
     def sentence(self) -> str:
         """The decision in one plain sentence."""
         if self.fused:
-            return "They were fused."
+            return THROUGH_OTHERS if self.through_others else "They were fused."
         found = REASONS.get(self.reason)
         return found.sentence if found is not None else "Inductor refused it."
 
@@ -194,7 +201,12 @@ class Decision:
 
     def __str__(self) -> str:
         text = f"round {self.round}: {' + '.join(self.a)} and {' + '.join(self.b)}: "
-        text += "fused" if self.fused else f"not fused ({self.reason}). {self.sentence}"
+        text += f"not fused ({self.reason}). {self.sentence}" if not self.fused else "fused"
+        if self.through_others:
+            alone = REASONS.get(self.reason)
+            text += " through others" + (
+                f"; as a pair not ({self.reason}). {alone.sentence}" if alone else ""
+            )
         text += f" Shown: {self.shown}." if self.shown else ""
         text += f" Inductor: “{self.said}”." if self.said else ""
         return text + (f" {self.where}" if self.where else "")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from ..decision import Decision
+from ..graph import Node
 from . import refusals, versions
 from .hooks import hook
 from .recorder import Draft
@@ -97,16 +99,19 @@ def begin(draft: Draft) -> None:
         draft.scratch["fusion"] = Watch()
 
 
-def end(draft: Draft, phase: str) -> None:
-    """Keep the decisions of one phase."""
+def end(draft: Draft, phase: str, groups: Iterable[Node] = ()) -> None:
+    """Keep the decisions of one phase; ``groups`` are the nodes for which code was written."""
     watch: Watch | None = draft.scratch.pop("fusion", None)
     if watch is not None and watch.round:
-        draft.decisions[phase] = finish(watch, phase)
+        draft.decisions[phase] = finish(watch, phase, groups)
 
 
-def finish(watch: Watch, phase: str) -> tuple[Decision, ...]:
+def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decision, ...]:
     """The decisions in the order in which the pairs were first considered."""
     together = _Groups()
+    for group in groups:
+        if group.members:
+            together.join(group.members)
     for (name1, name2), pair in watch.pairs.items():
         for name in (name1, name2):
             together.join(watch.loops[name])
@@ -118,7 +123,8 @@ def finish(watch: Watch, phase: str) -> tuple[Decision, ...]:
         a, b = watch.loops[name1], watch.loops[name2]
         if pair.reason == "order" and (name2, name1) in watch.pairs:
             continue  # the right way round has an entry of its own
-        fused = pair.outcome == FUSED or (pair.outcome == ALLOWED and together.same((*a, *b)))
+        fused = together.same((*a, *b))
+        through = fused and pair.outcome != FUSED
         if pair.outcome == ALLOWED and not fused:
             pair.reason = "overtaken" if taken & {name1, name2} else "slower" if pair.measured else "unsaid"
         found.append(
@@ -128,12 +134,13 @@ def finish(watch: Watch, phase: str) -> tuple[Decision, ...]:
                 b,
                 fused,
                 pair.round,
-                reason="" if fused else pair.reason,
-                said="" if fused else pair.said,
-                shown="" if fused else pair.shown,
-                where="" if fused else pair.where,
+                reason=pair.reason,
+                said=pair.said,
+                shown=pair.shown,
+                where=pair.where,
                 shared=pair.shared,
                 score=pair.score,
+                through_others=through,
             )
         )
     return tuple(found)

@@ -58,7 +58,7 @@ def end(draft: Draft, phase: str) -> None:
     """Close the recording of one phase: loops and groups become graphs."""
     state = draft.scratch.pop("phase", None)
     line_origins.end(draft)
-    decisions.end(draft, phase)
+    decisions.end(draft, phase, state["groups"] if state is not None else ())
     lowered.end(draft, phase, state["loops"] if state is not None else ())
     if state is None:
         return

@@ -184,10 +184,13 @@ class _Place:
         if rest:
             facts = [f"in the group {_list(shared)}; not in it: {_list(dict.fromkeys(rest))}"]
         by = [d for d in self._about(a, b) if d.fused]
-        if by:
-            first = min(by, key=lambda d: d.round)
+        pairs = [d for d in by if not d.through_others]
+        if pairs:
+            first = min(pairs, key=lambda d: d.round)
             size = f"; they shared {first.shared:,} bytes" if first.shared else ""
             facts.append(f"round {first.round} fused {_list(first.a)} with {_list(first.b)}{size}")
+        elif by:
+            facts.append(f"no round fused the two as a pair: a third was fused with both. {by[0]}")
         return Why(one, two, where, FUSED, sentence=_VERDICTS[FUSED], facts=tuple(facts), decisions=tuple(by))
 
     def _not_fused(self, one: str, two: str, where: str, ga: list[str], gb: list[str]) -> Why:

@@ -224,8 +224,7 @@ def test_decisions_agree_with_the_groups(fn: Any, args: Any) -> None:
             assert len({(d.a, d.b) for d in made}) == len(made)
             for d in made:
                 assert d.phase == phase and set(d.loops) <= loops
-                if d.fused:
-                    assert len({of[loop] for loop in d.loops}) == 1
+                assert d.fused == (len({of[loop] for loop in d.loops}) == 1)
             joined = {d.loops for d in made if d.fused}
             for group, members in itertools.groupby(sorted(of, key=lambda m: of[m]), key=lambda m: of[m]):
                 whole = set(members)
@@ -347,3 +346,44 @@ def test_a_decision_reads_well() -> None:
         "forward", ("op0",), ("op1", "op2"), False, 2, "cycle", "will create cycle", where="torch/x.py:1 in f"
     )
     assert str(d).startswith("round 2: op0 and op1 + op2: not fused (cycle). Fused, each would have to wait")
+
+
+TOGETHER: list[tuple[Any, tuple[Any, ...]]] = [
+    (lambda x: F.layer_norm(x.sin(), (64,)), (ramp(32, 64, grad=True),)),
+    (lambda x: torch.softmax(x * 2, -1) + x.sum(-1, keepdim=True), (ramp(32, 64, grad=True),)),
+    (lambda x: (x.mean(0), x.var(1), x.amax()), (ramp(64, 48),)),
+]
+
+
+@pytest.mark.parametrize(("fn", "args"), TOGETHER)
+def test_fused_says_whether_two_ended_in_one_node(fn: Any, args: Any) -> None:
+    """Torch's own hook after fusion says which loops became one node; a third may have brought two together."""
+    ended: list[set[str]] = []
+
+    def collect(nodes: list[Any]) -> list[Any]:
+        ended.extend({part.get_name() for part in node.get_nodes()} for node in nodes)
+        return nodes
+
+    with torch._inductor.config.patch(_post_fusion_custom_pass=collect):
+        found = capture(fn, *args, backward=False)
+    assert found.decisions
+    for d in found.decisions:
+        assert d.fused == any(set(d.loops) <= node for node in ended), str(d)
+        assert not d.through_others or d.fused
+        assert d.fused or d.reason in REASONS
+    through = [d for d in found.decisions if d.through_others]
+    assert through, "a program of which a third brings two together"
+    assert all("fused through others" in str(d) for d in through)
+    # A node of two loops was made of just these two; nothing else is said to have been fused as a pair.
+    pairs = [d for d in found.decisions if d.fused and not d.through_others]
+    assert len(pairs) == sum(len(node) - 1 for node in ended), "n loops take n - 1 fusions"
+
+
+def test_why_does_not_call_a_refused_pair_the_one_that_was_fused() -> None:
+    found = capture(lambda x: F.layer_norm(x, (64,)), ramp(32, 64))
+    through = [d for d in found.decisions if d.through_others and len(d.loops) == 2]
+    assert through
+    for d in through:
+        told = " ".join(found.why(d.a[0], d.b[0]).facts)
+        assert f"fused {d.a[0]} with {d.b[0]};" not in told
+        assert "round 1 fused op0, op1 with op2, op3" in told or "a third was fused with both" in told

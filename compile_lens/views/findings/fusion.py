@@ -142,8 +142,10 @@ def _decisions(place: Place) -> Table | None:
     kinds = (NAME, NAME, NUMBER, TEXT, NUMBER, NOTE)
     last = max(d.round for d in decisions)
     fused = sum(d.fused for d in decisions)
+    through = sum(d.through_others for d in decisions)
+    others = f", {through} of them through others" if through else ""
     words = (
-        f"{outline.plural(len(decisions), 'pair')} in {outline.plural(last, 'round')}: {fused} fused. A pair "
+        f"{outline.plural(len(decisions), 'pair')} in {outline.plural(last, 'round')}: {fused} fused{others}. A pair "
         "stands in the round in which it was last considered. Shared bytes are Inductor's own count.",
     )
     return Table(f"{place.title}: every decision", head, kinds, rows, words, True, left, WHERE)
@@ -151,7 +153,9 @@ def _decisions(place: Place) -> Table | None:
 
 def _decision(place: Place, decision: Decision) -> Row:
     outcome = "fused" if decision.fused else f"not fused: {decision.reason}"
-    known = decision.reason in REASONS and not decision.fused
+    if decision.through_others:
+        outcome += " through others" + (f"; as a pair: {decision.reason}" if decision.reason else "")
+    known = decision.reason in REASONS
     said = [decision.shown, f"Inductor: “{decision.said}”" if decision.said else "", decision.where]
     if known and not any(said):
         said = [decision.sentence]
