@@ -286,7 +286,9 @@ def _record(
         notes=tuple(recorder.notes),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         skipped=recorder.left_to_python(),
-        target=Target(asked.target, model, "", recorder.may_differ) if model is not None else None,
+        target=None
+        if model is None
+        else Target(asked.target, model, "", recorder.may_differ, recorder.questions),
     )
 
 

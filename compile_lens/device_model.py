@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .graph import Frame
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -48,6 +50,25 @@ class DeviceModel:
 
 
 @dataclass(frozen=True)
+class Question:
+    """Where the program asked for the device, or entered a region of autocast, while another stood for it.
+
+    Attributes:
+        asked: what was asked (``"Tensor.is_cuda"``, ``"torch.cuda.is_available()"``) or entered.
+        answer: what it was answered, as Python text.
+        frame: the Python line.
+        times: how often.
+        kind: ``"asked"`` or ``"entered"``.
+    """
+
+    asked: str
+    answer: str
+    frame: Frame
+    times: int = 1
+    kind: str = "asked"
+
+
+@dataclass(frozen=True)
 class Target:
     """What a capture for another device was made with.
 
@@ -56,9 +77,11 @@ class Target:
         model: the device model that answered for the device.
         crossing: where the capture ran, and how the function and its inputs came there.
         may_differ: what may be otherwise on the real device, a sentence each.
+        questions: where the program asked for the device, and what it was answered.
     """
 
     asked: str
     model: DeviceModel
     crossing: str
     may_differ: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..decision import Decision
-from ..device_model import DeviceModel
+from ..device_model import DeviceModel, Question
 from ..graph import Graph, Source
 from ..lowered import Lowered
 from ..memory import Memory, Partition
@@ -206,6 +206,7 @@ class Recorder:
             None  # of the device that code is generated for, if that is not there
         )
         self.may_differ: tuple[str, ...] = ()
+        self.questions: tuple[Question, ...] = ()  # where the program asked for that device
         self.step = ""  # of an ablation; "" is none, or the last, which is an ordinary capture
         self._mark = time.perf_counter()
 

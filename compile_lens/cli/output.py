@@ -78,6 +78,23 @@ def _svg(path: Path, graph: Graph, title: str) -> Path:
     return write_text(path, graph.to_svg(title=title))
 
 
+def _target(capture: Capture) -> dict[str, Any] | None:
+    found = capture.target
+    if found is None:
+        return None
+    codes = [(c.id, code) for c in capture.compilations for code in c.code.values()]
+    return {
+        "asked": found.asked,
+        "model": found.model.name,
+        "crossing": found.crossing,
+        "may_differ": list(found.may_differ),
+        "questions": [asdict(question) for question in found.questions],
+        "code": [
+            {"compilation": i, "phase": code.phase, "may_differ": list(code.may_differ)} for i, code in codes
+        ],
+    }
+
+
 def capture_summary(capture: Capture) -> dict[str, Any]:
     """What a script wants to know of a capture; the whole of it is what ``--out record.json`` writes."""
     kernels = [
@@ -110,6 +127,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         "failure": None
         if failure is None
         else {k: getattr(failure, k) for k in ("stage", "type", "message")},
+        "target": _target(capture),
         "notes": list(capture.notes),
         "unknown_fields": list(capture.unknown_fields),
     }

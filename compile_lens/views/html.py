@@ -193,9 +193,18 @@ def _target(capture: Capture) -> str:
     said = [text(short(words, 1000)) for words in (found.model.missing, crossing) if words]
     table = figures_table(("figure", "value", "source"), [row.cells for row in figures(found.model)])
     about = "what stood for the device, and who says so"
-    return heading("Device model", about, "target-heading") + fold(
+    head = heading("Device model", about, "target-heading") + fold(
         text(short(stamp.device(capture), 300)), table + "".join(div(words) for words in said), "target"
     )
+    differences = stamp.of_target(found)
+    if not differences:
+        return head
+    lines = "".join(div(text(short(words, 1000)), "padding:1px 0") for words in differences[:_MANY])
+    if len(differences) > _MANY:
+        left = outline.plural(len(differences) - _MANY, "thing")
+        lines += note(f"and {left} more: capture.target.may_differ and .questions")
+    title = f"{stamp.MAY_DIFFER}: {outline.plural(len(differences), 'thing')}"
+    return head + fold(text(title), lines, "may-differ", open=bool(found.questions))
 
 
 def _findings(capture: Capture) -> str:

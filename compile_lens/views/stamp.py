@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compile_lens.device_model import Question, Target
 from compile_lens.record import Capture, Code
 
-from .outline import STAMPS, plural
+from .outline import STAMPS, place, plural
 
 _MODELLED = {"generated only": "generated only", "built": "built, not run", "ran": "built and run"}
 
@@ -46,6 +47,20 @@ def device(capture: Capture) -> str:
     model = capture.target.model
     name = model.title if model.name in ("", model.title) else f"{model.title} ({model.name})"
     return f"{name}, {model.arch}" if model.arch and model.arch != model.name else name
+
+
+def of_target(target: Target) -> tuple[str, ...]:
+    """What may differ on the real device, of a whole capture: a sentence each, then where the program asked for it."""
+    return (*target.may_differ, *map(question, target.questions))
+
+
+def question(one: Question) -> str:
+    """``model.py:7 asked Tensor.is_cuda and was answered False: if x.is_cuda:``."""
+    times = f", {one.times:,} times" if one.times > 1 else ""
+    line = f": {one.frame.text.strip()}" if one.frame.text.strip() else ""
+    if one.kind == "entered":
+        return f"{place(one.frame)} entered {one.asked}, {one.answer}{times}{line}"
+    return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"
 
 
 def may_differ(code: Code) -> str:

@@ -296,6 +296,12 @@ def _target(paper: _Paper, capture: Capture) -> None:
         paper.text_block(found.model.missing, "  ", limit=4)
     if found.crossing:
         paper.text_block(f"captured {found.crossing}", "  ", limit=4)
+    differences = stamp.of_target(found)
+    if differences:
+        paper.line(f"  {stamp.MAY_DIFFER}:")
+    for words in differences[:MANY]:
+        paper.text_block(words, "    · ", "      ", limit=3)
+    paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .questions", "    ")
 
 
 def _findings(paper: _Paper, capture: Capture) -> None:

@@ -6,7 +6,8 @@ import dataclasses
 
 from samples import BYTES, sample
 
-from compile_lens.device_model import DeviceModel, Figure, Target
+from compile_lens.device_model import DeviceModel, Figure, Question, Target
+from compile_lens.graph import Frame
 from compile_lens.machine import Candidate, Form, Machine
 from compile_lens.record import Capture, Code, Kernel, LineOrigin, Options
 
@@ -27,6 +28,17 @@ CROSSING = "in a child process; the function went there by its source, its input
 MAY_DIFFER = (
     "the device would time both launch configurations and keep the faster one",
     "split reductions follow the number of multiprocessors (132)",
+)
+WHOLE = ("templates of max-autotune were left out", "CUDA graphs are recorded by the device")
+QUESTIONS = (
+    Question("Tensor.is_cuda", "False", Frame("/home/me/demo.py", 5, "f", "if x.is_cuda:"), 2),
+    Question(
+        "torch.autocast('cuda', torch.bfloat16)", "nothing was cast", Frame("demo.py", 7, "f"), 1, "entered"
+    ),
+)
+ASKED = (
+    "demo.py:5 asked Tensor.is_cuda and was answered False, 2 times: if x.is_cuda:",
+    "demo.py:7 entered torch.autocast('cuda', torch.bfloat16), nothing was cast",
 )
 NOTE = "Triton is not installed: pip install 'compile_lens[triton]'"
 
@@ -202,7 +214,9 @@ def hostile(text: str) -> Capture:
     )
     changed = _with(capture, *codes)
     return dataclasses.replace(
-        changed, target=Target(text, model, text, (text,)), options=Options(target=text)
+        changed,
+        target=Target(text, model, text, (text,), (Question(text, text, Frame(text, 1, text, text)),)),
+        options=Options(target=text),
     )
 
 
@@ -227,7 +241,7 @@ def _with(capture: Capture, *codes: Code) -> Capture:
     return dataclasses.replace(
         capture,
         compilations=(dataclasses.replace(compilation, stages=stages),),
-        target=Target("h100", MODEL, CROSSING, MAY_DIFFER),
+        target=Target("h100", MODEL, CROSSING, WHOLE, QUESTIONS),
         options=Options(target="h100", build=True),
         environment=dataclasses.replace(
             capture.environment, triton="3.7.1", device=MODEL.title, target="cuda", isa=""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compile_lens.decision import Decision
-from compile_lens.device_model import DeviceModel, Figure, Target
+from compile_lens.device_model import DeviceModel, Figure, Question, Target
 from compile_lens.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record import Capture, Code, Compilation, Environment, Kernel, Missing, Options
 from compile_lens.rewrite import Pass
 
+QUESTIONS = (Question("Tensor.is_cuda", "False", Frame("/home/me/model.py", 1, "f", "if x.is_cuda:")),)
 FILE = "/home/me/model.py"
 _OUT = Tensor("float32", (64, 50), (50, 1), "cpu", 12_800)
 LINES = {1: "h = layer(x)", 2: "return softmax(h)"}
@@ -74,7 +75,7 @@ class Made:
             Options(target=self.target),
             ("x: float32[64, 50] cpu",),
             compilations=(compilation,),
-            target=Target(self.target, model, "in a child process", ("the launches",)),
+            target=Target(self.target, model, "in a child process", ("the whole capture",), QUESTIONS),
         )
 
     def _kernel(self, name: str, language: str, kind: str, groups: tuple[str, ...]) -> Kernel:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples_machine
 
 from compile_lens import doctor
 from compile_lens.cli import main
@@ -158,6 +159,18 @@ def test_open_prints_the_text_page(record: Path, capsys: pytest.CaptureFixture[s
     assert main(["open", str(record)]) == 0
     seen = capsys.readouterr()
     assert "cpp_fused_sin_0" in seen.out and "launches" in seen.out and seen.err == ""
+
+
+def test_json_says_what_may_differ_on_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(to_json(samples_machine.h100()), encoding="ascii")
+    assert main(["open", str(path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["target"]
+    assert said["asked"] == "h100" and said["may_differ"] == list(samples_machine.WHOLE)
+    first, second = said["questions"]
+    assert (first["asked"], first["answer"], first["frame"]["line"]) == ("Tensor.is_cuda", "False", 5)
+    assert second["kind"] == "entered"
+    assert said["code"][0]["may_differ"] == list(samples_machine.MAY_DIFFER)
 
 
 def test_open_json_is_one_document_with_ledger_and_kernels(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -66,6 +67,15 @@ def test_the_page_has_each_target_its_stamp_and_what_may_differ_beside_the_code(
     ):
         assert words in read.words, words
     assert sum("cl-column" in (a.get("class") or "") for _, a in read.tags) >= 3 * 3
+
+
+@pytest.mark.parametrize("view", [document, markdown, page], ids=["html", "markdown", "text"])
+def test_every_page_says_what_may_differ_in_a_whole_capture(view: Callable[[Comparison], str]) -> None:
+    columns = [Column(name, made.scan(name, False).capture(), "", ()) for name in ("h100", "a100")]
+    said = " ".join(view(across("f", columns)).replace("\\", "").split())
+    assert "ay differ on the real device" in said
+    assert said.count("h100, a100: the whole capture") == 1
+    assert "h100, a100: model.py:1 asked Tensor.is_cuda and was answered False: if x.is_cuda:" in said
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -49,8 +49,10 @@ def test_every_view_says_what_the_code_is_for(view: Callable[[Capture], str]) ->
     page = view(made.h100())
     assert HEADER.replace("built", "built, not run") in page
     assert BESIDE in page and "generated only, for h100: the device model, not the device" in page
-    for words in (*made.MAY_DIFFER, made.CROSSING, made.NOTE):
+    for words in (*made.MAY_DIFFER, *made.WHOLE, made.CROSSING, made.NOTE):
         assert words in page, words
+    for words in made.ASKED:
+        assert words in page or words.replace("'", r"\'") in page, words
     for figure in made.MODEL.properties:
         assert figure.name in page and figure.source in page
     assert "3.35 TB/s" in page and "the datasheet" in page
@@ -162,7 +164,7 @@ def test_the_text_page_repeats_no_list_and_holds_no_code() -> None:
     assert "kernel.ttir, kernel.ptx, kernel.sass" in wide(capture) and "MUFU" not in wide(capture)
     first, second = (capture.compilations[0].code[p] for p in ("forward", "backward"))
     alike = made._with(capture, first, dataclasses.replace(second, may_differ=made.MAY_DIFFER))
-    said = wide(alike).partition("device model\n")[0].partition("── kernels")[2]
+    said = wide(alike).partition("── device model")[0].partition("── kernels")[2]
     assert said.count(made.MAY_DIFFER[1]) == 1 and "the same as of forward" in said
     assert max(map(len, text.page(capture, width=60, ascii=True).splitlines())) <= 60
 

@@ -35,6 +35,7 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
             with recorder.stand_in.placed():
                 yield
         finally:
+            recorder.questions = recorder.stand_in.questions.told()
             recorder.stand_in = None
 
 

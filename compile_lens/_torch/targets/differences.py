@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from ...device_model import DeviceModel
 from ...kernel import Kernel
 from . import attention, interfaces
@@ -21,6 +23,14 @@ ALWAYS = (
 def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
     """Sentences about a whole capture. ``settings`` are Inductor's that the caller asked for."""
     found = list(ALWAYS)
+    for kind in ("cpu", model.device):
+        if torch.is_autocast_enabled(kind):
+            cast = (
+                "cast as for the CPU"
+                if kind == "cpu"
+                else "not cast: the CPU's tensors stood for the device's"
+            )
+            found.append(f"captured within torch.autocast({kind!r}): operators were {cast}")
     if any(settings.get(name) for name in ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")):
         found.append(
             "max-autotune times templates on the device: left out here, libraries do the matrix products"

@@ -12,7 +12,7 @@ import torch
 import torch.fx
 
 from ...device_model import DeviceModel
-from . import attention, interfaces, passes, registry
+from . import attention, heard, interfaces, overheard, passes, questions, registry
 from .places import Places, marked
 from .retarget import moved, retargeted
 
@@ -36,18 +36,22 @@ class StandIn:
     def __init__(self, model: DeviceModel) -> None:
         self.model = model
         self.device = torch.device(model.device, 0)
+        self.questions = questions.Questions()
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
         """For the duration this thread's captures find the device. Those of other threads wait."""
         with _one_at_a_time:
             places = Places()
+            heard.prepare()
             try:
                 interfaces.forget(places)
                 registry.place(places, self.model.device)
                 interfaces.place(places, self.model)
                 attention.place(places, self.model)
                 passes.place(places, self.device)
+                heard.place(places, self.questions)
+                overheard.place(places, self.questions)
                 with marked(interfaces.MARK):
                     yield
             finally:

@@ -71,6 +71,7 @@ def fragment(comparison: Comparison) -> str:
         *(_difference(one) for one in comparison.differences[:_MANY]),
         _more(len(comparison.differences) - _MANY, "difference", "comparison.differences"),
         _rows(comparison),
+        _may_differ(comparison),
         *(_module(module, budget) for module in outline.modules(comparison)),
     ]
     look = (
@@ -99,6 +100,15 @@ def document(comparison: Comparison) -> str:
         f"<title>{title} · compile_lens</title>\n"
         f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{fragment(comparison)}</main>\n</body>\n</html>\n"
     )
+
+
+def _may_differ(comparison: Comparison) -> str:
+    differences = outline.may_differ(comparison)
+    if not differences:
+        return ""
+    lines = [div(text(short(words, 1000)), "font-size:13px;padding:1px 0") for words in differences[:_MANY]]
+    more = _more(len(differences) - _MANY, "thing", "capture.target.may_differ and .questions")
+    return heading(text(stamp.MAY_DIFFER.capitalize()), "", "may-differ-heading") + "".join(lines) + more
 
 
 def _header(comparison: Comparison) -> str:

@@ -44,6 +44,10 @@ def page(comparison: Comparison) -> str:
                 lines.append(f"- {escape(cell.target)}: {escape(said)}")
             out.add(lines[0] + "\n\n" + "\n".join(lines[1:]))
         out.more(len(comparison.rows) - _MANY, "line")
+    if differences := outline.may_differ(comparison):
+        out.add(f"## {MAY_DIFFER.capitalize()}")
+        out.add("\n".join(f"- {escape(words)}" for words in differences[:_MANY]))
+        out.more(len(differences) - _MANY, "thing")
     for module in outline.modules(comparison):
         for column, found in module.codes:
             if found is None:

@@ -56,6 +56,16 @@ def column(one: Column) -> tuple[str, ...]:
     return (*(f for f in dict.fromkeys(facts) if f), verdict(capture))
 
 
+def may_differ(comparison: Comparison) -> tuple[str, ...]:
+    """What may differ on the real devices, each sentence once with the targets that it is said of."""
+    said: dict[str, list[str]] = {}
+    for one in comparison.columns:
+        if one.capture is not None and one.capture.target is not None:
+            for words in stamp.of_target(one.capture.target):
+                said.setdefault(words, []).append(one.target)
+    return tuple(f"{', '.join(targets)}: {words}" for words, targets in said.items())
+
+
 def made_with(comparison: Comparison) -> tuple[str, ...]:
     """Where the captures were made, where that is the same for all of them."""
     said = [environment(c) for c in comparison.captures.values()]

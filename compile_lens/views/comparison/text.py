@@ -7,6 +7,7 @@ import shutil
 from compile_lens.comparison import KINDS, Comparison, Difference, Row
 from compile_lens.record import PHASES
 from compile_lens.views.characters import cells, encodes
+from compile_lens.views.stamp import MAY_DIFFER
 from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
 
 from . import outline
@@ -36,6 +37,12 @@ def page(comparison: Comparison, width: int | None = None, ascii: bool | None = 
         _difference(paper, difference)
     paper.more(len(comparison.differences) - MANY, "difference", "comparison.differences")
     _rows(paper, comparison)
+    differences = outline.may_differ(comparison)
+    if differences:
+        paper.section(MAY_DIFFER)
+    for words in differences[:MANY]:
+        paper.text_block(words, "  · ", "    ", limit=4)
+    paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .questions")
     return paper.text()
 
 

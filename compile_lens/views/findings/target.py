@@ -33,9 +33,9 @@ def target(capture: Capture) -> Finding | None:
         brief.append(f"captured {found.crossing}")
     if model.missing:
         sections.append(Prose("what is not known", (model.missing,)))
-    if found.may_differ:
-        sections.append(Prose(stamp.MAY_DIFFER, found.may_differ))
-        brief += [f"{stamp.MAY_DIFFER}: {words}" for words in found.may_differ]
+    if differences := stamp.of_target(found):
+        sections.append(Prose(stamp.MAY_DIFFER, differences))
+        brief += [f"{stamp.MAY_DIFFER}: {words}" for words in differences]
     fact = f"{model.title}: {outline.plural(len(rows), 'figure')}" if rows else model.title
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 

@@ -1,0 +1,222 @@
+"""What a program asks of the device in Python that Dynamo does not trace: of torch itself, which answers.
+
+Its functions and the attributes of its tensors are listened to. Dynamo, where it traces, must see torch's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import inspect
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .. import versions
+from .interfaces import MARK
+from .places import Places
+from .questions import ATTRIBUTES, BY_THE_MODEL, FUNCTIONS, Questions, frame_at, internal, text
+
+Note = Callable[..., None]
+
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+
+_USES = (
+    "LOAD_ATTR",
+    "LOAD_METHOD",
+    "COMPARE_OP",
+    "CONTAINS_OP",
+    "IS_OP",
+    "FORMAT",
+    "STORE",
+    "UNARY",
+    "POP_JUMP",
+)
+"""What asks something of a device that a tensor gave; to pass it on asks nothing."""
+
+
+def place(places: Places, questions: Questions) -> None:
+    """Listen to torch, on marked threads."""
+    note = _noting(questions)
+    for path in FUNCTIONS:
+        found = versions.find(path)
+        if found is None:
+            continue
+        owner, name = found
+        places.attribute(owner, name, MARK, _listening(note, path.replace(":", "."), getattr(owner, name)))
+        if path not in BY_THE_MODEL:
+            _as_torchs(places, getattr(owner, name))
+        _not_compiled(getattr(owner, name))
+    _autocast(places, questions)
+    watched = _Watched(note)
+    places.enter(watched.placed())
+    import torch._dynamo.convert_frame as convert_frame
+
+    compile_frame: Any = getattr(convert_frame, "_compile", None)
+
+    def compiles(*args: Any, **kwargs: Any) -> Any:
+        with watched.off():
+            return compile_frame(*args, **kwargs)
+
+    places.attribute(convert_frame, "_compile", MARK, compiles)
+
+
+def prepare() -> None:
+    """Dynamo looks up torch's functions in a table that it makes when it is first asked: not of ones placed here."""
+    from torch._dynamo import trace_rules
+
+    getattr(trace_rules, "get_torch_obj_rule_map", dict)()
+
+
+def _noting(questions: Questions) -> Note:
+    """Notes what a frame of the program's asked. Dynamo looks at nothing in it: it compiles the program's frames."""
+
+    def note(asked: str, answer: Any, frame: Any) -> None:
+        code = frame.f_code
+        if questions.within or internal(code.co_filename):
+            return
+        if asked != "Tensor.device" or _is_used(frame):
+            questions.put(
+                "asked", asked, text(answer), frame_at(code.co_filename, frame.f_lineno, code.co_name)
+            )
+
+    disabled: Note = torch.compiler.disable(note)
+    return disabled
+
+
+def _not_compiled(function: Any) -> None:
+    """Dynamo is not to compile a frame of this function. It may still trace it from within another's."""
+    from torch._dynamo.eval_frame import skip_code
+
+    skip_code(function.__code__)
+
+
+def _as_torchs(places: Places, ours: Any) -> None:
+    """Dynamo treats a function that only listens as it treats torch's own, and does not read it."""
+    import torch._dynamo.trace_rules as trace_rules
+    import torch._dynamo.variables.torch as variables
+
+    original = inspect.unwrap(ours)
+    tables: list[dict[Any, Any]] = [getattr(trace_rules, "get_torch_obj_rule_map", dict)()]
+    for name in ("constant_fold_functions", "constant_fold_functions_need_guards"):
+        tables.append(getattr(variables, name, {}))
+    for table in tables:
+        if original in table:
+            places.entry(table, ours, table[original])
+
+
+def _listening(note: Note, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def listening(*args: Any, **kwargs: Any) -> Any:
+        answer = real(*args, **kwargs)
+        if not torch.compiler.is_compiling():  # which Dynamo takes for true when it traces this
+            note(f"{name}()", answer, sys._getframe(2))
+        return answer
+
+    _not_compiled(listening)
+    return listening
+
+
+def _autocast(places: Places, questions: Questions) -> None:
+    autocast = torch.amp.autocast_mode.autocast
+    real_enter, real_init = autocast.__enter__, autocast.__init__
+    wanted: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def init(mode: Any, *args: Any, **kwargs: Any) -> None:
+        # torch switches it off where there is no such device.
+        wanted[mode] = kwargs.get("enabled", args[2] if len(args) > 2 else True)
+        real_init(mode, *args, **kwargs)
+
+    def enter(mode: Any) -> Any:
+        found = real_enter(mode)
+        note(mode, sys._getframe(2))
+        return found
+
+    def entered(mode: Any, frame: Any) -> None:
+        while frame is not None and frame.f_code.co_filename.endswith("autocast_mode.py"):
+            if frame.f_code.co_name == "_enter_autocast":
+                return  # a graph of Dynamo's, which was told of when it was traced
+            frame = frame.f_back
+        if not questions.within and frame is not None and not internal(frame.f_code.co_filename):
+            line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+            questions.entered(mode.device, mode.fast_dtype, wanted.get(mode), line)
+
+    note = torch.compiler.disable(entered)
+    for name, ours in (("__init__", init), ("__enter__", enter)):
+        _not_compiled(ours)
+        places.attribute(autocast, name, MARK, ours)
+
+
+class _Watched:
+    """Attributes of tensors, while Python runs that is not traced."""
+
+    def __init__(self, note: Note) -> None:
+        self._ours = {name: _Attribute(note, name) for name in (*ATTRIBUTES, "device")}
+        self._off_by = 1
+
+    @contextlib.contextmanager
+    def placed(self) -> Iterator[None]:
+        self._on()
+        try:
+            yield
+        finally:
+            self._off()
+
+    @contextlib.contextmanager
+    def off(self) -> Iterator[None]:
+        self._off()
+        try:
+            yield
+        finally:
+            self._on()
+
+    def _on(self) -> None:
+        self._off_by -= 1
+        if self._off_by == 0:
+            for name, ours in self._ours.items():
+                setattr(torch.Tensor, name, ours)
+
+    def _off(self) -> None:
+        self._off_by += 1
+        if self._off_by == 1:
+            for name, ours in self._ours.items():
+                if vars(torch.Tensor).get(name) is ours:
+                    delattr(torch.Tensor, name)
+
+
+class _Attribute:
+    def __init__(self, note: Note, name: str) -> None:
+        self._note, self._name = note, f"Tensor.{name}"
+        self._real = getattr(torch.Tensor, name)
+        _not_compiled(_Attribute.__get__)
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        if tensor is None:
+            return self._real
+        answer = self._real.__get__(tensor, owner)
+        frame = sys._getframe(1)
+        if not frame.f_code.co_filename.startswith(_TORCH):
+            self._note(self._name, answer, frame)
+        return answer
+
+    def __set__(self, tensor: Any, value: Any) -> None:
+        self._real.__set__(tensor, value)
+
+
+def _is_used(frame: Any) -> bool:
+    """Whether what the frame has just loaded is asked for something, or kept; not passed on to a call."""
+    above = 0
+    for step in dis.get_instructions(frame.f_code):
+        if step.offset <= frame.f_lasti:
+            continue
+        effect = dis.stack_effect(
+            step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False
+        )
+        single = above == 0 and effect <= 1 and step.opname.startswith(_USES)
+        if single or above + effect < 0 or (above > 0 and above + effect == 0):
+            return step.opname.startswith(_USES)
+        above += effect
+    return True

@@ -1,0 +1,124 @@
+"""Where a program asks for the device that something stands in for, or enters autocast, and what it is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...device_model import Question
+from ...graph import Frame
+
+ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
+"""Attributes of a tensor that ask for its device."""
+
+FUNCTIONS = (
+    *(
+        f"torch.cuda:{name}"
+        for name in (
+            "is_available",
+            "device_count",
+            "current_device",
+            "get_device_capability",
+            "get_device_name",
+            "get_device_properties",
+            "is_bf16_supported",
+            "is_tf32_supported",
+            "is_initialized",
+            "mem_get_info",
+        )
+    ),
+    "torch.backends.mps:is_available",
+    "torch.backends.mps:is_built",
+    "torch.accelerator:is_available",
+    "torch.accelerator:device_count",
+    "torch.accelerator:current_accelerator",
+)
+"""Functions that ask for a device."""
+
+BY_THE_MODEL = tuple(
+    f"torch.cuda:{name}"
+    for name in (
+        "current_device",
+        "get_device_capability",
+        "get_device_name",
+        "get_device_properties",
+        "is_bf16_supported",
+        "is_tf32_supported",
+        "mem_get_info",
+    )
+)
+"""Those that the device model answers. Dynamo reads what stands there for them."""
+
+_NOT_THE_PROGRAM_S = tuple(
+    os.path.join(folder, "")
+    for folder in (os.path.dirname(torch.__file__), os.path.abspath(os.path.join(__file__, *[os.pardir] * 3)))
+)
+
+
+def internal(file: str) -> bool:
+    """Whether a file is torch's or ours."""
+    return file.startswith(_NOT_THE_PROGRAM_S)
+
+
+class Questions:
+    """What was asked so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], int] = {}
+        self._thread = threading.get_ident()
+        self.within = 0  # of what is told as a whole
+
+    def put(self, kind: str, asked: str, answer: str, frame: Frame | None) -> None:
+        """Note one."""
+        if frame is not None and threading.get_ident() == self._thread:
+            key = (asked, answer, frame, kind)
+            self._found[key] = self._found.get(key, 0) + 1
+
+    def told(self) -> tuple[Question, ...]:
+        """All of them, in the order in which they first came."""
+        return tuple(
+            Question(asked, answer, frame, times, kind)
+            for (asked, answer, frame, kind), times in self._found.items()
+        )
+
+    def entered(self, kind: Any, dtype: Any, enabled: Any, frame: Frame | None) -> None:
+        """Note a region of autocast."""
+        if enabled:
+            name = f"torch.autocast({str(kind)!r}, {dtype or torch.get_autocast_dtype(str(kind))})"
+            what = "nothing was cast: the tensors are the CPU's"
+            if kind == "cpu":
+                what = "it cast, as tensors of the CPU were given"
+            self.put("entered", name, what, frame)
+
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[bool]:
+        """What is asked within one question belongs to it; whether this is the outermost."""
+        self.within += 1
+        try:
+            yield self.within == 1
+        finally:
+            self.within -= 1
+
+
+UNKNOWN = object()
+"""In place of an answer that is no constant."""
+
+
+def frame_at(file: str, line: int, function: str) -> Frame:
+    name = function
+    if name.startswith("torch_dynamo_resume_in_"):  # the rest of a function after a break
+        name = name.removeprefix("torch_dynamo_resume_in_").rpartition("_at_")[0]
+    return Frame(file, line, name, linecache.getline(file, line).strip())
+
+
+def text(answer: Any) -> str:
+    if answer is UNKNOWN:
+        return "something that is not known while it is traced"
+    said = repr(str(answer)) if isinstance(answer, torch.device) else repr(answer)
+    return said if len(said) <= 100 else f"{said[:99]}…"

@@ -1,0 +1,212 @@
+"""Where a program asks for a device that is not there: the record has the line and the answer."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from state import unchanged
+from suite import rand
+
+from compile_lens import capture
+from compile_lens.capture import Asked, perform
+from compile_lens.device_model import Question
+from compile_lens.device_models import resolve
+from compile_lens.record import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
+    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+
+
+def questions(found: Capture) -> list[tuple[str, str, str]]:
+    """What was asked, the answer, and the mark on the line that the record names."""
+    assert found.target is not None
+    told = []
+    for one in found.target.questions:
+        line = linecache.getline(one.frame.file, one.frame.line)
+        assert one.frame.text == line.strip()
+        told.append((one.asked, one.answer, line.partition("# ")[2].strip()))
+    return told
+
+
+def is_cuda(x: torch.Tensor) -> torch.Tensor:
+    if x.is_cuda:  # here
+        return x.sin()
+    return x.cos()
+
+
+def kind(x: torch.Tensor) -> torch.Tensor:
+    device = x.device
+    return x.sin() if device.type == "cuda" else x.cos()  # here
+
+
+def compared(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.device == torch.device("cuda", 0) else x.cos()  # here
+
+
+def as_text(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if "cuda" in str(x.device) else x.cos()  # here
+
+
+def number(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.get_device() >= 0 else x.cos()  # here
+
+
+def available(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.cuda.is_available() else x.cos()  # here
+
+
+def accelerator(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.accelerator.is_available() else x.cos()  # here
+
+
+def capability(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.cuda.get_device_capability()[0] > 8 else x.cos()  # here
+
+
+def count(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.cuda.device_count() > 0 else x.cos()  # here
+
+
+def apple(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.backends.mps.is_available() else x.cos()  # here
+
+
+def inner(x: torch.Tensor) -> bool:
+    return x.is_cuda  # inside
+
+
+def inlined(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if inner(x) else x.cos()
+
+
+ONE: list[tuple[Callable[..., Any], str, str, str]] = [
+    (is_cuda, "Tensor.is_cuda", "False", "here"),
+    (kind, "Tensor.device.type", "'cpu'", "here"),
+    (compared, "Tensor.device", "'cpu'", "here"),
+    (as_text, "str(Tensor.device)", "'cpu'", "here"),
+    (number, "Tensor.get_device()", "-1", "here"),
+    (available, "torch.cuda.is_available()", "False", "here"),
+    (accelerator, "torch.accelerator.is_available()", "False", "here"),
+    (capability, "torch.cuda.get_device_capability()", "(9, 0)", "here"),
+    (count, "torch.cuda.device_count()", "0", "here"),
+    (apple, "torch.backends.mps.is_available()", "False", "here"),
+    (inlined, "Tensor.is_cuda", "False", "inside"),
+]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
+@pytest.mark.parametrize(("fn", "asked", "answer", "mark"), ONE, ids=lambda v: getattr(v, "__name__", None))
+def test_what_dynamo_answered(fn: Callable[..., Any], asked: str, answer: str, mark: str) -> None:
+    assert questions(here(fn, rand(4, 4))) == [(asked, answer, mark)]
+
+
+@pytest.mark.parametrize("fn", [row[0] for row in ONE if row[0] is not capability], ids=lambda f: f.__name__)
+def test_listening_changes_no_stage(fn: Callable[..., Any]) -> None:
+    """The graphs and breaks are those of a capture without a target."""
+
+    def told(found: Capture) -> Any:
+        graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
+        mine = [[(f.line, f.function) for f in b.frames if f.file == __file__] for b in found.breaks]
+        ended = [(b.reason.splitlines()[0], frames) for b, frames in zip(found.breaks, mine)]
+        return len(found.compilations), [[n.target for n in g.calls] for g in graphs], ended
+
+    plain = told(capture(fn, rand(4, 4)))
+    assert told(here(fn, rand(4, 4))) == plain == told(here(fn, rand(4, 4)))
+
+
+def passes_on(x: torch.Tensor) -> torch.Tensor:
+    device = x.device
+    more = torch.zeros(4, device=device) + torch.ones(4, device=x.device)
+    return x + more.to(x.device)
+
+
+def test_a_device_that_is_only_passed_on_is_no_question() -> None:
+    assert questions(here(passes_on, rand(4, 4))) == []
+    assert questions(here(lambda x: torch.relu(x) @ x, rand(4, 4))) == []
+
+
+@torch.compiler.disable
+def untraced(x: torch.Tensor) -> torch.Tensor:
+    if x.is_cuda:  # a
+        return x
+    more = torch.zeros(4, device=x.device)
+    if x.device.type == "cuda":  # b
+        return x
+    if torch.cuda.is_available():  # c
+        return x
+    with torch.autocast("cuda", dtype=torch.float16):  # d
+        y = x @ x
+    with torch.autocast("cuda", dtype=torch.float16, enabled=False):
+        return x @ y + more
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    return untraced(x.sin()).cos()
+
+
+def test_what_was_asked_where_dynamo_does_not_trace() -> None:
+    found = here(broken, rand(4, 4))
+    told = [(asked, mark) for asked, _, mark in questions(found)]
+    assert told == [
+        ("Tensor.is_cuda", "a"),
+        ("Tensor.device", "b"),
+        ("torch.cuda.is_available()", "c"),
+        ("torch.autocast('cuda', torch.float16)", "d"),
+    ]
+    assert len(found.compilations) == 2 and len(found.breaks) == 1
+
+
+def mixed(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # a
+        y = x @ x
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # b
+        z = x @ x
+    with torch.autocast("cuda", enabled=False):
+        return y + z
+
+
+def test_regions_of_autocast() -> None:
+    found = here(mixed, rand(4, 4))
+    (first, second) = questions(found)
+    assert first[::2] == ("torch.autocast('cuda', torch.bfloat16)", "a") and "nothing was cast" in first[1]
+    assert second[::2] == ("torch.autocast('cpu', torch.bfloat16)", "b") and "it cast" in second[1]
+    assert found.target is not None and {q.kind for q in found.target.questions} == {"entered"}
+
+
+def loop(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(3):
+        if not x.is_cuda:  # here
+            x = x.sin()
+    return x
+
+
+def test_a_question_is_told_once_and_counted() -> None:
+    found = here(loop, rand(4, 4))
+    assert found.target is not None
+    (one,) = found.target.questions
+    assert one == Question("Tensor.is_cuda", "False", one.frame, 3) and one.frame.function == "loop"
+
+
+@unchanged
+def test_nothing_is_left_behind() -> None:
+    before = vars(torch.Tensor).keys() | set()
+    for fn in (available, broken, mixed, count):
+        here(fn, rand(4, 4))
+    assert vars(torch.Tensor).keys() == before
+    assert torch.cuda.is_available.__module__ == "torch.cuda" and not hasattr(
+        torch.accelerator.is_available, "__wrapped__"
+    )
+
+
+def test_the_child_tells_them_too() -> None:
+    found = capture(broken, rand(4, 4), target="mps")
+    assert [mark for *_, mark in questions(found)] == ["a", "b", "c", "d"]
+    assert Capture.from_json(found.to_json()) == found
+    assert capture(is_cuda, rand(4, 4)).target is None
