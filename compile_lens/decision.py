@@ -12,38 +12,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a pair was not fused, for a learner: a sentence, and what one could try."""
+    """Why a pair was not fused, for a learner: a sentence, and what one could try.
+
+    A remedy stands here only if a test applies it to a case and sees the effect.
+    """
 
     sentence: str
     remedy: str
 
 
-_NOTHING = "Nothing is lost: there is no memory traffic to save."
-
 REASONS: dict[str, Reason] = {
     "extern": Reason(
         "One of the two is a call of a library or of a kernel written by hand: Inductor did not write its "
         "loop, so it cannot add to it.",
-        "Write the operation with ordinary PyTorch operators, or let Inductor generate it "
-        '(for matrix products: mode="max-autotune").',
+        "",
     ),
     "nop": Reason(
-        "One of the two does no work of its own (a view, memory that is only set aside, one result of a "
-        "library call), so there is no loop to fuse.",
-        _NOTHING,
+        "One of the two does no work of its own (a view, memory set aside, one result of a library call): there "
+        "is no loop to fuse, and nothing to save.",
+        "",
     ),
     "order": Reason("They were tried the wrong way round: the second must run before the first.", ""),
     "different devices": Reason(
         "They run on different devices, and one kernel runs on one device.",
-        "Move the tensors to one device before the two operations.",
+        "",
     ),
     "stream": Reason(
         "They run on different streams, or in different memory pools.",
-        "Do both in one stream.",
+        "",
     ),
     "different sizes": Reason(
         "They loop over different numbers of elements, and one loop runs a fixed number of times.",
-        "Give both the same shape, or do the smaller one inside an expression over the larger shape.",
+        "Give both the same shape.",
     ),
     "different loops": Reason(
         "They visit equally many elements, but in loops that are nested or split differently.",
@@ -51,21 +51,25 @@ REASONS: dict[str, Reason] = {
     ),
     "reduction sizes": Reason(
         "At least one of the two reduces, and the loops around and inside the reduction do not fit the other's.",
-        "Reduce over the same dimensions of tensors of one shape.",
+        "",
     ),
     "reduction barrier": Reason(
         "The second needs finished results of a reduction, and the first has them only after its loop has run.",
-        "Reduce over the last dimension, so that each row is finished in turn, or write the computation so "
-        "that the reduction comes last.",
+        "Reduce over the last dimension, so that each row is finished in turn.",
+    ),
+    "split reduction": Reason(
+        "They are two steps of one reduction, which Inductor split so that more of the device works at once: the "
+        "second adds up what all of the first has left.",
+        "Set torch._inductor.config.split_reductions = False for one loop, and measure: it may be slower.",
     ),
     "outer loop": Reason(
         "One of the two already shares only its outer loop with others, and the C++ backend adds no "
         "independent work to such a node.",
-        "Nothing simple: the C++ backend has this limit.",
+        "",
     ),
     "no shared data": Reason(
         "They have no data in common, so that fusing them would save no memory traffic.",
-        _NOTHING,
+        "",
     ),
     "little shared data": Reason(
         "They have so little data in common that Inductor does not think it worth it.",
@@ -73,15 +77,17 @@ REASONS: dict[str, Reason] = {
     ),
     "different indices": Reason(
         "Both touch a buffer, but in the same step of the loop not the same elements of it, or in another order.",
-        "Avoid slicing, shifting, gathering, reshaping or transposing between the two.",
+        "Let both take the same elements in the same order: no slice, shift, gather, reshape or transpose between "
+        "the two, and reductions over the same dimensions.",
     ),
     "between": Reason(
         "Something that needs the first, and that the second needs, has to run between them.",
-        "Look at what stands between them: what keeps that apart keeps these apart.",
+        "",
     ),
     "cycle": Reason(
-        "Fused, each would have to wait for the other: what was fused before leads from one back to the other.",
-        "Reorder the computation, so that nothing has to run between them.",
+        "Fused, each would have to wait for the other: what was fused before leads from one back to the "
+        "other.",
+        "",
     ),
     "too large": Reason(
         "The kernel would become too large: more loops or buffers than Inductor's limit allows.",
@@ -90,55 +96,60 @@ REASONS: dict[str, Reason] = {
     ),
     "peak memory": Reason(
         "Fused, tensors would have to live longer, and more memory would be needed at once.",
-        "Compute the two closer together in the program.",
+        "",
     ),
     "mutation": Reason(
-        "One of the two overwrites, or adds up in place, a buffer that the other reads: all of one has to be "
-        "done before the other.",
-        "Use the out-of-place form of the operation.",
+        "One of the two overwrites, or adds up in place, a buffer that the other reads: all of one has to "
+        "be done before the other.",
+        "",
     ),
     "template": Reason(
-        "One of the two is a template (a hand-tuned matrix product, convolution or attention), which takes in "
-        "only certain pointwise work.",
-        "Keep what goes into or comes out of it pointwise, of the same shape, and used once.",
+        "One of the two is a template (a hand-tuned matrix product, convolution or attention), which "
+        "takes in only certain pointwise work.",
+        "",
     ),
     "foreach": Reason(
-        "One of the two is a list of operations that run together (foreach), whose members do not fit the other's.",
-        "Use lists of the same length, and no reductions.",
+        "One of the two is a list of operations that run together (foreach), whose members do not fit the "
+        "other's.",
+        "",
     ),
     "scan": Reason(
         "One of the two is a scan that is split over blocks, which takes in no reduction.",
-        "Nothing simple: the scan needs its blocks.",
+        "",
     ),
     "tiling": Reason(
         "They want to cut their elements into differently shaped tiles, and one kernel has one shape.",
-        "Keep one memory layout through both (no transpose in between).",
+        "",
     ),
     "combined reductions": Reason(
-        "One of the two is already made of reductions in different orders, to which Inductor adds only some work.",
-        "Nothing simple: it is a limit of Inductor.",
+        "One of the two is already made of reductions in different orders, to which Inductor adds only "
+        "some work.",
+        "",
     ),
     "numerics": Reason(
         "Fused, numbers would be added up in another order, and the settings ask for the order to stay.",
-        "Allow another order of summation, if the last digits do not matter.",
+        "",
     ),
     "config": Reason(
         "A setting forbids it.",
-        "Change the setting that Inductor's words name.",
+        "",
     ),
     "slower": Reason(
         "Inductor tried it, and the fused kernel was slower, or used more registers than there are.",
-        "Nothing: it was measured.",
+        "",
     ),
     "overtaken": Reason(
         "It was allowed, but one of the two was fused with something better first.",
-        "Nothing simple: Inductor takes the pair with the most shared data first.",
+        "",
     ),
     "backend": Reason("It was refused by the backend, which gives no reason.", ""),
     "unsaid": Reason("Inductor refused it without giving a reason.", ""),
     "other": Reason("Inductor refused it, in words that this version does not know.", ""),
 }
 """Every kind of reason, with its sentence."""
+
+CUSTOM_REMEDY = "Write the custom operator with ordinary PyTorch operators, which Inductor can fuse."
+"""Where what keeps two apart is an operator of the user's own."""
 
 
 THROUGH_OTHERS = "They are in one kernel, since a third was fused with both."
@@ -195,7 +206,8 @@ class Decision:
 
     @property
     def remedy(self) -> str:
-        """What one could try to have them fused, ``""`` where nothing is known."""
+        """What one could try to have them fused, ``""`` where nothing is known. It is of the reason alone:
+        ``capture.why`` looks at the two, and says it where it helps."""
         found = REASONS.get(self.reason)
         return "" if self.fused or found is None else found.remedy
 

@@ -7,12 +7,14 @@ backend writes both, one loop after the other, into one function with one launch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from compile_lens.decision import REASONS, Decision
+from compile_lens.decision import CUSTOM_REMEDY, REASONS, Decision
 from compile_lens.graph import Graph, Node
 from compile_lens.lowered import REALISED
+from compile_lens.measures.buffers import Buffers
+from compile_lens.measures.chain import walk
 from compile_lens.measures.members import Members, resolve
 from compile_lens.record import Capture, Code, Kernel
 
@@ -45,8 +47,9 @@ class Why:
         sentence: the answer in one plain sentence.
         facts: what the record shows for it, in order.
         decisions: what the scheduler decided about their groups, the last word first.
-        saved: modelled bytes, at most, that fusing would have saved: what one writes and the other reads,
-            and what both read, each buffer as a whole; ``None`` where that is unknown or is no question.
+        saved: modelled bytes, at most, that one kernel for both would not move: what one writes is not read by the
+            other, nor written if nothing else needs it, and what both read is read once; ``None`` where that is
+            unknown or is no question.
         saved_note: why ``saved`` is ``None``.
         remedy: what one could try, ``""`` where there is nothing to try.
     """
@@ -79,8 +82,9 @@ class Why:
 def why(capture: Capture, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
     """Why ``a`` and ``b`` are one kernel, or are not.
 
-    Each is a kernel (or its name), the name of an ATen node, of a loop or of a group, or a Python line
-    (``"model.py:7"``; the number alone where there is one file). ``phase`` picks one graph (``"backward"``,
+    Each is a kernel (or its name), the name of an ATen node, of a loop or of a group, a name of the program (a node
+    that Dynamo saw, or a function or operator that is called once: ``"gelu"``), or a Python line (``"model.py:7"``;
+    the number alone where there is one file). ``phase`` picks one graph (``"backward"``,
     ``"0/1 forward"``) where they are in several.
 
     Raises ``UsageError``, which names what there is, for something that is unknown or ambiguous.
@@ -114,6 +118,9 @@ class _Place:
         self.kernels = code.kernels if isinstance(code, Code) else ()
         self.decisions: tuple[Decision, ...] | None = dict(compilation.decisions).get(phase)
         self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
+        graph = stages.get(f"{phase}.post_grad")
+        self._aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
+        self.buffers = Buffers(self.loops, self.groups, self._aten, self.lowered.values())
 
     def why(self, one: Members, two: Members) -> Why:
         """The answer for two things of this place."""
@@ -228,12 +235,33 @@ class _Place:
             facts.append(f"{len(decisions) - 3} more decisions about them are in the record")
         if not decisions:
             facts.append(self._never(ga, gb))
-        saved, note = self._saved(ga, gb)
-        sentence, remedy = _words(reason, bool(walls), bool(self._common(ga, gb)))
+        if reason == "reduction barrier" and self._steps_of_one(ga, gb):
+            reason = "split reduction"
+        saved, note = self.buffers.saved(ga, gb)
+        sentence, remedy = _words(reason, bool(walls), bool(self.buffers.common(ga, gb)))
+        if reason == "extern" and any(_custom(self.groups[g]) for g in (*ga, *gb, *walls)):
+            remedy = CUSTOM_REMEDY
+        if reason == "reduction barrier" and not self._over_other_dimensions(ga, gb):
+            remedy = ""
         return Why(
             one, two, where, NOT_FUSED, reason or "never proposed", sentence, tuple(facts), tuple(decisions),
             saved, note, remedy,
         )  # fmt: skip
+
+    def _reductions(self, groups: list[str]) -> set[str]:
+        """The reductions among the operators of the loops of groups that reduce."""
+        members = [self.loops[m] for g in groups for m in self.groups[g].members if m in self.loops]
+        names = {name for n in members if n.kind == "reduction" for name in n.origins}
+        return {name for name in names if name in self._aten and self._aten[name].kind == "reduction"}
+
+    def _steps_of_one(self, ga: list[str], gb: list[str]) -> bool:
+        """Whether both do a part of the same reduction, and nothing else of one."""
+        one, two = self._reductions(ga), self._reductions(gb)
+        return bool(one) and one == two
+
+    def _over_other_dimensions(self, ga: list[str], gb: list[str]) -> bool:
+        """Whether one of them reduces, and not over the last dimension: a reduction over that could be fused."""
+        return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
 
     def _about(self, a: Collection[str], b: Collection[str]) -> Iterator[Decision]:
         """The decisions of which one side is of ``a`` and the other of ``b``."""
@@ -246,7 +274,7 @@ class _Place:
     def _never(self, ga: list[str], gb: list[str]) -> str:
         if self.decisions is None:
             return "the record holds no decisions of the scheduler for this graph"
-        common = self._common(ga, gb)
+        common = self.buffers.common(ga, gb)
         if not common:
             return "Inductor never proposed the pair: they touch no buffer in common"
         if any(self.groups[g].kind in ("extern", "nop") for g in (*ga, *gb)):
@@ -274,32 +302,26 @@ class _Place:
             found.update({g: None for g in self.groups if g in after and g in before})
         return list(found)
 
-    def _touched(self, groups: list[str]) -> tuple[dict[str, None], dict[str, None]]:
-        """Loops and inputs that groups read, and loops whose results they write."""
-        members = [self.loops[m] for g in groups for m in self.groups[g].members if m in self.loops]
-        return {name: None for n in members for name in n.inputs}, {n.name: None for n in members}
 
-    def _common(self, ga: list[str], gb: list[str]) -> list[str]:
-        """What one writes and the other reads, and what both read."""
-        reads_a, writes_a = self._touched(ga)
-        reads_b, writes_b = self._touched(gb)
-        return [
-            name
-            for name in self.loops
-            if (name in writes_a and name in reads_b)
-            or (name in writes_b and name in reads_a)
-            or (name in reads_a and name in reads_b)
-        ]
+def _custom(group: Node) -> bool:
+    """Whether a group calls an operator of the user's own: neither PyTorch's nor a library's."""
+    space, dot, _ = group.target.partition(".")
+    return group.kind == "extern" and bool(dot) and space not in _LIBRARIES
 
-    def _saved(self, ga: list[str], gb: list[str]) -> tuple[int | None, str]:
-        common = self._common(ga, gb)
-        if not common:
-            return 0, ""
-        sizes = {name: _nbytes(self.loops[name]) for name in common}
-        unknown = [name for name, size in sizes.items() if size is None]
-        if unknown:
-            return None, f"the size of {_list(unknown)} is not known before it runs"
-        return sum(size for size in sizes.values() if size is not None), ""
+
+_LIBRARIES = frozenset(
+    ("aten", "prims", "extern_kernels", "torch", "mkldnn", "quantized", "inductor", "onednn")
+)
+
+
+def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
+    """Whether a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
+    dims = node.args[1] if len(node.args) > 1 else ()
+    dims = (dims,) if isinstance(dims, int) else dims
+    source = nodes.get(node.inputs[0]) if node.inputs else None
+    if not isinstance(dims, tuple) or not dims or source is None or source.shape is None:
+        return True
+    return any(d in (-1, len(source.shape) - 1) for d in dims)
 
 
 def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
@@ -313,11 +335,6 @@ def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
         return "Inductor did not propose the pair.", ""
     none = REASONS["no shared data"]
     return none.sentence, none.remedy
-
-
-def _nbytes(node: Node) -> int | None:
-    sizes = [t.nbytes for t in node.outputs]
-    return None if not sizes or None in sizes else sum(s for s in sizes if s is not None)
 
 
 def _turned(edges: dict[str, set[str]]) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
-from compile_lens.graph import Node
+from compile_lens.graph import Frame, Node
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record import PHASES, Capture, Kernel
 
@@ -151,6 +151,9 @@ class _Finder:
                         places[cid, phase] = found
                     break
         if not known:
+            called = self._written(name)
+            if called is not None:
+                return called
             names = dict.fromkeys(
                 a[2]
                 for a in self.addresses
@@ -158,11 +161,39 @@ class _Finder:
             )
             some = ", ".join(list(names)[:20]) + (", …" if len(names) > 20 else "")
             raise UsageError(
-                f"{name!r} is no kernel, ATen node, loop or group of this capture, and no line such as "
-                f"'model.py:7'; it has {some or 'none'}"
+                f"{name!r} is no kernel, node, loop or group of this capture, no function that it calls, and no line "
+                f"such as 'model.py:7'; it has {some or 'none'}"
             )
         note = "" if places else "it became no loop: an input, a view, or optimised away"
         return Members(name, "node", places, note)
+
+    def _written(self, name: str) -> Members | None:
+        """What a name of the program stands for: a node that Dynamo saw, or the only call of a function or operator.
+
+        Such a call may be decomposed: it stands for the loops of all that it became. ``None`` for no such name.
+        """
+        wanted = _function(name)
+        for stages in (("dynamo",), ("joint", *PHASES)):
+            named, calls = [], []
+            for compilation in self.capture.compilations:
+                for stage in stages:
+                    graph = compilation.graphs.get(stage)
+                    for path, node in walk(graph) if graph is not None else ():
+                        address = (compilation.id, stage, path + node.name)
+                        if address[2] == name:
+                            named.append((address, node))
+                        elif node.op.startswith("call") and wanted == _function(node.target):
+                            calls.append((address, node))
+            found = named or calls
+            if len({address[2] for address, _ in found}) > 1:
+                each = ", ".join(
+                    dict.fromkeys(a[2] + (f" ({_at(n.frames[-1])})" if n.frames else "") for a, n in found)
+                )
+                raise UsageError(f"{name!r} is called more than once: name one of {each}, or its line")
+            if found:
+                places = self._loops([address for address, _ in found])
+                return Members(name, "node", places, "" if places else "it became no loop")
+        return None
 
     def _loops(self, start: list[Address]) -> dict[Place, tuple[str, ...]]:
         """The loops of addresses: of a group its members, of all else those that compute what it became."""
@@ -218,6 +249,16 @@ class _Finder:
             graph = compilation.graphs[stage]
             self._targets_of[cid, stage] = {path + node.name: node.target for path, node in walk(graph)}
         return self._targets_of[cid, stage]
+
+
+def _at(frame: Frame) -> str:
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
+
+
+def _function(target: str) -> str:
+    """The bare name of what is called: ``gelu`` of ``torch._C._nn.gelu``, ``F.gelu`` and ``aten.gelu.default``."""
+    parts = target.split(".")
+    return parts[1] if parts[0] in ("aten", "prims") and len(parts) > 1 else parts[-1]
 
 
 def _operator(target: str) -> str:

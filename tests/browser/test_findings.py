@@ -121,11 +121,11 @@ def test_reasons_stand_between_groups(standalone: Callable[..., Page]) -> None:
     viewer.open("forward.groups", "forward.groups fusion")
     label = viewer.pane("forward.groups").locator(".apart").first
     assert label.text_content().startswith("≠ too large")  # type: ignore[union-attr]
-    assert "could save at most ~4,000 B" in (label.locator("title").text_content() or "")
+    assert "could save at most ~8,000 B" in (label.locator("title").text_content() or "")
     label.click()
     assert viewer.pins() == ["op0 and op1"]
     reason = viewer.pane("forward.groups", fusion=True).locator(".fusion-why").first
-    assert reason.inner_text() == "≠ op0: too large, could save ~4,000 B"
+    assert reason.inner_text() == "≠ op0: too large, could save ~8,000 B"
     assert reason.get_attribute("aria-pressed") == "true"
     reason.press("Enter")
     assert viewer.pins() == [] and reason.get_attribute("aria-pressed") == "false"

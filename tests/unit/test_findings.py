@@ -139,7 +139,7 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
     large = found["forward: too large, 1 pair"]
     assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")
     (row,) = large.rows
-    assert row.cells[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~4,000 B")
+    assert row.cells[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~8,000 B")
     assert "3 > 2 nodes" in row.cells[3] and large.kinds[3] == NOTE
     every = found["forward: every decision"]
     assert every.full and len(every.rows) == 2
@@ -307,7 +307,7 @@ def test_the_viewer_gets_items_and_reasons() -> None:
     (first, _) = groups["apart"]  # type: ignore[index]
     strings = groups["strings"]  # type: ignore[index]
     assert (seen.names[first["first"]], seen.names[first["second"]]) == ("op0", "op1")
-    assert strings[first["reason"]] == "too large" and strings[first["saved"]] == "~4,000 B"
+    assert strings[first["reason"]] == "too large" and strings[first["saved"]] == "~8,000 B"
     heads = {f["key"]: f for f in made["core"]["findings"]}  # type: ignore[index]
     assert heads["fusion"]["part"] == "why-fusion"
     bare = parts(samples.sample())

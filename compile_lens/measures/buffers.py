@@ -1,0 +1,135 @@
+"""The buffers between the groups of one phase: who writes and who reads each, and what one kernel for two would save."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from compile_lens.graph import Node
+from compile_lens.lowered import Lowered
+
+
+class Buffers:
+    """Who touches what.
+
+    Args:
+        loops, groups: the nodes of those stages by name; the inputs of the graph are among the loops.
+        aten: the post-grad nodes by name.
+        lowered: what lowering made of them; empty where it was not seen.
+    """
+
+    def __init__(
+        self,
+        loops: Mapping[str, Node],
+        groups: Mapping[str, Node],
+        aten: Mapping[str, Node],
+        lowered: Iterable[Lowered],
+    ) -> None:
+        self._loops = loops
+        self._groups = groups
+        self._aten = aten
+        self._lowered = tuple(lowered)
+
+    def common(self, ga: Collection[str], gb: Collection[str]) -> list[str]:
+        """What one writes and the other reads, and what both read: loops and inputs by name, in order."""
+        reads_a, writes_a = self._touched(ga)
+        reads_b, writes_b = self._touched(gb)
+        found = (writes_a & reads_b) | (writes_b & reads_a) | (reads_a & reads_b)
+        return sorted((name for name in found if name in self._loops), key=self._order.__getitem__)
+
+    def saved(self, ga: Collection[str], gb: Collection[str]) -> tuple[int | None, str]:
+        """Bytes that one kernel for both would not move, at most; ``None`` and why, where a size is not known.
+
+        A buffer that is made there is not read, nor written if nothing else needs it; any other is read once.
+        """
+        common = self.common(ga, gb)
+        unknown = [name for name in common if _nbytes(self._loops[name]) is None]
+        if unknown:
+            return None, f"the size of {', '.join(unknown)} is not known before it runs"
+        together = {*ga, *gb}
+        total = 0
+        for name in common:
+            size = _nbytes(self._loops[name]) or 0
+            maker, readers = self._makers.get(name, ""), self._readers.get(name, {})
+            within = [g for g in readers if g in together and g != maker]
+            reads = sorted(_most(size, self._groups[g].reads) for g in within)
+            if maker not in together:
+                total += sum(reads[:-1])
+                continue
+            total += sum(reads)
+            if name not in self._needed and together.issuperset(readers):
+                total += _most(size, self._groups[maker].writes)
+        return total, ""
+
+    def _touched(self, groups: Collection[str]) -> tuple[set[str], set[str]]:
+        """The buffers that groups read, and those that they write."""
+        reads = {name for g in groups for name in self._read_by.get(g, ())}
+        return reads, {name for g in groups for name in self._made_by.get(g, ())}
+
+    @cached_property
+    def _order(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self._loops)}
+
+    @cached_property
+    def _makers(self) -> dict[str, str]:
+        """The group that writes each buffer; one result of a library call is written by the call."""
+        found = {member: name for name, group in self._groups.items() for member in group.members}
+        for name, loop in self._loops.items():
+            if loop.kind == "nop" and len(loop.inputs) == 1 and loop.inputs[0] in found:
+                found[name] = found[loop.inputs[0]]
+        return found
+
+    @cached_property
+    def _made_by(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, group in self._makers.items():
+            found.setdefault(group, []).append(name)
+        return found
+
+    @cached_property
+    def _read_by(self) -> dict[str, dict[str, None]]:
+        return {
+            name: {
+                read: None for m in group.members if m in self._loops for read in self._read(self._loops[m])
+            }
+            for name, group in self._groups.items()
+        }
+
+    @cached_property
+    def _readers(self) -> dict[str, dict[str, None]]:
+        """The groups that read each buffer."""
+        found: dict[str, dict[str, None]] = {}
+        for group, reads in self._read_by.items():
+            for name in reads:
+                found.setdefault(name, {})[group] = None
+        return found
+
+    def _read(self, loop: Node) -> Iterator[str]:
+        """The buffers that a loop reads. A concatenation is read where its pieces are; what does no work reads none."""
+        for name in loop.inputs if loop.kind != "nop" else ():
+            inner = self._loops.get(name)
+            pieces = inner is not None and inner.kind == "nop" and len(inner.inputs) > 1
+            yield from inner.inputs if pieces and inner is not None else (name,)
+
+    @cached_property
+    def _needed(self) -> frozenset[str]:
+        """Loops whose values must be in memory whatever reads them: results of the graph, inputs changed in place."""
+        nodes = self._aten
+        results: set[str] = set()
+        for name in (name for n in nodes.values() if n.op == "output" for name in n.inputs):
+            while name in nodes and nodes[name].kind == "view" and nodes[name].inputs:
+                name = nodes[name].inputs[0]
+            results.add(name)
+        if not self._lowered:  # not seen: the last operator of a loop is the value that it writes
+            return frozenset(n.name for n in self._loops.values() if n.origins and n.origins[-1] in results)
+        return frozenset(e.buffer for e in self._lowered if e.node in results or e.reason == "mutation")
+
+
+def _most(size: int, moved: int | None) -> int:
+    """The size of a buffer, or what a group moves at all where that is less: it may read a part of it."""
+    return size if moved is None else min(size, moved)
+
+
+def _nbytes(node: Node) -> int | None:
+    sizes = [t.nbytes for t in node.outputs]
+    return None if not sizes or None in sizes else sum(s for s in sizes if s is not None)

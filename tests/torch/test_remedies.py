@@ -1,0 +1,308 @@
+"""Every "to try" is tried: a case that gets the advice, and a new capture with it applied that shows the effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import compile_lens
+from compile_lens.decision import CUSTOM_REMEDY, REASONS
+from compile_lens.lowered import REALISED
+from compile_lens.measures.apart import everywhere
+from compile_lens.record import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+X = torch.linspace(-3, 3, 64 * 32).reshape(64, 32)
+Y = X + 1
+SQUARE = torch.linspace(-3, 3, 128 * 128).reshape(128, 128)
+ONE = torch.tensor(2.0)
+
+
+@torch.library.custom_op("lens_remedies::plus", mutates_args=())
+def plus(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y
+
+
+plus.register_fake(lambda x, y: torch.empty_like(x))
+
+
+def three(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.sin(x), torch.cos(x), torch.exp(x)
+
+
+def unlike(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    s = x.sin()
+    return s, s.view(32, 64).permute(1, 0) + y
+
+
+def alike(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    s = x.sin()
+    return s, s + y
+
+
+def little(x: torch.Tensor, y: torch.Tensor, s: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x + s, y * s
+
+
+def buffers(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin() + y, x.cos() - y
+
+
+# A reason, a case of it, and the case with its remedy applied: each a function, its inputs, options, and a pair.
+CASES: list[tuple[str, Any, Any]] = [
+    ("different sizes", (lambda x: (x.sin(), x[:10].cos()), (X,), {}, ("sin", "cos")),
+     (lambda x: (x.sin(), x.cos()), (X,), {}, ("sin", "cos"))),
+    ("different loops", (unlike, (X, Y), {}, ("sin", "add")), (alike, (X, Y), {}, ("sin", "add"))),
+    ("reduction barrier", (lambda x: torch.softmax(x, 0), (SQUARE,), {}, ("amax", "sub")),
+     (lambda x: torch.softmax(x, -1), (SQUARE,), {}, ("amax", "sub"))),
+    ("little shared data", (little, (X, Y, ONE), {}, ("add", "mul")),
+     (little, (X, Y, ONE), {"score_fusion_memory_threshold": 1}, ("add", "mul"))),
+    ("different indices", (lambda x: (x.sin() + 1, x.t().contiguous().cos()), (X,), {}, ("add", "cos")),
+     (lambda x: (x.sin() + 1, x.cos()), (X,), {}, ("add", "cos"))),
+    ("different indices", (lambda x: (x.sum(0), x.exp().sum(1)), (SQUARE,), {}, ("sum_1", "sum_2")),
+     (lambda x: (x.sum(1), x.exp().sum(1)), (SQUARE,), {}, ("sum_1", "sum_2"))),
+    ("too large", (three, (X,), {"max_fusion_size": 1}, ("sin", "cos")),
+     (three, (X,), {"max_fusion_size": 3}, ("sin", "cos"))),
+    ("too large", (three, (X,), {"cpp.max_horizontal_fusion_size": 1}, ("sin", "cos")),
+     (three, (X,), {"cpp.max_horizontal_fusion_size": 3}, ("sin", "cos"))),
+    ("too large", (buffers, (X, Y), {"max_fusion_unique_io_buffers": 1}, ("add", "sub")),
+     (buffers, (X, Y), {"max_fusion_unique_io_buffers": 8}, ("add", "sub"))),
+]  # fmt: skip
+
+OWN_TESTS = {"split reduction"}
+
+
+def test_every_remedy_has_a_test() -> None:
+    assert {key for key, _, _ in CASES} | OWN_TESTS == {k for k, r in REASONS.items() if r.remedy}
+    assert {k for k, r in REALISED.items() if r.remedy} == {key for key, _, _, _ in LIMITS}
+
+
+@pytest.mark.parametrize(
+    ("reason", "case", "applied"), CASES, ids=[f"{n} {c[0]}" for n, c in enumerate(CASES)]
+)
+def test_a_remedy_of_the_scheduler_fuses_the_two(reason: str, case: Any, applied: Any) -> None:
+    found = [
+        compile_lens.capture(function, *args, options=options or None).why(*pair)
+        for function, args, options, pair in (case, applied)
+    ]
+    assert (found[0].verdict, found[0].reason) == ("not fused", reason)
+    assert found[0].remedy == REASONS[reason].remedy and "to try: " in str(found[0])
+    assert found[1].verdict == "fused" and not found[1].remedy
+
+
+def chain(x: torch.Tensor, count: int) -> torch.Tensor:
+    for number in range(count):
+        x = x * 1.5 + number
+    return x
+
+
+def read_again(*xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = sum(xs[1:], xs[0])
+    return y.sin(), y.cos(), y.exp()
+
+
+def grows(*xs: torch.Tensor) -> torch.Tensor:
+    return chain(sum(xs[1:], xs[0]), 8)
+
+
+def reads(*xs: torch.Tensor) -> torch.Tensor:
+    return sum(xs[1:], xs[0]).sin()
+
+
+LIMITS: list[tuple[str, Callable[..., Any], int, tuple[str, int, int]]] = [
+    ("many readers", read_again, 5, ("realize_reads_threshold", 4, 8)),
+    ("many operations", grows, 3, ("realize_opcount_threshold", 10, 100)),
+    ("many reads", reads, 20, ("realize_acc_reads_threshold", 3, 100)),
+]
+
+
+@pytest.mark.parametrize(("reason", "function", "count", "limit"), LIMITS, ids=[case[0] for case in LIMITS])
+def test_a_remedy_of_lowering_inlines_the_value(reason: str, function: Any, count: int, limit: Any) -> None:
+    name, low, high = limit
+    inputs = [X + n for n in range(count)]
+    kept = []
+    for value in (low, high):
+        (one,) = compile_lens.capture(function, *inputs, options={name: value}).compilations
+        kept.append([entry for entry in one.lowered if entry.reason == reason])
+    assert kept[0] and all(name in entry.shown and "Raise the limit" in entry.remedy for entry in kept[0])
+    assert kept[1] == []
+
+
+def apart(capture: Capture) -> list[tuple[str, str]]:
+    return [(pair.why.reason, pair.why.remedy) for pair in everywhere(capture)]
+
+
+def test_a_split_reduction_says_so_and_is_one_loop_without_the_split() -> None:
+    square = torch.rand(1024, 1024)
+    found = compile_lens.capture(lambda x: x.sum(), square, target="h100")
+    assert apart(found) == [("split reduction", REASONS["split reduction"].remedy)]
+    assert "split_reductions = False" in str(found.why("op0", "op1"))
+    whole = compile_lens.capture(
+        lambda x: x.sum(), square, target="h100", options={"split_reductions": False}
+    )
+    assert apart(whole) == [] and whole.ledger.total.groups == 1 < found.ledger.total.groups  # type: ignore[operator]
+
+
+def test_a_reduction_over_the_last_dimension_is_not_told_to_be_one() -> None:
+    """Of a sum over everything, the rest has to wait for all of it: no dimension would help."""
+    found = compile_lens.capture(lambda x: x / x.sum(), X).why("sum_1", "div")
+    assert (found.verdict, found.reason, found.remedy) == ("not fused", "reduction barrier", "")
+
+
+def test_a_custom_operator_that_is_written_out_is_fused() -> None:
+    def custom(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cos(plus(torch.sin(x), y))
+
+    def plain(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cos(torch.sin(x) + y)
+
+    found = compile_lens.capture(custom, X, Y)
+    for pair in (("sin", "plus"), ("plus", "cos"), ("sin", "cos")):
+        why = found.why(*pair)
+        assert (why.reason, why.remedy) == ("extern", CUSTOM_REMEDY) and "matrix product" not in str(why)
+    # plus is written, and read by cos alone; of sin likewise.
+    assert found.why("plus", "cos").saved == found.why("sin", "plus").saved == 2 * X.nbytes
+    assert compile_lens.capture(plain, X, Y).why("sin", "cos").verdict == "inlined"
+
+
+@pytest.mark.parametrize("mode", [None, "max-autotune"])
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_a_product_of_matrices_gets_no_advice_that_changes_nothing(
+    mode: str | None, target: str | None
+) -> None:
+    found = compile_lens.capture(
+        lambda a, b: torch.relu(a @ b), X, X.t().contiguous(), mode=mode, target=target
+    )
+    why = found.why("mm", "relu")
+    assert (why.verdict, why.reason, why.remedy) == ("not fused", "extern", "") and "to try" not in str(why)
+
+
+# What fusing would have saved ---------------------------------------------------------------------------------
+
+
+def total(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(-1).sin()
+
+
+def both(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin(), x.cos()
+
+
+def centred(x: torch.Tensor) -> torch.Tensor:
+    return x - x.sum(-1, keepdim=True)
+
+
+def kept(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    s = x.sum(-1, keepdim=True)
+    return s, x - s
+
+
+def as_view(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    s = x.sum(-1, keepdim=True)
+    return s.view(-1), x - s
+
+
+@pytest.mark.parametrize("function", [total, both, centred, kept, as_view], ids=lambda f: f.__name__)
+def test_what_fusing_saves_is_what_the_ablation_without_it_moves_more(function: Callable[..., Any]) -> None:
+    from compile_lens.measures.steps import stepped
+    from compile_lens.record import ABLATIONS
+
+    made = compile_lens.ablate(function, torch.rand(1000, 64))
+    without = stepped(made, ABLATIONS[1])
+    one, two = (
+        node.name for node in without.compilations[0].graphs["inference.groups"].calls if node.compute
+    )
+    before, after = without.ledger.total.bytes_after, made.ledger.total.bytes_after
+    assert made.ledger.total.groups == 1
+    assert without.why(one, two).saved == before - after  # type: ignore[operator]
+
+
+def test_a_product_and_what_follows_save_a_write_and_a_read() -> None:
+    a, b = X, X.t().contiguous()
+    size = 64 * 64 * 4
+    found = compile_lens.capture(lambda a, b: torch.relu(a @ b), a, b)
+    assert found.why("mm", "relu").saved == 2 * size
+
+    def needed(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        m = a @ b
+        return torch.relu(m), m.view(-1)
+
+    assert compile_lens.capture(needed, a, b).why("mm", "relu").saved == size, (
+        "m is a result: it is written anyway"
+    )
+
+    def read(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        m = a @ b
+        return torch.relu(m), m @ m
+
+    assert compile_lens.capture(read, a, b).why("mm", "relu").saved == size, "another product reads m"
+
+
+def moved(source: str) -> tuple[int, int]:
+    """Bytes that a C++ kernel of loops over one dimension of float32 loads and stores, counted in its text."""
+    loads = stores = 0
+    for part in source.split("for(int64_t x0=")[1:]:
+        length = int(part.split("x0<static_cast<int64_t>(")[1].split("L)")[0])
+        once = part.split("C10_UNLIKELY")[0]  # the rest of the loop is the same for the last few elements
+        loads += 4 * length * once.count("::loadu(")
+        stores += 4 * length * once.count(".store(")
+    return loads, stores
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: torch.cat([x, y]),
+    lambda x, y: torch.cat([x, y]) * 2,
+    lambda x, y: torch.cat([x.sin(), y.cos()]),
+    lambda x, y: torch.cat([x.sin(), y, x.cos()]) + 1,
+])  # fmt: skip
+def test_a_concatenation_moves_what_the_loops_of_its_kernel_load_and_store(
+    function: Callable[..., Any],
+) -> None:
+    """On a CPU the pieces are written to their place, and read again by what follows."""
+    found = compile_lens.capture(function, torch.rand(1008), torch.rand(496))
+    counted = [moved(kernel.source) for kernel in found.kernels]
+    assert found.ledger.total.bytes_after == sum(loads + stores for loads, stores in counted) > 0
+
+
+def test_a_concatenation_on_a_gpu_is_one_loop_that_moves_half_of_it() -> None:
+    args = torch.rand(1000), torch.rand(500)
+    here, there = (
+        compile_lens.capture(
+            lambda x, y: torch.cat([x, y]) * 2, *args, target=target
+        ).ledger.total.bytes_after
+        for target in (None, "h100")
+    )
+    assert (here, there) == (24_000, 12_000)
+
+
+# Names --------------------------------------------------------------------------------------------------------
+
+
+def layer(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    hidden = F.linear(x, w)
+    out = F.gelu(hidden)
+    return F.layer_norm(out, (out.shape[-1],)).sum(0)
+
+
+@pytest.mark.parametrize("name", ["gelu", "F.gelu", "torch.nn.functional.gelu", "aten.gelu.default", "out"])
+def test_why_takes_the_names_that_users_wrote(name: str) -> None:
+    found = compile_lens.capture(layer, X, X)
+    names = [n.target for n in found.compilations[0].graphs["inference.post_grad"].nodes]
+    assert not any("gelu" in target for target in names), "it is decomposed"
+    assert found.why(name, "layer_norm").verdict in ("fused", "inlined")
+    assert found.why("linear", name).reason == "extern"
+
+
+def test_a_name_that_is_called_twice_is_not_guessed() -> None:
+    found = compile_lens.capture(lambda x: F.gelu(F.gelu(x).sum(0)), X)
+    said = r"'F.gelu' is called more than once: name one of gelu \(test_remedies.py:\d+\), gelu_1 "
+    with pytest.raises(compile_lens.UsageError, match=said):
+        found.why("F.gelu", "sum_1")
+    assert found.why("gelu", "sum_1").verdict == "inlined", "a node of that name is one"
+    with pytest.raises(compile_lens.UsageError, match="no function that it calls"):
+        found.why("silu", "sum_1")
