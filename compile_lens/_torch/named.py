@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import backend, dynamo, hooks, isolation, session
+from . import backend, dynamo, garbage, hooks, isolation, session
 from .recorder import Recorder
 
 
@@ -25,7 +25,7 @@ def compile(
     recorder = previous if continues else Recorder(build=build, backward=True, patches=patches)
     recorder.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
-    with hooks.placed(), contextlib.nullcontext() if build else isolation.no_compiler():
+    with hooks.placed(), garbage.later(), contextlib.nullcontext() if build else isolation.no_compiler():
         recorder.isa = session.instruction_set(build)
         compiled = backend.make(recorder)(gm, example_inputs)
     if devices:

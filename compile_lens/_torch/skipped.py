@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
-from . import breaks, dynamo, entries, fx, left_to_python, tallies
+from . import breaks, dynamo, entries, fx, garbage, left_to_python, tallies
 from .hooks import free_hook
 from .recorder import Recorder
 from .stack import roomy
@@ -35,7 +35,8 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
     entries.visit(recorder, frame.f_code, args)
     limit = dynamo.recompile_limit(frame.f_code, recorder)
     try:
-        with tallies.uncounted(recorder), torch._dynamo.config.patch(recompile_limit=limit):
+        uncounted = tallies.uncounted(recorder)
+        with garbage.later(), uncounted, torch._dynamo.config.patch(recompile_limit=limit):
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import importlib
 import logging
 import os
@@ -330,6 +331,7 @@ def _interpreter() -> dict[str, Any]:
         "stdout": id(sys.stdout),
         "stderr": id(sys.stderr),
         "recursion limit": sys.getrecursionlimit(),
+        "garbage": (gc.isenabled(), gc.get_threshold()),
         "path": tuple(sys.path),
         "meta path": tuple(id(f) for f in sys.meta_path),
         "directory": os.getcwd(),

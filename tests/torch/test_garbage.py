@@ -1,0 +1,118 @@
+"""Python's garbage collector: quieter while a compile runs, and afterwards set as the program has set it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor import config
+
+from compile_lens import CaptureError, capture
+from compile_lens._torch.garbage import YOUNG, later
+
+pytestmark = pytest.mark.torch
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+@contextlib.contextmanager
+def settings(*thresholds: int) -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*thresholds)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def collections(generations: set[int], work: Any) -> int:
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] in generations:
+            seen.append(info["generation"])
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        work()
+    finally:
+        gc.callbacks.remove(note)
+    return len(seen)
+
+
+def test_a_capture_is_not_searched_for_garbage_again_and_again() -> None:
+    x = torch.rand(1000, requires_grad=True)
+    capture(wave, x)
+    with settings(700, 10, 10):
+        # Torch's own compile of it makes more than 20,000 objects that stay until it is over.
+        assert collections({0, 1, 2}, lambda: capture(wave, x)) <= 8
+
+
+def test_the_settings_are_those_of_the_program_where_its_code_runs() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        x = x.sin()
+        print(end=str(seen.append(gc.get_threshold()) or ""))
+        return x.cos()
+
+    with settings(701, 11, 12):
+        capture(broken, torch.rand(8))
+        assert gc.get_threshold() == (701, 11, 12)
+    assert seen == [(701, 11, 12)]
+
+
+def test_during_the_compile_they_are_raised_and_put_back_when_it_fails() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def look(graph: Any) -> None:
+        seen.append(gc.get_threshold())
+        raise ValueError("a pass of the program's")
+
+    with settings(702, 11, 12):
+        with config.patch(post_grad_custom_post_pass=look), pytest.raises(CaptureError):
+            capture(wave, torch.rand(8))
+        assert gc.get_threshold() == (702, 11, 12)
+    assert seen and seen[0][0] == YOUNG
+
+
+@pytest.mark.parametrize("thresholds", [(0, 10, 10), (YOUNG * 2, 5, 5)])
+def test_a_collector_that_is_off_or_quieter_still_is_left_alone(thresholds: tuple[int, ...]) -> None:
+    with settings(*thresholds), later():
+        assert gc.get_threshold() == thresholds
+
+
+def test_what_the_program_sets_meanwhile_stays() -> None:
+    with settings(703, 11, 12):
+        with later():
+            gc.set_threshold(999, 8, 8)
+        assert gc.get_threshold() == (999, 8, 8)
+
+
+def test_compiles_of_several_threads_that_overlap() -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with later():
+            begun.set()
+            over.wait(10)
+
+    with settings(704, 11, 12):
+        thread = threading.Thread(target=other)
+        with later():
+            with later():
+                thread.start()
+                assert begun.wait(10)
+            assert gc.get_threshold()[0] == YOUNG
+        assert gc.get_threshold()[0] == YOUNG  # the other one still runs
+        over.set()
+        thread.join()
+        assert gc.get_threshold() == (704, 11, 12)
