@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ..graph import Node
 from ..kernel import Flow
@@ -170,28 +171,44 @@ def _language(func: ast.expr) -> str:
 def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
     """What ``call`` and its partitions launch: (kernel or callee, line), in order of lines."""
     found = []
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef) or function.name in NOT_CALL:
-            continue
-        for node in _own(function):
-            if isinstance(node, ast.Call):
-                name = _callee(node.func, defined)
+    for function in _functions(tree.body):
+        if function.name not in NOT_CALL:
+            for call in _own_calls(function):
+                name = _callee(call.func, defined)
                 if name:
-                    found.append((name, node.lineno))
+                    found.append((name, call.lineno))
     return sorted(found, key=lambda item: item[1])
 
 
-def _own(function: ast.FunctionDef) -> list[ast.AST]:
-    """The nodes of a function without those of functions inside it."""
-    out: list[ast.AST] = []
-    pending: list[ast.AST] = list(function.body)
+def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
+    """The functions of a module, wherever they are defined; they stand in no expression."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        for block in _BLOCKS:
+            yield from _functions(getattr(node, block, ()))
+
+
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_NO_CALL = (ast.Name, ast.Constant, ast.Delete, ast.FunctionDef)
+"""Nodes in which no call is made: nearly all there are, and those of a function inside another are its own."""
+
+
+def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    """The calls that a function makes, without those of functions inside it."""
+    pending: list[Any] = list(function.body)
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, _NO_CALL) or not isinstance(node, ast.AST):
             continue
-        out.append(node)
-        pending.extend(ast.iter_child_nodes(node))
-    return out
+        if isinstance(node, ast.Call):
+            yield node
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                pending += value
+            else:
+                pending.append(value)
 
 
 def _callee(func: ast.expr, defined: set[str]) -> str:
