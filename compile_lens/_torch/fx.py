@@ -218,15 +218,32 @@ def tensor(val: torch.Tensor) -> Tensor:
     """A tensor's facts. Reads sizes without installing guards on symbols."""
     strided = val.layout == torch.strided and not isinstance(val, torch.nn.parameter.UninitializedTensorMixin)
     shape = tuple(val.shape)
-    stride = tuple(val.stride()) if strided else None
+    stride = val.stride() if strided else None
+    facts = val.dtype, val.device, bool(val.requires_grad)
+    if all(type(number) is int for number in (*shape, *(stride or ()))):
+        return _fixed(shape, stride, *facts)
+    return _tensor(shape, stride, *facts)
+
+
+def _tensor(
+    shape: tuple[Any, ...],
+    stride: tuple[Any, ...] | None,
+    dtype: torch.dtype,
+    device: torch.device,
+    requires_grad: bool,
+) -> Tensor:
     return Tensor(
-        dtype=str(val.dtype).removeprefix("torch."),
+        dtype=str(dtype).removeprefix("torch."),
         shape=tuple(size(s) for s in shape),
         stride=tuple(size(s) for s in stride) if stride is not None else None,
-        device=str(val.device),
-        nbytes=nbytes(shape, stride, val.dtype.itemsize),
-        requires_grad=bool(val.requires_grad),
+        device=str(device),
+        nbytes=nbytes(shape, stride, dtype.itemsize),
+        requires_grad=requires_grad,
     )
+
+
+_fixed = functools.lru_cache(maxsize=4096)(_tensor)
+"""Most tensors of a graph are like others, and each is met in every stage."""
 
 
 def size(number: Any) -> int | str:
