@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch.fx
@@ -44,7 +45,7 @@ def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
     for node in graph.nodes:
         if node.op == "call_module":
             if node.target == "get_index":
-                indices[node] = str(body.indexing_exprs.get(node.args[0], node.args[0]))
+                indices[node] = _shown(body.indexing_exprs.get(node.args[0], node.args[0]))
             else:
                 inner = body.subblocks.get(node.target)
                 called = f"{indent}{node.name} = {node.target}({_arguments(node.args, indices)})"
@@ -56,6 +57,10 @@ def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
         elif node.op == "output" and indent != "        ":
             lines.append(f"{indent}gives {_arguments(node.args, indices)}")
     return lines
+
+
+# Sympy takes long to write an expression, and the loops of a program have the same few over and over.
+_shown = functools.lru_cache(maxsize=4096, typed=True)(str)
 
 
 def _operation(node: torch.fx.Node, indices: dict[torch.fx.Node, str]) -> str:
