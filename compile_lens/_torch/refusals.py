@@ -7,6 +7,7 @@ unexplained.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import types
@@ -64,6 +65,7 @@ SIZES = ("different sizes", "different loops", "reduction sizes", "reduction bar
 """Reasons that rest on the loops of the two nodes."""
 
 
+@functools.lru_cache(maxsize=1024)
 def kind(words: str) -> str:
     """The reason that Inductor's words give; ``"other"`` if they are not known."""
     return next((reason for begin, reason in WORDS if words.startswith(begin)), "other")
@@ -79,13 +81,18 @@ def words(reason: str, args: tuple[Any, ...]) -> str:
 
 def place(code: types.CodeType, line: int) -> str:
     """A place in torch as a reader finds it in any installation; elsewhere just the name of the file."""
+    return _place(code.co_filename, line, code.co_name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _place(filename: str, line: int, function: str) -> str:
     import torch
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))
-    file = os.path.abspath(code.co_filename)
+    file = os.path.abspath(filename)
     inside = file.startswith(root + os.sep + "torch" + os.sep)
     name = file[len(root) + 1 :].replace(os.sep, "/") if inside else os.path.basename(file)
-    return f"{name}:{line} in {code.co_name}"
+    return f"{name}:{line} in {function}"
 
 
 def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
