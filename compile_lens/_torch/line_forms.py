@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -99,14 +100,27 @@ def align(
 
 def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
     """Where ``part`` stands in ``whole``. Lines in which a name was still to come are equal to any."""
+    if not part:
+        return 0
+    first = part[0]
+    any_first = _open(first)
     for start in range(len(whole) - len(part) + 1):
+        here = whole[start]
+        if not (here == first or any_first or _open(here)):
+            continue  # nearly always
         if all(_same(a, whole[start + i]) for i, a in enumerate(part)):
             return start
     return None
 
 
 def _same(a: str, b: str) -> bool:
-    return a == b or any(p in a or p in b for p in PLACEHOLDERS)
+    return a == b or _open(a) or _open(b)
+
+
+@functools.lru_cache(maxsize=4096)
+def _open(line: str) -> bool:
+    """Whether a name is still to come in a line."""
+    return any(p in line for p in PLACEHOLDERS)
 
 
 def _add(
@@ -150,7 +164,8 @@ def _head(language: str, texts: Sequence[str]) -> int:
     return next((i for i in range(start, len(texts)) if re.match(closes, texts[i])), start)
 
 
-def _compiled(forms: Sequence[tuple[str, str]]) -> list[tuple[re.Pattern[str], str]]:
+@functools.cache
+def _compiled(forms: tuple[tuple[str, str], ...]) -> list[tuple[re.Pattern[str], str]]:
     assert all(word in LINE_FORMS for _, word in forms)
     return [(re.compile(pattern), word) for pattern, word in forms]
 
