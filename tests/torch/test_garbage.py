@@ -52,8 +52,7 @@ def test_a_capture_is_not_searched_for_garbage_again_and_again() -> None:
     x = torch.rand(1000, requires_grad=True)
     capture(wave, x)
     with settings(700, 10, 10):
-        # Torch's own compile of it makes more than 20,000 objects that stay until it is over.
-        assert collections({0, 1, 2}, lambda: capture(wave, x)) <= 8
+        assert collections({0, 1, 2}, lambda: capture(wave, x)) <= 10  # with Python's own settings 24
 
 
 def test_the_settings_are_those_of_the_program_where_its_code_runs() -> None:
