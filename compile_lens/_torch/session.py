@@ -117,6 +117,10 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
     with isolation.alone():
         isolation.in_own_context(call)
     recorder.note(skipped.elsewhere(recorder))
+    if recorder.left_to_python():
+        recorder.note(
+            "the figures are of what was compiled: what was skipped is in none of them (capture.skipped)"
+        )
     outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
 

@@ -116,6 +116,8 @@ def test_a_training_loop_that_is_skipped() -> None:
     assert skip.cause.frames[-1].text == "loss.backward()"
     first = inspect.getsourcelines(fn)[1]
     assert skip.lines == ((first + 1, line_of(fn, "return w.grad")),)
+    assert any("skipped is in none of them" in note for note in found.notes)
+    assert captured("whole").notes == ()
 
 
 def test_item_in_try_has_its_own_line_and_hint() -> None:
