@@ -2,7 +2,8 @@
 
 Speeds are peaks, which real code does not reach: bandwidth of the device's memory, and operations per second by
 type, without sparsity. A multiply-add is two operations. ``float32`` is the rate outside of tensor cores, since
-PyTorch does not use TF32 unless it is told to; 16-bit types are those of matrix products on tensor cores. CPUs
+PyTorch does not use TF32 unless it is told to, and so is ``float64``; 16-bit types are those of matrix products on
+tensor cores: all other arithmetic on 16-bit numbers is done in ``float32`` by the code that is generated. CPUs
 have no speeds here: what one reaches depends on its memory, its clock and its company, so it has to be measured.
 """
 
@@ -20,6 +21,9 @@ from .measurement import DeviceSpeed
 FOLDER = Path(__file__).parent / "devices"
 DEFAULTS = {"cuda": "h100", "mps": "m2"}
 """The model that a device type alone stands for."""
+
+VECTOR = ("float32", "float64")
+"""Types whose rate is that outside of tensor cores."""
 
 CPUS = ("avx2", "avx512", "neon", "sve256")
 """Vector instructions that Inductor writes C++ for."""
@@ -54,7 +58,8 @@ def speed_of(model: DeviceModel, dtype: str = "float32") -> tuple[DeviceSpeed | 
     rates = dict(model.flops)
     if dtype not in rates or not model.bandwidth:
         return None, model.missing or f"{model.title} has no published rate for {dtype} here"
-    return DeviceSpeed(model.title, model.bandwidth, rates[dtype], dtype, False, model.source), ""
+    vector = tuple((kind, rate) for kind, rate in model.flops if kind in VECTOR)
+    return DeviceSpeed(model.title, model.bandwidth, rates[dtype], dtype, False, model.source, vector), ""
 
 
 def resolve(target: str | DeviceModel | Path) -> DeviceModel:

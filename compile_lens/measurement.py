@@ -38,7 +38,8 @@ class DeviceSpeed:
     """How fast a device copies and multiplies: ``measured`` here and now, or of a table.
 
     ``bandwidth`` is bytes per second (read plus written) of a large copy, ``flops`` floating-point operations
-    per second of a large matrix product in ``dtype``.
+    per second of a large matrix product in ``dtype``. ``vector`` is the rate of all other arithmetic, by the type
+    in which it is done; empty where that is not known.
     """
 
     device: str
@@ -47,6 +48,7 @@ class DeviceSpeed:
     dtype: str
     measured: bool
     source: str = ""
+    vector: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ def measure_speed(
     Each is repeated for about ``seconds`` (and at least three times), after a warm-up, and the fastest counts:
     the figures are a roof, and what disturbs a machine only ever slows it down. The copy reads and writes
     64 MiB on a CPU, 1 GiB on CUDA and 256 MiB on MPS; twice that much memory is used meanwhile. No seed of
-    the program's is touched.
+    the program's is touched. The rate of all other arithmetic is that of a product in ``float32``, which runs
+    on the same units; where TF32 is allowed it does not, and that rate is not known.
 
     Args:
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``.
@@ -43,10 +44,18 @@ def measure_speed(
     with torch.no_grad():
         copy = _copies(size, place, seconds)
         multiply = _products(side, kind, place, seconds)
+        # A product in float32 runs on the units that do all other arithmetic, unless TF32 is allowed.
+        other = multiply if dtype == "float32" else _products(side, torch.float32, place, seconds)
     about = (
         f"the fastest of several copies of {size // MEBIBYTE} MiB and products of {side} × {side}, {dtype}"
     )
-    return DeviceSpeed(_name(place), 2 * size / copy, 2 * side**3 / multiply, dtype, True, about)
+    rates = () if _tf32(place) else (("float32", 2 * side**3 / other),)
+    return DeviceSpeed(_name(place), 2 * size / copy, 2 * side**3 / multiply, dtype, True, about, rates)
+
+
+def _tf32(place: torch.device) -> bool:
+    """Whether products in float32 run on tensor cores."""
+    return place.type == "cuda" and str(torch.get_float32_matmul_precision()) != "highest"
 
 
 def _copies(size: int, place: torch.device, seconds: float) -> float:

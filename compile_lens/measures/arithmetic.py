@@ -2,9 +2,10 @@
 
 Rules: a matrix product of M×K and K×N takes 2·M·N·K operations (a multiply and an add each); an elementwise
 operator takes one for each element that it makes, whatever it is: a sine counts as one, like an addition, a
-comparison or a selection, although it takes a processor many; a reduction takes one for each element that it
-reduces (a variance four). What only moves or fills takes none. Attention counts its matrix products, not its
-softmax, and nothing is taken off for a causal mask. An operation on whole numbers counts like one on fractions.
+comparison or a selection, and ``special`` says how many of them are such as take a processor many; a reduction
+takes one for each element that it reduces (a variance four). What only moves or fills takes none. Attention counts
+its matrix products, not its softmax, and nothing is taken off for a causal mask. An operation on whole numbers
+counts like one on fractions.
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ POOLS = {"avg_pool2d": 1, "avg_pool3d": 1, "max_pool2d_with_indices": 1, "max_po
          "_low_memory_max_pool_with_offsets": 1, "avg_pool2d_backward": 2, "avg_pool3d_backward": 2}  # fmt: skip
 """Operators over a window: the position of the window's size."""
 
+SPECIAL = frozenset(
+    "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p sqrt rsqrt "
+    "reciprocal div true_divide sigmoid logit erf erfc erfinv lgamma digamma gelu silu mish softplus elu log_sigmoid "
+    "log_sigmoid_forward logaddexp prepare_softmax_online".split()
+)
+"""Operators that take a processor many times as long as an addition: transcendental functions, roots, divisions."""
+
 ATTENTION = ("_scaled_dot_product", "_flash_attention", "_efficient_attention")
 UNSORTED = frozenset("sort topk msort argsort kthvalue median mode unique_dim _unique2 searchsorted".split())
 
@@ -85,6 +93,21 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     if node.kind == "custom":
         raise Unknown(f"what {node.target} computes is its author's secret")
     return _Shapes(node, nodes, sizes).count(name)
+
+
+def special(node: Node, count: int) -> int:
+    """How many of the operations that a node takes are transcendental functions, roots or divisions.
+
+    Args:
+        count: what ``operations`` gives for it.
+    """
+    name = name_of(node).removesuffix("_")
+    if name == "pow":  # a small whole power is multiplied out
+        power = node.args[1] if len(node.args) > 1 else None
+        return 0 if isinstance(power, (int, float)) and float(power).is_integer() else count
+    if name not in SPECIAL or (node.dtype or "").startswith(("int", "uint", "bool")):
+        return 0
+    return count // PER_REDUCED.get(name, 1)
 
 
 class _Shapes:

@@ -5,6 +5,11 @@ the two bounds it. Its arithmetic intensity F/B tells which, against that of the
 Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009. B and F are modelled; bandwidth and rate are
 measured on a device or its maker's peaks, and the speed says which. Launch costs are left out; what stays in
 a cache moves faster than the roof says.
+
+Only matrix products, convolutions and attention run at the rate of products (tensor cores). All other arithmetic
+runs at that of the vector units, in the type in which generated code computes: 16-bit numbers are widened to
+``float32`` first. A special function (transcendental, root, division) takes as long there as ``SPECIAL_COST``
+operations. Both kinds of units may work at once: the slower one bounds.
 """
 
 from __future__ import annotations
@@ -19,6 +24,11 @@ from compile_lens.record import Capture
 
 from .timing import seconds_text
 from .traffic import KernelTraffic, traffic
+
+SPECIAL_COST = 8
+"""Operations in whose time one special function can be had. An NVIDIA GPU gives 16 of them per clock and
+multiprocessor, beside 64 or 128 multiply-adds, which count as two: 8 or 16 (CUDA C++ Programming Guide, throughput of
+native arithmetic instructions). The smaller one, since a roof is a bound: accurate functions take more."""
 
 MEMORY = "memory"
 COMPUTE = "compute"
@@ -87,6 +97,7 @@ class Roofline:
             "device": None if speed is None else speed.device,
             "bandwidth": None if speed is None else speed.bandwidth,
             "flops": None if speed is None else speed.flops,
+            "vector_flops": None if speed is None else dict(speed.vector),
             "dtype": None if speed is None else speed.dtype,
             "basis": None if speed is None else "measured" if speed.measured else "published peak",
             "ridge": self.ridge,
@@ -156,19 +167,27 @@ def roof(roofline: Roofline) -> str:
     if speed is None:
         return f"No roof: {roofline.note}." if roofline.note else "No roof."
     basis = "measured" if speed.measured else "published peaks"
+    slower = [f"{_rate(rate)} in other {kind} arithmetic" for kind, rate in speed.vector]
     return (
-        f"{speed.device} ({basis}): {speed.bandwidth / 1e9:,.4g} GB/s, {speed.flops / 1e9:,.4g} Gflop/s in "
-        f"{speed.dtype} matrix products (other arithmetic is slower); "
+        f"{speed.device} ({basis}): {speed.bandwidth / 1e9:,.4g} GB/s, {_rate(speed.flops)} Gflop/s in "
+        f"{speed.dtype} matrix products ({', '.join(slower) or 'other arithmetic is slower'}); "
         f"the ridge is at {speed.flops / speed.bandwidth:.3g} operations for each byte."
     )
 
 
+def _rate(rate: float) -> str:
+    return f"{rate / 1e9:,.0f}" if rate >= 1e12 else f"{rate / 1e9:,.4g}"
+
+
 def _dtype(kernels: tuple[KernelTraffic, ...]) -> str:
-    """The type in which most of the arithmetic is done; of few figures ``float32``."""
+    """The type of most of the products; without any, that in which most other arithmetic is done, or ``float32``."""
     totals: dict[str, int] = {}
+    products = any(kernel.products for kernel in kernels)
     for kernel in kernels:
         if kernel.dtype.startswith(("float", "bfloat")):
-            totals[kernel.dtype] = totals.get(kernel.dtype, 0) + (kernel.flops or 0)
+            kind = kernel.dtype if products else computed(kernel.dtype)
+            count = kernel.products if products else kernel.flops or 0
+            totals[kind] = totals.get(kind, 0) + count
     return max(totals, key=lambda d: totals[d]) if totals else "float32"
 
 
@@ -183,12 +202,12 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
     intensity = f"{kernel.intensity:.3g} operations for each byte" if nbytes else "no byte moved"
     if speed is None:
         return Bound(kernel, sentence=f"{intensity} (modelled); no roof to hold it against.")
-    moving, computing = nbytes / speed.bandwidth, flops / speed.flops
+    moving, computing = nbytes / speed.bandwidth, _computing(kernel, flops, speed)
     seconds = max(moving, computing)
     bound = MEMORY if moving >= computing else COMPUTE
     moves = f"to move {_count(nbytes)}B takes {seconds_text(moving)}"
     computes = (
-        f"to compute {_count(flops)}flop {seconds_text(computing)}"
+        f"to compute {_count(flops)}flop{_slow(kernel, speed)} {seconds_text(computing)}"
         if flops
         else "there is nothing to compute"
     )
@@ -197,11 +216,40 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
     return Bound(kernel, bound, seconds, flops / seconds, sentence)
 
 
+def computed(dtype: str) -> str:
+    """The type in which generated code computes what is stored as another: 16-bit and whole numbers in ``float32``."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _vector(kernel: KernelTraffic, speed: DeviceSpeed) -> float | None:
+    return dict(speed.vector).get(computed(kernel.dtype))
+
+
+def _computing(kernel: KernelTraffic, flops: int, speed: DeviceSpeed) -> float:
+    """Least seconds of the arithmetic: of products and of all else, whichever takes longer."""
+    rate = _vector(kernel, speed)
+    if rate is None:
+        return flops / speed.flops
+    others = flops - kernel.products + (SPECIAL_COST - 1) * kernel.special
+    return max(kernel.products / speed.flops, others / rate)
+
+
+def _slow(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
+    if not kernel.special or _vector(kernel, speed) is None:
+        return ""
+    return f" ({_count(kernel.special).rstrip()} special, as {SPECIAL_COST} each)"
+
+
 def _caution(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
     """What a reader must know before trusting the arithmetic side of a verdict."""
-    if kernel.dtype in ("", speed.dtype):
+    if kernel.dtype == "":
         return ""
-    return f" It computes in {kernel.dtype}, the roof is that of {speed.dtype}."
+    said = ""
+    if _vector(kernel, speed) is None and kernel.flops != kernel.products:
+        said = " Arithmetic other than products is slower than this roof."
+    if kernel.dtype != speed.dtype and (said or kernel.products):
+        said += f" It computes in {kernel.dtype}, the roof is that of {speed.dtype}."
+    return said
 
 
 def _runs(capture: Capture, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...]:

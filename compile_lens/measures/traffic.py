@@ -17,7 +17,7 @@ from typing import Any
 from compile_lens.graph import Graph, Node
 from compile_lens.record import Capture, Code, Compilation, Kernel
 
-from .arithmetic import SCATTERS, Unknown, name_of, operations
+from .arithmetic import SCATTERS, Unknown, name_of, operations, special
 from .chain import walk
 from .flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
@@ -38,6 +38,7 @@ class KernelTraffic:
         before: bytes that its ATen operators would move if each ran by itself; ``None`` where unknown.
         flops: modelled operations; ``None`` where unknown.
         products: those of them that are of matrix products, convolutions and attention.
+        special: those of them that are transcendental functions, roots and divisions.
         dtype: the type of most of its arithmetic, such as ``float32``; ``""`` if it has none.
         notes: why each figure that is ``None`` is.
     """
@@ -55,6 +56,7 @@ class KernelTraffic:
     dtype: str = ""
     notes: tuple[str, ...] = ()
     steered: bool = False
+    special: int = 0
 
     @property
     def nbytes(self) -> int | None:
@@ -98,6 +100,7 @@ class Traffic:
                 "writes": k.writes,
                 "bytes_before": k.before,
                 "flops": k.flops,
+                "special": k.special,
                 "intensity": k.intensity,
                 "dtype": k.dtype,
                 "notes": list(k.notes),
@@ -143,6 +146,10 @@ def traffic(capture: Capture) -> Traffic:
         notes.append(capture.nothing or "no kernel was generated")
     total = ledger(capture).total
     return Traffic(tuple(found), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)
+
+
+_Arithmetic = tuple["int | None", int, int, str, list[str]]
+"""Operations, those of products and those that are special, the type of most, and why they are unknown."""
 
 
 class _Phase:
@@ -192,7 +199,7 @@ class _Phase:
         notes = []
         if kernel.reads is None or kernel.writes is None:
             notes.append("bytes: unknown, since a size depends on data or Inductor did not say what it runs")
-        flops, products, dtype, missing = self._arithmetic(kernel, names)
+        flops, products, special, dtype, missing = self._arithmetic(kernel, names)
         notes += missing
         steered = any(self.code.flow is not None and body not in self.once for body in kernel.within)
         if steered:
@@ -211,6 +218,7 @@ class _Phase:
             dtype=dtype,
             notes=tuple(notes),
             steered=steered,
+            special=special,
         )
 
     def _before(self, kernel: Kernel, names: tuple[str, ...]) -> int | None:
@@ -219,11 +227,11 @@ class _Phase:
         moved = [(self.nodes[name].reads, self.nodes[name].writes) for name in names]
         return _sum([None if r is None or w is None else r + w for r, w in moved])
 
-    def _arithmetic(self, kernel: Kernel, names: tuple[str, ...]) -> tuple[int | None, int, str, list[str]]:
+    def _arithmetic(self, kernel: Kernel, names: tuple[str, ...]) -> _Arithmetic:
         if not any(name in self.nodes for name in kernel.origins):
             reason = kernel.no_origin or "which operators it computes is not in the record"
-            return None, 0, "", [f"arithmetic: {reason}"]
-        total = products = 0
+            return None, 0, 0, "", [f"arithmetic: {reason}"]
+        total = products = slow = 0
         by_type: dict[str, int] = {}
         reasons: dict[str, None] = {}
         for name in names:
@@ -235,11 +243,12 @@ class _Phase:
                 continue
             total += count
             products += count if node.kind == "matmul" else 0
+            slow += special(node, count)
             kind = self._dtype(name, node)
             by_type[kind] = by_type.get(kind, 0) + count
         if reasons:
-            return None, products, "", [f"arithmetic: {reason}" for reason in reasons]
-        return total, products, max(by_type, key=lambda k: by_type[k]) if total else "", []
+            return None, products, slow, "", [f"arithmetic: {reason}" for reason in reasons]
+        return total, products, slow, max(by_type, key=lambda k: by_type[k]) if total else "", []
 
     def _counts_here(self, kernel: Kernel, name: str) -> bool:
         """Elementwise work is done again by each kernel that does it; all else is done once."""

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from compile_lens import capture
 from compile_lens.errors import UsageError
-from compile_lens.measures.roofline import MEMORY
+from compile_lens.measures.roofline import COMPUTE, MEMORY
 from compile_lens.speed import measure_speed
 
 
@@ -99,3 +99,19 @@ def test_measuring_leaves_the_program_alone() -> None:
 def test_what_cannot_be_measured_is_refused(device: str, dtype: str) -> None:
     with pytest.raises(UsageError):
         measure_speed(device, dtype)
+
+
+def test_a_chain_of_sines_on_16_bit_numbers_is_bound_by_arithmetic() -> None:
+    """No product, so no tensor cores: and the code that is generated widens 16-bit numbers before it computes."""
+
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(60):
+            x = torch.sin(x) * 1.5 + 0.25
+        return x
+
+    found = capture(chain, torch.randn(4096, dtype=torch.float16), target="h100")
+    assert all(".to(tl.float32)" in k.source for k in found.kernels)
+    line = found.roofline()
+    assert {b.bound for b in line.bounds} == {COMPUTE}
+    assert line.speed.flops == 67e12 and line.speed.dtype == "float32"
+    assert sum(b.kernel.special for b in line.bounds) == 60 * 4096

@@ -11,7 +11,7 @@ from samples import HOSTILE, sample
 
 from compile_lens import device_models
 from compile_lens.measurement import Benchmark, DeviceSpeed, Series
-from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, _bound, roofline
+from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, _bound, _dtype, roofline
 from compile_lens.measures.traffic import KernelTraffic
 from compile_lens.record import Capture
 from compile_lens.views.roofline import to_svg
@@ -191,3 +191,44 @@ def test_nothing_to_draw() -> None:
     parsed(to_svg(Roofline(SPEED)))
     still = Roofline(SPEED, (_bound(moved(flops=0), SPEED),))
     assert "no arithmetic" in " ".join(parsed(to_svg(still)).itertext())
+
+
+H100 = device_models.speed("NVIDIA H100 SXM", "float16")[0]
+
+
+def test_what_is_no_product_runs_at_the_rate_of_the_vector_units() -> None:
+    """60 × (sine, multiply, add) on float16: two bytes in, two out. By hand: 600 operations, if a sine is as 8."""
+    assert H100 is not None and dict(H100.vector) == {"float64": 34e12, "float32": 67e12}
+    n = 1 << 20
+    chain = KernelTraffic(
+        "k", "forward", reads=2 * n, writes=2 * n, flops=180 * n, dtype="float16", special=60 * n
+    )
+    found = _bound(chain, H100)
+    assert found.bound == COMPUTE and found.seconds == pytest.approx(600 * n / 67e12)
+    assert "special, as 8 each" in found.sentence
+    product = KernelTraffic(
+        "k", "forward", reads=2 * n, writes=2 * n, flops=180 * n, dtype="float16", products=180 * n
+    )
+    assert _bound(product, H100).bound == MEMORY
+    one = KernelTraffic("k", "forward", reads=4 * n, writes=4 * n, flops=n, dtype="float32", special=n)
+    assert _bound(one, H100).bound == MEMORY, "a sine alone"
+
+
+def test_products_and_the_rest_may_run_at_once() -> None:
+    assert H100 is not None
+    both = KernelTraffic("k", "forward", reads=1, writes=1, flops=10**9, dtype="float16", products=9 * 10**8)
+    assert _bound(both, H100).seconds == pytest.approx(max(9e8 / 989.5e12, 1e8 / 67e12))
+
+
+def test_without_a_rate_for_other_arithmetic_the_verdict_says_so() -> None:
+    text = _bound(moved(), SPEED).sentence
+    assert "Arithmetic other than products is slower than this roof." in text and "special" not in text
+    known = DeviceSpeed("bench", 1e9, 1e10, "float32", True, "", (("float32", 1e10),))
+    assert "slower" not in _bound(moved(), known).sentence
+    assert "10 in other float32 arithmetic" in str(Roofline(known, (_bound(moved(), known),)))
+
+
+def test_without_products_the_roof_is_that_of_other_arithmetic() -> None:
+    half = moved("k", 1000, 1000, "float16")
+    assert _dtype((half,)) == "float32"
+    assert _dtype((half, KernelTraffic("m", "forward", flops=10, products=10, dtype="float16"))) == "float16"

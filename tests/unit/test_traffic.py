@@ -8,7 +8,7 @@ import pytest
 from samples import BYTES, N, sample
 
 from compile_lens.graph import Graph, Node, Ref, Tensor, Value
-from compile_lens.measures.arithmetic import Unknown, length, operations
+from compile_lens.measures.arithmetic import Unknown, length, operations, special
 from compile_lens.measures.ledger import ledger
 from compile_lens.measures.traffic import KernelTraffic, traffic
 from compile_lens.record import Capture, Code, Compilation, DynamicDim, Environment, Kernel, Missing
@@ -311,3 +311,18 @@ def test_totals_are_those_of_the_ledger() -> None:
     assert (moved.nbytes, moved.before) == (total.bytes_after, total.bytes_before)
     assert moved.to_dict()["bytes_before"] == total.bytes_before
     assert f"together: {total.bytes_after:,} ({total.bytes_before:,}, each operator once)" in str(moved)
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "expected"),
+    [
+        ("aten.sin.default", (A,), 12),
+        ("aten.add.Tensor", (A, B), 0),
+        ("aten.pow.Tensor_Scalar", (A, 2), 0),
+        ("aten.pow.Tensor_Scalar", (A, 0.5), 12),
+        ("aten.div.Tensor", (A, B), 12),
+    ],
+)
+def test_special_functions_are_told_apart(target: str, args: tuple[Value, ...], expected: int) -> None:
+    made = node("x", target, "pointwise", args, 3, 4)
+    assert special(made, count(made, given("a", 3, 4), given("b", 3, 4))) == expected
