@@ -81,6 +81,11 @@ class _Plot:
         sentences = [shorten(one_line(roof(self.roofline)), 4 * _ROOM)]
         if self.speed is not None:
             sentences.append("Kernels are modelled: each stands on the roof, at its least time.")
+            if any(
+                b.rate is not None and b.rate < 0.99 * self._roof(b.kernel.intensity or 0.0)
+                for _, b in self.drawn
+            ):
+                sentences.append("Below it stands arithmetic that is slower than products.")
         if self.runs:
             sentences.append("Diamonds are whole runs, measured.")
         idle = sum(b.kernel.flops == 0 for b in self.roofline.bounds)

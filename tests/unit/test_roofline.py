@@ -232,3 +232,11 @@ def test_without_products_the_roof_is_that_of_other_arithmetic() -> None:
     half = moved("k", 1000, 1000, "float16")
     assert _dtype((half,)) == "float32"
     assert _dtype((half, KernelTraffic("m", "forward", flops=10, products=10, dtype="float16"))) == "float16"
+
+
+def test_a_kernel_below_the_roof_is_explained_in_the_picture() -> None:
+    assert H100 is not None
+    slow = KernelTraffic("k", "forward", reads=4, writes=4, flops=10**6, dtype="float16")
+    said = " ".join(parsed(to_svg(Roofline(H100, (_bound(slow, H100),)))).itertext())
+    assert "Below it stands arithmetic that is slower than products." in said
+    assert "Below it" not in to_svg(many(4))
