@@ -260,7 +260,7 @@ def test_the_gradient_of_an_embedding_is_placed_in_rows() -> None:
     assert row.bytes_after == whole + 64 * I8 + 3 * rows, (
         "zeros; the gradient, and the rows that it is added to"
     )
-    assert row.bytes_before - row.bytes_after < 40 * 64, "what the masks of the decomposition move"
+    assert row.bytes_before > row.bytes_after, "the decomposition has masks"
 
 
 def test_an_index_of_a_torch_function_is_not_guessed() -> None:
