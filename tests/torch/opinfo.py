@@ -1,6 +1,6 @@
 """Every operator that torch describes to its own tests, captured: are the value and the launches what torch makes?
 
-    python tests/torch/opinfo.py [--sample N] [--only NAME ...] [--grad] [--out FILE] [--seconds S]
+    python tests/torch/opinfo.py [--sample N] [--only NAME ...] [--grad] [--launches] [--out FILE]
 
 For each entry of ``torch.testing._internal.common_methods_invocations.op_db`` that takes float32, its first sample on
 the CPU is compiled by plain ``torch.compile``, with the generated module counting its own launches while it runs (each
@@ -8,7 +8,8 @@ call of a generated kernel, of a library, of an operator that is no view), and i
 project captures it: the ledger must tell that number of launches, and ``verify`` must give the verdict that the plain
 comparison gives. Results are kept in a file, and a run that was cut off goes on where it stopped.
 
-It needs ``expecttest`` and a C++ compiler, and builds hundreds of modules: with two cores, more than an hour.
+It needs ``expecttest`` and a C++ compiler, and builds hundreds of modules: with two cores, more than an hour. With
+``--launches`` nothing is built: generated kernels do nothing when they are called, and no value is compared.
 """
 
 from __future__ import annotations
@@ -120,7 +121,22 @@ def _is_free(name: str, function: Any) -> bool:
     return view or bool(FREE.search(function._schema.name.partition("::")[2]))
 
 
-def plain(op: Any, grad: bool) -> dict[str, Any]:
+@contextlib.contextmanager
+def unbuilt() -> Iterator[None]:
+    """Generated C++ is not built: its kernels do nothing."""
+    import torch._inductor.config as config
+    from torch._inductor.async_compile import AsyncCompile
+
+    real = AsyncCompile.cpp_pybinding
+    AsyncCompile.cpp_pybinding = lambda *args, **kwargs: lambda *inputs: None
+    try:
+        with config.patch({"cpp.vec_isa_ok": True}):
+            yield
+    finally:
+        AsyncCompile.cpp_pybinding = real
+
+
+def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
     """What torch does by itself: whether it compiles this, its launches, and whether it agrees with eager."""
     import torch._inductor.config as config
 
@@ -133,7 +149,8 @@ def plain(op: Any, grad: bool) -> dict[str, Any]:
     fn, args, kwargs = call_of(op, grad)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    with counted() as launches, config.patch(force_disable_caches=True):
+    built = contextlib.nullcontext() if build else unbuilt()
+    with counted() as launches, built, config.patch(force_disable_caches=True):
         compiled = torch.compile(fn)
         torch.manual_seed(0)
         try:
@@ -146,18 +163,20 @@ def plain(op: Any, grad: bool) -> dict[str, Any]:
                 torch.autograd.backward(roots, [torch.ones_like(r) for r in roots])
     if not torch._dynamo.utils.counters["stats"]["unique_graphs"]:
         return {"refused": "Dynamo finds no graph in it"}
-    try:
-        torch.testing.assert_close(result, eager, equal_nan=True)
-        same = True
-    except (AssertionError, TypeError):
-        same = False
-    return {"launches": sum(launches.values()), "calls": dict(+launches), "same": same}
+    row: dict[str, Any] = {"launches": sum(launches.values()), "calls": dict(+launches), "same": None}
+    if build:
+        try:
+            torch.testing.assert_close(result, eager, equal_nan=True)
+            row["same"] = True
+        except (AssertionError, TypeError):
+            row["same"] = False
+    return row
 
 
 # This project ------------------------------------------------------------------------------------------------------
 
 
-def ours(op: Any, grad: bool) -> dict[str, Any]:
+def ours(op: Any, grad: bool, build: bool) -> dict[str, Any]:
     """What the record and ``verify`` say of the same call."""
     import compile_lens
 
@@ -165,6 +184,8 @@ def ours(op: Any, grad: bool) -> dict[str, Any]:
     fn, args, kwargs = call_of(op, grad)
     found = compile_lens.capture(fn, *args, kwargs=kwargs)
     total = found.ledger.total.launches if found.compilations else 0
+    if not build:
+        return {"launches": total, "verdict": "", "same_code": None}
     fn, args, kwargs = call_of(op, grad)
     report = found.verify(fn, *args, kwargs=kwargs)
     return {
@@ -175,14 +196,14 @@ def ours(op: Any, grad: bool) -> dict[str, Any]:
     }
 
 
-def judged(name: str, op: Any, grad: bool) -> dict[str, Any]:
+def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]:
     """One row of the table. ``ok`` is ``None`` where torch does not take the entry."""
     started = time.perf_counter()
     row: dict[str, Any] = {"name": name, "ok": None}
     try:
-        row["torch"] = plain(op, grad)
+        row["torch"] = plain(op, grad, build)
         if "refused" not in row["torch"]:
-            row["ours"] = ours(op, grad)
+            row["ours"] = ours(op, grad, build)
             row["problems"] = problems(row["torch"], row["ours"])
             row["ok"] = not row["problems"]
     except Exception as error:  # of whatever kind: it is a row of the table, not its end
@@ -208,29 +229,29 @@ def problems(torchs: dict[str, Any], mine: dict[str, Any]) -> list[str]:
 # The run -----------------------------------------------------------------------------------------------------------
 
 
-def worker(names: list[str], grad: bool) -> None:
+def worker(names: list[str], grad: bool, build: bool) -> None:
     """Judge each name that is read, a line of JSON for each."""
     warnings.simplefilter("ignore")
     known = entries()
     for name in names:
         print(json.dumps({"started": name}), flush=True)
-        print(json.dumps(judged(name, known[name], grad)), flush=True)
+        print(json.dumps(judged(name, known[name], grad, build)), flush=True)
 
 
-def run(names: list[str], grad: bool, out: Path, seconds: float, limit: float) -> None:
+def run(names: list[str], options: list[str], out: Path, seconds: float, limit: float) -> None:
     """Judge the names that ``out`` does not hold yet; a process that dies or hangs is one row."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         left = [n for n in names if n not in read(out)]
         if not left:
             return
-        _some(left[:50], grad, out, seconds, end)
+        _some(left[:50], options, out, seconds, end)
 
 
-def _some(names: list[str], grad: bool, out: Path, seconds: float, end: float) -> None:
+def _some(names: list[str], options: list[str], out: Path, seconds: float, end: float) -> None:
     import selectors
 
-    command = [sys.executable, __file__, "--worker", *(["--grad"] if grad else []), "--only", *names]
+    command = [sys.executable, __file__, "--worker", *options, "--only", *names]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     selector = selectors.DefaultSelector()
@@ -276,10 +297,10 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines += [f"{r['name']:45} {REFUSED}: {r['torch']['refused']}" for r in rows if r["ok"] is None]
     good = sum(bool(r["ok"]) for r in judged)
     share = 100 * good / len(judged) if judged else 0.0
-    verdicts = collections.Counter(r["ours"]["verdict"] for r in judged if "ours" in r)
+    verdicts = collections.Counter(r["ours"]["verdict"] or "no value compared" for r in judged if "ours" in r)
     lines.append(
-        f"{len(rows)} entries, {len(judged)} that torch.compile takes; {good} ({share:.1f} %) with the value and the "
-        f"launches of torch; verdicts: {dict(verdicts)}"
+        f"{len(rows)} entries, {len(judged)} that torch.compile takes; {good} ({share:.1f} %) as torch has it; "
+        f"{dict(verdicts)}"
     )
     return "\n".join(lines)
 
@@ -289,18 +310,20 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="this many entries, spread over all")
     parser.add_argument("--only", nargs="*", help="these entries")
     parser.add_argument("--grad", action="store_true", help="with gradients where an entry has them")
+    parser.add_argument("--launches", action="store_true", help="launches alone: nothing is built")
     parser.add_argument("--out", type=Path, default=Path("opinfo.jsonl"), help="where results are kept")
     parser.add_argument("--seconds", type=float, default=300, help="how long an entry may take")
     parser.add_argument("--limit", type=float, default=1e9, help="how long the run may take, in seconds")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
-        return worker(given.only, given.grad)
+        return worker(given.only, given.grad, not given.launches)
     names = given.only or sorted(entries())
     if given.sample:
         random.Random(0).shuffle(names)
         names = names[: given.sample]
-    run(names, given.grad, given.out, given.seconds, given.limit)
+    options = [f"--{name}" for name in ("grad", "launches") if getattr(given, name)]
+    run(names, options, given.out, given.seconds, given.limit)
     rows = read(given.out)
     print(table([rows[n] for n in names if n in rows]))
     return None
