@@ -28,6 +28,7 @@ from .measures.steps import stepped
 from .progress import bar, progress, watched
 from .record import ABLATIONS, Capture
 from .repeatable import Reached
+from .verify import draws
 
 if TYPE_CHECKING:
     from ._torch.ablation import Switch
@@ -223,7 +224,7 @@ class _Measuring:
     def result(self, made: Capture, device: str, more: list[str]) -> Benchmark:
         """The record of it, beside the ledger's figures."""
         notes = [*self.notes, *more]
-        if _random(made):
+        if draws(made):
             notes = [n for n in notes if "differs from eager" not in n]
             notes.append(
                 "the function draws random numbers, and compiled code draws others than eager: "
@@ -264,14 +265,13 @@ class _Gradients:
     @classmethod
     def of(cls, result: Any) -> _Gradients | None:
         """How to take them from results like this one, ``None`` where nothing needs a gradient."""
-        from ._torch.session import differentiable, leaves_behind
-        from ._torch.tree import tensors
+        from ._torch.session import differentiable, leaves_behind, returned
 
         roots = differentiable(result)
         leaves = leaves_behind(roots)
         if not leaves:
             return None
-        places = [id(t) for t in tensors(result)]
+        places = [id(t) for t in returned(result)]
         return cls(
             at=tuple(places.index(id(t)) for t in roots),
             leaves=tuple(leaves),
@@ -281,9 +281,9 @@ class _Gradients:
 
     def take(self, result: Any) -> tuple[torch.Tensor | None, ...]:
         """The gradients. No ``.grad`` is touched; the result's graph is used up."""
-        from ._torch.tree import tensors
+        from ._torch.session import returned
 
-        found = [result] if self.alone else tensors(result)
+        found = [result] if self.alone else returned(result)
         return tuple(
             torch.autograd.grad([found[i] for i in self.at], self.leaves, self.ones, allow_unused=True)
         )
@@ -295,9 +295,9 @@ class _Gradients:
 
 def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:
     """What a call returned, and its gradients, as tensors that nothing changes later."""
-    from ._torch.tree import tensors
+    from ._torch.session import returned
 
-    values = [t.detach().clone() for t in tensors(result)]
+    values = [t.detach().clone() for t in returned(result)]
     if gradients is not None:
         values += [g.detach().clone() for g in gradients.take(result) if g is not None]
     return values
@@ -343,10 +343,6 @@ def _differences(name: str, values: list[torch.Tensor], wanted: list[torch.Tenso
 
 def _kind(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
-
-
-def _random(made: Capture) -> bool:
-    return any(n.kind == "random" for c in made.compilations for g in c.graphs.values() for n in g.nodes)
 
 
 @contextlib.contextmanager

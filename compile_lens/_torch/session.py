@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
+from .. import values
 from ..device_model import DeviceModel
 from ..record import Failure
-from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, tree, versions
+from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, versions
 from .recorder import Recorder
 
 
@@ -160,7 +161,12 @@ def _run_backward(result: Any) -> bool:
 
 def differentiable(result: Any) -> list[torch.Tensor]:
     """The tensors in a result that backward can start from."""
-    return [x for x in tree.tensors(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())]
+    return [x for x in returned(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())]
+
+
+def returned(result: Any) -> list[torch.Tensor]:
+    """The tensors in a result, in containers of any kind."""
+    return [x for _, x in values.tensors([("result", result)])]
 
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:

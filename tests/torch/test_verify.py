@@ -129,6 +129,11 @@ def test_a_training_function_that_returns_a_dataclass_has_gradients(monkeypatch:
     assert [c.ok for c in wrong.comparisons] == [True, False], str(wrong)
 
 
+def test_built_code_of_a_dataclass_runs_its_backward() -> None:
+    found = capture(lambda x: Pair(x @ x), square(True), build=True)
+    assert {c.stamp for comp in found.compilations for c in comp.code.values()} == {"ran"}
+
+
 def test_a_call_that_does_nothing_is_not_agreed_about() -> None:
     def fn(x: torch.Tensor) -> None:
         x @ x
