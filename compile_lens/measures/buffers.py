@@ -1,4 +1,4 @@
-"""The buffers between the groups of one phase: who writes and who reads each, and what one kernel for two would save."""
+"""The buffers between the groups of one phase: who writes and reads each, and what one kernel for two would save."""
 
 from __future__ import annotations
 
