@@ -20,7 +20,7 @@ from .exit_codes import FAILED, NOT_INSTALLED, OK, USAGE
 
 if TYPE_CHECKING:
     from ..graph import Graph
-    from ..record import Capture
+    from ..record import Capture, Code, Kernel
 
 
 def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> None:
@@ -78,6 +78,15 @@ def _svg(path: Path, graph: Graph, title: str) -> Path:
     return write_text(path, graph.to_svg(title=title))
 
 
+def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
+    """How often a call launches a kernel: a number, or null where that is by the turn or the branch; and in words."""
+    from ..measures.flow import launches
+    from ..views.launches import launched
+
+    found = launches(code, [kernel])
+    return {"launches": found.most if found.most == found.least else None, "launched": launched(code, kernel)}
+
+
 def _target(capture: Capture) -> dict[str, Any] | None:
     found = capture.target
     if found is None:
@@ -100,7 +109,8 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
     kernels = [
         {
             "compilation": c.id,
-            **{key: getattr(k, key) for key in ("phase", "name", "language", "kind", "launches")},
+            **{key: getattr(k, key) for key in ("phase", "name", "language", "kind")},
+            **_launches(code, k),
         }
         for c in capture.compilations
         for code in c.code.values()
