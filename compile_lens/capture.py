@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ._torch.outside import outside_dynamo
+from ._torch.unseen import unseen
 from .device_model import DeviceModel, Target
 from .elsewhere import machine_code
 from .environment import environment, target_of
@@ -207,6 +208,7 @@ def perform(
     return made, outcome
 
 
+@unseen
 def _check(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, backward: bool | str, dynamic: bool | None
 ) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import inputs
+from ._torch.unseen import unseen
 from .device_model import DeviceModel
 from .record import Environment
 
@@ -46,6 +47,7 @@ def _device_name(target: str) -> str:
     return target
 
 
+@unseen
 def target_of(args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> str:
     kinds = {t.device.type for _, t in inputs.tensors(args, kwargs)}
     module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from ._torch.unseen import unseen
+
 
 def name_of(fn: Any) -> str:
     """A name for a callable that a reader would recognise."""
@@ -22,6 +24,7 @@ def name_of(fn: Any) -> str:
     return qualified_name(fn) or str(getattr(fn, "__name__", None) or type(fn).__name__)
 
 
+@unseen
 def tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
     from ._torch import tree
 
@@ -29,6 +32,7 @@ def tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, to
     return [(name, x) for name, value in named for x in tree.tensors(value)]
 
 
+@unseen
 def describe_all(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     names: list[str] = []
     try:
@@ -44,6 +48,7 @@ def describe_all(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     return lines + [f"{k}: {describe(v)}" for k, v in kwargs.items()]
 
 
+@unseen
 def describe(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")

@@ -13,7 +13,7 @@ import torch.fx
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ..record import EagerOp
-from . import accesses, fx, kinds, tree
+from . import accesses, fx, kinds, tree, unseen
 
 
 class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
@@ -38,6 +38,7 @@ class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed 
         return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
 
 
+@unseen.unseen
 def count(
     gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool
 ) -> tuple[tuple[EagerOp, ...] | None, str]:
@@ -54,7 +55,12 @@ def count(
         )
     try:
         # The compile in progress has modes and a tracing context of its own; the count must not see them.
-        with _disable_current_modes(), torch._guards.tracing(None), torch.random.fork_rng(devices=[]):
+        with (
+            _disable_current_modes(),
+            torch._guards.tracing(None),
+            torch.random.fork_rng(devices=[]),
+            unseen.no_hooks(),
+        ):
             fake = FakeTensorMode(allow_non_fake_inputs=True)
             inputs = [_fake(fake, x) for x in example_inputs]
             return _run(gm, fake, inputs, backward), ""

@@ -131,7 +131,7 @@ def isolated(recorder: Recorder) -> Iterator[None]:
         stack.enter_context(random_state())
         stack.callback(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
         stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
-        stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+        stack.callback(_restore_grad_mode, torch.is_grad_enabled())
         stack.callback(_trim, edits := _metric_edits(), len(edits))
         stack.callback(_settle, recorder)
         stack.callback(recorder.visited.clear)
@@ -234,6 +234,11 @@ _SET_BY_INDUCTOR = (
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
 )
 """Environment variables that Inductor sets for its own use when it first builds something."""
+
+
+def _restore_grad_mode(before: bool) -> None:
+    if torch.is_grad_enabled() != before:  # the call is one that a mode of the program's sees
+        torch.set_grad_enabled(before)
 
 
 def _restore_environment(before: dict[str, str | None]) -> None:

@@ -14,6 +14,7 @@ from ..device_model import DeviceModel
 from ..record import Failure
 from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, versions
 from .recorder import Recorder
+from .unseen import unseen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +160,7 @@ def _run_backward(result: Any) -> bool:
     return True
 
 
+@unseen
 def differentiable(result: Any) -> list[torch.Tensor]:
     """The tensors in a result that backward can start from."""
     return [x for x in returned(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())]
@@ -178,6 +180,7 @@ def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
     return list(torch.autograd.grad(roots, inputs, ones, allow_unused=True))
 
 
+@unseen
 def leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
     """The leaves that ``roots`` depend on and that take a gradient."""
     found: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}

@@ -1,0 +1,47 @@
+"""What we do with tensors is not seen by what the program hooked into their operators.
+
+A program counts, logs or moves tensors with ``__torch_function__``, modes and hooks for saved tensors. They see its own
+call, as often as without a capture, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+import torch
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def unseen(function: _F) -> _F:
+    """``function``, in which neither ``__torch_function__`` of a subclass nor a mode is called."""
+
+    @functools.wraps(function)
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return function(*args, **kwargs)
+
+    return cast(_F, alone)
+
+
+@contextlib.contextmanager
+def no_hooks() -> Iterator[None]:
+    """Tensors are saved for a backward without the program's hooks, and anomalies are not looked for."""
+    looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    # Of several pairs of hooks the last is called.
+    with torch.autograd.graph.saved_tensors_hooks(_same, _same):
+        if not looks:
+            yield
+            return
+        torch.set_anomaly_enabled(False)
+        try:
+            yield
+        finally:
+            torch.set_anomaly_enabled(True, at_nan)
+
+
+def _same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
