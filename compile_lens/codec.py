@@ -142,7 +142,17 @@ def _object(cls: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
             and field.default_factory is dataclasses.MISSING
         ):
             raise RecordError(f"{path} lacks {field.name!r}: the record is corrupt")
+    for name in _NOT_NEGATIVE.get(cls.__name__, ()):
+        held = known.get(name)
+        if any(type(n) is int and n < 0 for n in (held if isinstance(held, tuple) else (held,))):
+            raise RecordError(
+                f"{path}.{name} cannot be negative, it is {_say(raw[name])}: the record is corrupt"
+            )
     return cls(**known)
+
+
+_NOT_NEGATIVE = {"Tensor": ("shape", "nbytes"), "EagerOp": ("count", "nbytes"), "Kernel": ("launches",)}
+"""Sizes and counts that measures add up and views draw to scale."""
 
 
 def _decode(hint: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
@@ -159,7 +169,7 @@ def _decode(hint: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
     if hint is float and type(raw) is int and abs(raw) < 2**53:
         return float(raw)
     if type(raw) is hint:
-        return raw
+        return _bounded(raw, path)
     raise RecordError(f"{path} should be {hint.__name__}, it is {_say(raw)}: the record is corrupt")
 
 
@@ -184,7 +194,7 @@ def _union(args: tuple[Any, ...], raw: Any, path: str, unknown: Counter[str]) ->
     for option in options:
         plain = option in (int, str, bool, float)
         if plain and type(raw) is option:
-            return raw
+            return _bounded(raw, path)
         if not plain and isinstance(raw, (dict, list)):
             return _decode(option, raw, path, unknown)
     raise RecordError(f"{path} cannot hold {_say(raw)}: the record is corrupt")
@@ -198,6 +208,13 @@ def _value(raw: Any, path: str, unknown: Counter[str]) -> Any:
         if cls not in (_graph.Ref, _graph.Literal):
             raise RecordError(f"{path} cannot hold {_say(raw)}: the record is corrupt")
         return _object(cls, raw, path, unknown)
+    return raw
+
+
+def _bounded(raw: Any, path: str) -> Any:
+    """A value of a field. No size, count or line of a record needs more than 64 bits."""
+    if type(raw) is int and abs(raw) >= 2**64:
+        raise RecordError(f"{path} cannot be as large as {_say(raw)}: the record is corrupt")
     return raw
 
 

@@ -37,9 +37,19 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile(r"\s+")
 
 
+# They are not seen, and turn around or hide what stands beside them.
+_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
 def clean(text: str) -> str:
-    """``text`` with every character that XML and UTF-8 cannot carry replaced by U+FFFD."""
-    return _NO_XML.sub("\ufffd", text)
+    """``text`` with every character that XML and UTF-8 cannot carry replaced by U+FFFD, and those that change
+    the direction of a text or are not seen written out."""
+    return _HIDDEN.sub(_written_out, _NO_XML.sub("\ufffd", text))
+
+
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def one_line(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -93,26 +94,44 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     _check_place(target)
     # Through a link, so that the link stays and what it points to is replaced.
     final = Path(os.path.realpath(target))
-    # In the same folder, since only there a rename is one step; exclusive, so that no file of another is hit.
-    temporary = final.parent / f".compile_lens-{os.getpid()}-{next(_count)}.tmp"
     data = text.encode("utf-8", "backslashreplace")
+    temporary = None
     try:
-        mode = final.stat().st_mode & 0o777 if final.exists() else 0o666
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-    except OSError as error:
-        raise UsageError(f"cannot write {str(target)!r}: {_why(error)}; {_NEXT}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        temporary = _free_name(final.parent)
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
+            _as_before(file.fileno(), final)
             os.fsync(file.fileno())
         os.replace(temporary, final)
     except OSError as error:
         raise UsageError(f"cannot write {str(target)!r}: {_why(error)}; {_NEXT}") from None
     finally:
-        with suppress(FileNotFoundError):  # it is gone if all went well
-            temporary.unlink()
+        if temporary is not None:
+            with suppress(OSError):  # it is gone if all went well
+                temporary.unlink()
     return target
+
+
+def _free_name(folder: Path) -> Path:
+    """In the same folder, since only there a rename is one step. A process of the same number may have died there
+    and left its file."""
+    while True:
+        name = folder / f".compile_lens-{os.getpid()}-{next(_count)}.tmp"
+        if not os.path.lexists(name):
+            return name
+
+
+def _as_before(handle: int, final: Path) -> None:
+    """Owner and permissions of a file that is replaced stay; a new one has those that the process gives."""
+    try:
+        old = final.stat()
+    except FileNotFoundError:
+        return
+    if hasattr(os, "fchown"):
+        with suppress(PermissionError):  # only root gives files away
+            os.fchown(handle, old.st_uid, old.st_gid)
+        os.fchmod(handle, stat.S_IMODE(old.st_mode))
 
 
 _NEXT = "choose another place, or free this one"
@@ -129,17 +148,36 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 def _check_place(target: Path) -> None:
     """Refuse a place that cannot be written before the work of making the page."""
+    try:
+        refused = _refused(target)
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        refused = f"{_why(error)}; {_NEXT}"
+    if refused:
+        raise UsageError(f"cannot write {str(target)!r}: {refused}")
+
+
+def _refused(target: Path) -> str:
     folder = target.parent
-    if target.is_dir():
-        example = str(target / "capture.html")
-        raise UsageError(
-            f"cannot write {str(target)!r}: it is a folder; add a file name, such as {example!r}"
-        )
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(
-            f"cannot write {str(target)!r}: the folder {str(folder)!r} {what}; make it first, or {_NEXT}"
-        )
+    if not stat.S_ISDIR(_kind(folder)):
+        what = "is not a folder" if _kind(folder) else "does not exist"
+        return f"the folder {str(folder)!r} {what}; make it first, or {_NEXT}"
+    kind = _kind(target)
+    if stat.S_ISDIR(kind):
+        return f"it is a folder; add a file name, such as {str(target / 'capture.html')!r}"
+    if kind and not stat.S_ISREG(kind):
+        what = "a pipe" if stat.S_ISFIFO(kind) else "a socket" if stat.S_ISSOCK(kind) else "a device"
+        return f"it is {what}, not a file; {_NEXT}"
+    if kind and not os.access(target, os.W_OK):
+        return f"it may only be read; {_NEXT}"
+    return ""
+
+
+def _kind(path: Path) -> int:
+    """The type bits of what is there, through links; 0 for nothing. Raises ``OSError``, also for endless links."""
+    try:
+        return stat.S_IFMT(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def _why(error: OSError) -> str:
@@ -147,6 +185,8 @@ def _why(error: OSError) -> str:
         errno.EACCES: "no permission to write here",
         errno.EROFS: "the file system is read-only",
         errno.ENOSPC: "the disk is full",
+        errno.ENAMETOOLONG: "the name is too long",
+        errno.ELOOP: "it is a link that leads to itself",
     }
     return known.get(error.errno or 0) or error.strerror or str(error)
 
@@ -192,7 +232,7 @@ def _pictures(capture: Capture, target: Path) -> list[tuple[Path, str]]:
                 if wanted and compilation is not capture.compilations[0]
                 else ""
             )
-            name = f"{target.stem}{_file_name(extra)}{ending}{target.suffix}"
+            name = _fitting(target.stem, f"{_file_name(extra)}{ending}{target.suffix}")
             title = f"{capture.function}: {graph.key} of {compilation.id}"
             wanted.append((target if not wanted else target.with_name(name), title, graph))
     if not wanted:
@@ -214,3 +254,10 @@ def _telling(compilation: Compilation) -> list[tuple[str, Graph]]:
 def _file_name(text: str) -> str:
     # A record may come from anywhere: its compile ids must not lead out of the folder.
     return "".join(char if char.isalnum() or char in "-._" else "_" for char in text)
+
+
+def _fitting(stem: str, rest: str) -> str:
+    """A name of at most 255 bytes, which is what file systems hold; of one that is longer the stem is cut."""
+    while len(os.fsencode(stem + rest)) > 255 and stem:
+        stem = stem[:-1]
+    return stem + rest

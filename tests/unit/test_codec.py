@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +44,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
-    int: st.integers(),
+    int: st.integers(0, 2**63),
     bool: st.booleans(),
     float: NUMBERS,
     type(None): st.none(),
@@ -381,3 +382,24 @@ def test_a_record_is_read_measured_and_drawn_without_torch(tmp_path: Path) -> No
     assert (tmp_path / "x.svg").read_text(encoding="utf-8").lstrip().startswith("<")
     assert "sin" in (tmp_path / "x.html").read_text(encoding="utf-8")
     assert "sin" in (tmp_path / "x.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    (
+        ("-5", r"capture\.compilations\[0\]\..*shape cannot be negative, it is \[-5\]"),
+        ("1" + "0" * 4000, "cannot be as large as 1000"),
+        ("1" + "0" * 5000, "not JSON"),
+        (str(2**64), r"shape\[0\] cannot be as large as 18446744073709551616"),
+        ("1e999", "is beyond the range of a float"),
+        ("NaN", "NaN is not JSON"),
+        ("null", "cannot hold null"),
+        ("[" * 100_000 + "]" * 100_000, "not JSON|nested too deeply"),
+    ),
+)
+def test_sizes_that_no_tensor_has(size: str, said: str) -> None:
+    text = samples.sample().to_json()
+    changed = text.replace('"shape":[1000]', f'"shape":[{size}]')
+    assert changed != text
+    with pytest.raises(RecordError, match=said):
+        Capture.from_json(changed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import socket
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -92,7 +94,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(UsageError, match="no permission to write here; choose another place"):
         files.write_text(tmp_path / "x.txt", "x")
 
@@ -135,6 +137,87 @@ def test_permissions_and_links(tmp_path: Path) -> None:
     files.write_text(tmp_path / "link", "é\n")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "kept").read_bytes() == b"\xc3\xa9\n"
     assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_that_a_dead_process_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Process numbers come again, and so do the names that are made of them."""
+    monkeypatch.setattr(files, "_count", itertools.count())
+    left = [tmp_path / f".compile_lens-{os.getpid()}-{n}.tmp" for n in range(3)]
+    for path in left:
+        path.write_text("of another")
+    (tmp_path / "x.txt").write_text("before")
+    files.write_text(tmp_path / "x.txt", "after")
+    assert (tmp_path / "x.txt").read_text() == "after"
+    assert [p.read_text() for p in left] == ["of another"] * 3
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions and no pipes with a path")
+@pytest.mark.parametrize("mode", (0o666, 0o664, 0o755, 0o600))
+def test_the_mode_of_a_file_stays(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("before")
+    path.chmod(mode)
+    old = os.umask(0o077)
+    try:
+        files.write_text(path, "after")
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o7777 == mode and path.read_text() == "after"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions and no pipes with a path")
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe, loop, listening = tmp_path / "pipe.txt", tmp_path / "loop.txt", tmp_path / "socket.txt"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop.name)
+    (tmp_path / "null.txt").symlink_to("/dev/null")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(listening))
+        for path, said in (
+            (pipe, "it is a pipe, not a file"),
+            (listening, "it is a socket, not a file"),
+            (tmp_path / "null.txt", "it is a device, not a file"),
+            (loop, "a link that leads to itself"),
+        ):
+            with pytest.raises(UsageError, match=said):
+                samples.nothing().save(path)
+    assert pipe.is_fifo() and loop.is_symlink() and listening.is_socket()
+    assert Path("/dev/null").is_char_device()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other links")
+def test_a_link_to_nothing_yet(tmp_path: Path) -> None:
+    (tmp_path / "link.txt").symlink_to("made.txt")
+    files.write_text(tmp_path / "link.txt", "x")
+    assert (tmp_path / "link.txt").is_symlink() and (tmp_path / "made.txt").read_text() == "x"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_only_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("before")
+    path.chmod(0o444)
+    with pytest.raises(UsageError, match="it may only be read"):
+        files.write_text(path, "after")
+    assert path.read_text() == "before"
+
+
+def test_long_names(tmp_path: Path) -> None:
+    for ending in (".json", ".html", ".svg"):
+        name = "é" * ((255 - len(ending)) // 2) + ending
+        path = samples.sample().save(tmp_path / name)
+        assert path.name == name and path.exists()
+    assert all(len(os.fsencode(p.name)) <= 255 for p in tmp_path.iterdir())
+    assert len([p for p in tmp_path.iterdir() if p.suffix == ".svg"]) == 2
+    count = len(list(tmp_path.iterdir()))
+    for name in ("a" * 252 + ".txt", "a" * 5000 + ".txt"):
+        with pytest.raises(UsageError, match="the name is too long"):
+            samples.sample().save(tmp_path / name)
+        with pytest.raises(UsageError, match=r"cannot be read: .*[Nn]ame (is )?too long"):
+            files.load(tmp_path / name)
+    assert len(list(tmp_path.iterdir())) == count
 
 
 def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import pytest
+import samples
 from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -365,3 +366,14 @@ def test_kinds_of_the_record_have_colours_and_others_are_other() -> None:
     assert {kind: known_kind(kind) for kind in kinds} == {kind: kind for kind in kinds}
     assert known_kind('x" onload="alert(1)') == "other"
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize(
+    "mark", ("\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff", "\x85", "\u2028")
+)
+def test_no_mark_turns_a_text_around(mark: str) -> None:
+    """A name that is written right to left would show another one, in drawings and in their sources."""
+    graph = samples.hostile(f"a{mark}b").compilations[0].graphs["dynamo"]
+    for text in (graph.to_svg(title=f"t{mark}"), graph.to_dot().source, graph.to_pydot().to_string()):
+        assert mark not in text
+        assert f"{ord(mark):02x}" in text
