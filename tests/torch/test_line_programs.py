@@ -6,10 +6,12 @@ the texts of the kernels are compared, forward and backward, for every back end.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
 from line_programs import FIRST, PROGRAMS, Program, Written, faults, written
+from torch._functorch.compile_utils import fx_graph_cse
 
 from compile_lens import capture
 from compile_lens._torch import hooks, merged
@@ -62,6 +64,10 @@ def test_there_are_forty_programs() -> None:
     assert all(len(p.lines) >= 2 for p in PROGRAMS)
 
 
+@pytest.mark.skipif(
+    "extra_node_key" in inspect.signature(fx_graph_cse).parameters,
+    reason="this torch merges no value of the forward alone with one of the backward",
+)
 def test_an_origin_that_a_merge_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what keeps the origins of merged nodes, the check above fails."""
     program = next(p for p in PROGRAMS if p.name == "waves")

@@ -11,6 +11,7 @@ import pytest
 import suite
 import torch
 import zoo
+from torch._functorch.compile_utils import fx_graph_cse
 from zoo import seeded
 
 from compile_lens import capture
@@ -23,6 +24,12 @@ from compile_lens.views.html import fragment
 from compile_lens.views.listing import kernel_origins
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+ACROSS = pytest.mark.skipif(
+    "extra_node_key" in inspect.signature(fx_graph_cse).parameters,
+    reason="this torch merges no value of the forward alone with one of the backward",
+)
 
 
 def waves(x: torch.Tensor) -> torch.Tensor:
@@ -68,6 +75,7 @@ def python_lines(found: Capture, phase: str, text: str) -> set[int]:
     return {f.line for n in numbers for f in found.chain.lines(("0/0", f"{phase}.code", f"{one.name}:{n}"))}
 
 
+@ACROSS
 @pytest.mark.parametrize("phase", ["forward", "backward"])
 @pytest.mark.parametrize("text", [".sin()", ".cos()"])
 def test_a_derivative_that_is_another_lines_value_has_both_lines(phase: str, text: str) -> None:
@@ -98,6 +106,7 @@ def test_three_equal_expressions_are_one_node() -> None:
     ]
 
 
+@ACROSS
 def test_the_merge_is_told_among_the_rewrites() -> None:
     found = capture(waves, grad(1000))
     (compilation,) = found.compilations
@@ -114,6 +123,7 @@ def test_the_merge_is_told_among_the_rewrites() -> None:
     assert Capture.from_json(found.to_json()).compilations == found.compilations
 
 
+@ACROSS
 def test_what_is_computed_again_is_counted_once() -> None:
     (compilation,) = capture(waves, grad(1000)).compilations
     assert compilation.partition is not None
@@ -170,6 +180,7 @@ def test_what_is_computed_again_is_there_for_the_derivative_that_reads_it() -> N
     assert {f.line for d in chain.derivatives(tangents) for f in chain.lines(d)} == {line(squared, "return")}
 
 
+@ACROSS
 def test_views_say_for_whose_derivative() -> None:
     found = capture(waves, grad(1000))
     origin = outline.Origins(found).of(kernel(found, "backward"))
