@@ -1,0 +1,194 @@
+"""Records that are almost right: each a real one with something changed, by a seed. And everything that opens them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import samples
+import samples_findings
+import samples_machine
+
+from compile_lens.errors import LensError
+from compile_lens.record import Capture
+
+RECORDS: dict[str, Callable[[], Capture]] = {
+    "sample": samples.sample,
+    "missing": samples.missing,
+    "graph break": samples.graph_break,
+    "skipped": samples.skipped,
+    "failed": samples.failed,
+    "nothing": samples.nothing,
+    "findings": samples_findings.told,
+    "h100": samples_machine.h100,
+    "cpu": samples_machine.cpu,
+    "template": samples_machine.template,
+}
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2**31,
+    2**63,
+    -(10**40),
+    10**4000,
+    0.5,
+    -0.0,
+    1e308,
+    "",
+    " ",
+    "s0",
+    "s0*s1 + -3",
+    "\u202eevil\u2066",
+    "\ud800",
+    "\x00\x1b[31m\r\n",
+    "<script>alert(1)</script>",
+    "]]>&amp;\"'",
+    "x" * 5000,
+    "../../etc/passwd",
+    "forward",
+    "0/0",
+    "buf0",
+    [],
+    [[]],
+    {},
+    [None],
+    ["a", "a"],
+    {"is": "Ref", "name": "nowhere"},
+    {"is": "Literal", "text": "\u202e"},
+    {"is": "Graph"},
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container of a JSON value with each of its keys."""
+    pending = [value]
+    while pending:
+        at = pending.pop()
+        items = at.items() if isinstance(at, dict) else enumerate(at) if isinstance(at, list) else ()
+        for key, item in items:
+            yield at, key
+            pending.append(item)
+
+
+def mutated(raw: dict[str, Any], seed: int) -> str:
+    """The JSON text of a record with one to four changes."""
+    luck = random.Random(seed)
+    copy = json.loads(json.dumps(raw))
+    for _ in range(luck.choice((1, 1, 1, 2, 4))):
+        _change(copy, luck)
+    return json.dumps(copy)
+
+
+def _change(raw: dict[str, Any], luck: random.Random) -> None:
+    found = list(places(raw))
+    at, key = luck.choice(found)
+    how = luck.randrange(9)
+    if how == 0:
+        del at[key]
+    elif how <= 2:
+        at[key] = luck.choice(ODD)
+    elif how == 3:  # something of another place, of the same sort if there is one
+        same = [a[k] for a, k in found if type(a[k]) is type(at[key])]
+        at[key] = json.loads(json.dumps(luck.choice(same)))
+    elif how == 4 and isinstance(at[key], list):
+        luck.shuffle(at[key])
+    elif how == 5 and isinstance(at[key], list):
+        at[key] = at[key] * luck.choice((2, 3))
+    elif how == 6 and isinstance(at[key], int) and not isinstance(at[key], bool):
+        at[key] = luck.choice((-at[key], at[key] + 1, at[key] * 10**30, 0, 10**4000))
+    elif how == 7 and isinstance(at[key], str):
+        at[key] = luck.choice((at[key][::-1], at[key] + luck.choice("\u202e\ud800\x00\u2028"), at[key][:1]))
+    elif isinstance(at[key], list) and at[key]:
+        at[key] = at[key][: luck.randrange(len(at[key]))]
+    elif isinstance(at[key], str):
+        names = [a[k] for a, k in found if isinstance(a[k], str)]
+        at[key] = luck.choice(names)
+
+
+def views(capture: Capture) -> dict[str, Callable[[], Any]]:
+    """Every view and measure of a record."""
+    from compile_lens.views import html, markdown, text
+
+    made: dict[str, Callable[[], Any]] = {
+        "line": lambda: repr(capture),
+        "text": lambda: text.page(capture),
+        "narrow text": lambda: text.page(capture, width=40, ascii=True),
+        "markdown": lambda: markdown.page(capture),
+        "html": lambda: html.document(capture),
+        "notebook": lambda: capture._repr_mimebundle_(),
+        "json": lambda: Capture.from_json(capture.to_json()),
+        "ledger": lambda: (capture.ledger.total, str(capture.ledger)),
+        "chain": lambda: _walked(capture),
+        "coverage": lambda: str(capture.coverage()),
+        "traffic": lambda: str(capture.traffic()),
+        "roofline": lambda: str(capture.roofline()),
+        "missing": lambda: (
+            capture.missing,
+            capture.breaks,
+            capture.guards,
+            capture.recompiles,
+            capture.code,
+        ),
+        "why": lambda: [_why(capture, d) for d in capture.decisions[:5]],
+        "comparison": lambda: _compared(capture),
+    }
+    for compilation in capture.compilations:
+        for key, graph in compilation.graphs.items():
+            at = f"{compilation.id} {key}"
+            made[f"svg of {at}"] = graph.to_svg
+            made[f"dot of {at}"] = lambda g=graph: g.to_dot().source
+            made[f"pydot of {at}"] = lambda g=graph: g.to_pydot().to_string()
+            made[f"text of {at}"] = graph.readable
+    return made
+
+
+def _walked(capture: Capture) -> None:
+    chain = capture.chain
+    for kernel in capture.kernels:
+        chain.lines(kernel)
+    for address in chain.addresses()[:40]:
+        chain.ancestors(address), chain.descendants(address), chain.why_not(address), chain.end(address)
+        chain.lines(address), chain.derivatives(address)
+    for source in capture.sources:
+        chain.kernels(source.file, source.first_line)
+
+
+def _why(capture: Capture, decision: Any) -> str:
+    one, two = (names[0] if names else "" for names in (decision.a, decision.b))
+    return str(capture.why(one, two))
+
+
+def _compared(capture: Capture) -> Any:
+    from compile_lens.measures.across import side_by_side
+    from compile_lens.views.comparison import html, markdown, text
+
+    made = side_by_side(capture, samples.sample())
+    return text.page(made), markdown.page(made), html.document(made), made.to_json()
+
+
+def bare(text: str, drawn: bool = True) -> dict[str, Exception]:
+    """The views of a record that end in an error which is not ours; empty if it is refused or shown.
+
+    Placing the boxes of graphs takes longest: without ``drawn``, views that hold drawings are left out.
+    """
+    found: dict[str, Exception] = {}
+    try:
+        made = views(Capture.from_json(text))
+    except LensError:
+        return found
+    for name, view in made.items():
+        if not drawn and name.startswith(("svg", "html", "notebook", "comparison", "pydot")):
+            continue
+        try:
+            view()
+        except LensError:
+            pass
+        except Exception as error:  # what a test looks for
+            found[name] = error
+    return found
