@@ -31,17 +31,18 @@ def unseen(function: _F) -> _F:
 def no_hooks() -> Iterator[None]:
     """Tensors are saved for a backward without the program's hooks, and anomalies are not looked for."""
     looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    # Of several pairs of hooks the last is called.
-    with torch.autograd.graph.saved_tensors_hooks(_same, _same):
-        if not looks:
-            yield
-            return
-        torch.set_anomaly_enabled(False)
-        try:
-            yield
-        finally:
+    autograd = torch._C._autograd
+    taken: list[Any] = []
+    try:
+        # Taken away, not covered with hooks of ours: torch.func refuses to run under any.
+        while (hooks := autograd._top_saved_tensors_default_hooks(True)) is not None:
+            taken.append(hooks)
+            autograd._pop_saved_tensors_default_hooks()
+        if looks:
+            torch.set_anomaly_enabled(False)
+        yield
+    finally:
+        if looks:
             torch.set_anomaly_enabled(True, at_nan)
-
-
-def _same(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor
+        for pack, unpack in reversed(taken):
+            autograd._push_saved_tensors_default_hooks(pack, unpack)
