@@ -16,6 +16,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files anew instead of comparing with them",
     )
+    parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="also run what takes many minutes: all that a few ordinary tests take samples of",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--exhaustive"):
+        return
+    long = [item for item in items if item.get_closest_marker("exhaustive")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 BACK_ENDS: dict[str, dict[str, Any]] = {"C++": {}, "Triton": {"target": "h100"}, "Metal": {"target": "mps"}}
 FEW = ("waves", "gate", "derivatives meet")
-"""Programs that are always tried; the others are slow."""
+"""Programs that are always tried; the others with --exhaustive."""
 
 
 def lines_of(program: Program, position: int, choice: int, options: dict[str, Any]) -> list[Written]:
@@ -49,7 +49,7 @@ def checked(program: Program, options: dict[str, Any]) -> tuple[list[str], int, 
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(p, id=p.name, marks=[] if p.name in FEW else [pytest.mark.slow])
+        pytest.param(p, id=p.name, marks=[] if p.name in FEW else [pytest.mark.exhaustive])
         for p in sorted(PROGRAMS, key=lambda p: p.name not in FEW)
     ],
 )

@@ -286,7 +286,7 @@ def test_every_end_of_the_chain_says_why() -> None:
     assert not [a for a in ends if a[1] == PYTHON]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_node_of_the_zoo_vanishes_in_silence() -> None:
     nodes = 0
     for entry in zoo.entries():
