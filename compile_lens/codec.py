@@ -71,6 +71,8 @@ def from_json(text: str) -> Capture:
         raise RecordError(
             f"this is not a record: it is not JSON ({error}); save one with capture.save('x.json')"
         ) from None
+    if _deeper(raw, DEEPEST):
+        raise RecordError(f"the record is nested too deeply to be one of ours: over {DEEPEST} levels")
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         raise RecordError(f'this JSON is not a record: it lacks "format": {FORMAT!r}')
     version = raw.get("schema_version")
@@ -87,10 +89,28 @@ def from_json(text: str) -> Capture:
     body = {k: v for k, v in raw.items() if k != "format"}
     try:
         capture: Capture = _object(Capture, body, "capture", unknown)
-    except RecursionError:
-        raise RecordError("the record is nested too deeply to be one of ours") from None
+    except RecursionError:  # the caller's own stack left too little room
+        raise RecordError("the record is nested too deeply to be opened from here") from None
     found = tuple(f"{path}: {count}" for path, count in sorted(unknown.items()))
     return dataclasses.replace(capture, unknown_fields=found)
+
+
+DEEPEST = 150
+"""Levels of lists and objects in a record. A body in a body takes three. Measures and views walk them by recursion,
+which is safe because nothing deeper is opened: Python's own limit is 1,000 calls."""
+
+
+def _deeper(raw: Any, most: int) -> bool:
+    """Whether lists and objects stand in each other over more levels than ``most``."""
+    level = [raw]
+    for _ in range(most + 1):
+        containers = [item for item in level if isinstance(item, (dict, list))]
+        level = [
+            inner for item in containers for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not containers:
+            return False
+    return True
 
 
 def _encode(value: Any) -> Any:

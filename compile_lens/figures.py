@@ -71,7 +71,7 @@ class Count:
         """In words: ``7``, ``1 or 3``, ``3 + 4 per turn``."""
         if self.most is not None and self._choices() > _FEW:
             return f"{number(self.least)} to {number(self.most)}"
-        numbers = self._numbers()
+        numbers = None if self.most is None else self._numbers()
         if numbers is not None:
             return _or([number(n) for n in sorted(numbers)])
         plain = Count(self.fixed, (), tuple(pair for pair in self.either if not any(map(_turns, pair))))

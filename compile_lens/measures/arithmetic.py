@@ -92,7 +92,10 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
         raise Unknown("arithmetic on complex numbers is not modelled")
     if node.kind == "custom":
         raise Unknown(f"what {node.target} computes is its author's secret")
-    return _Shapes(node, nodes, sizes).count(name)
+    count = _Shapes(node, nodes, sizes).count(name)
+    if not 0 <= count < MOST:
+        raise Unknown(f"the sizes that {node.target} takes are none that a device holds")
+    return count
 
 
 def special(node: Node, count: int) -> int:
@@ -104,7 +107,7 @@ def special(node: Node, count: int) -> int:
     name = name_of(node).removesuffix("_")
     if name == "pow":  # a small whole power is multiplied out
         power = node.args[1] if len(node.args) > 1 else None
-        return 0 if isinstance(power, (int, float)) and float(power).is_integer() else count
+        return 0 if isinstance(power, int) or (isinstance(power, float) and power.is_integer()) else count
     if name not in SPECIAL or (node.dtype or "").startswith(("int", "uint", "bool")):
         return 0
     return count // PER_REDUCED.get(name, 1)
@@ -155,7 +158,7 @@ class _Shapes:
         if name == "convolution_backward":
             grad, image, weight = self._taken(0), self._taken(1), self._taken(2)
             wanted = self.node.args[-1]
-            mask = wanted if isinstance(wanted, tuple) else (True, True, True)
+            mask = wanted if isinstance(wanted, tuple) and len(wanted) == 3 else (True, True, True)
             turned = self._argument(7) is True
             once = self._convolved(image if turned else grad, weight, turned)
             return once * sum(bool(m) for m in mask[:2]) + (self._elements(grad) if mask[2] else 0)
@@ -166,7 +169,7 @@ class _Shapes:
 
     def _convolved(self, places: Tensor, weight: Tensor, turned: bool) -> int:
         """Each element of ``places`` meets all of the weights of its channel, forward or turned around."""
-        channels = self._dims(weight)[0]
+        channels = next(iter(self._dims(weight)), 1)
         return 2 * self._elements(places) * (self._elements(weight) // max(channels, 1))
 
     def _attention(self, name: str) -> int:
@@ -212,14 +215,26 @@ class _Shapes:
         return math.prod(self._dims(tensor))
 
 
+MOST = 2**128
+"""Operations that no operator takes: a product of two numbers of 64 bits."""
+
+LONGEST = 2000
+"""Characters in the text of a size that are read; Python's parser cannot go deeper than that in one expression."""
+
+
 def length(size: int | str, sizes: Mapping[str, int]) -> int:
     """A size as a number: symbols as they were seen. Raises ``Unknown`` where one depends on data."""
     if isinstance(size, int):
         return size
-    try:
-        return _value(ast.parse(size, mode="eval").body, sizes)
-    except (SyntaxError, KeyError, ZeroDivisionError):
-        raise Unknown(f"the size {size} depends on data") from None
+    found = -1
+    if len(size) <= LONGEST:
+        try:
+            found = _value(ast.parse(size, mode="eval").body, sizes)
+        except (SyntaxError, ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
+            raise Unknown(f"the size {size} depends on data") from None
+    if not 0 <= found < 2**64:
+        raise Unknown(f"the size {size[:LONGEST]} is none that a device holds")
+    return found
 
 
 def _value(expression: ast.expr, sizes: Mapping[str, int]) -> int:
@@ -240,7 +255,7 @@ def _value(expression: ast.expr, sizes: Mapping[str, int]) -> int:
 
 
 def _power(base: int, exponent: int) -> int:
-    if not 0 <= exponent <= 8:  # no size of a tensor
+    if not 0 <= exponent <= 8 or abs(base) >= 2**64:  # no size of a tensor
         raise KeyError(f"{base}**{exponent}")
     return int(base**exponent)
 

@@ -167,10 +167,14 @@ def _nodes(capture: Capture, chain: Chain) -> tuple[tuple[Nodes, ...], Counter[s
     return tuple(Nodes(name, *counts[name]) for name in ("joint", *PHASES) if name in counts), ended
 
 
+IN_A_CIRCLE = "what came of it leads back to it"
+"""The reason of nodes whose ways down never end, which only a corrupt record has."""
+
+
 def _end(chain: Chain, address: Address) -> str:
     """Why no kernel came of a node: where the first of the ways down from it ends."""
     way = (address, *chain.descendants(address))
-    return next(chain.end(a).words for a in way if not chain.down(a))
+    return next((chain.end(a).words for a in way if not chain.down(a)), IN_A_CIRCLE)
 
 
 def _code(reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]) -> tuple[Cover, list[str]]:

@@ -36,11 +36,14 @@ def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
     """The sum of ``own`` over what a call runs of a graph of operators."""
     bodies = dict(graph.subgraphs)
     attributes = {n.name: n.target for n in graph.nodes if n.op == "get_attr" and n.target in bodies}
+    sums = {
+        name: aten(body, own) for name, body in bodies.items()
+    }  # once each, however often they are called
     parts: list[Count] = []
     placed: set[str] = set()
     for node in graph.nodes:
         taken = [attributes[name] for name in node.inputs if name in attributes]
-        inner = [aten(bodies[name], own) for name in taken]
+        inner = [sums[name] for name in taken]
         if _name(node) in CHOICES and len(inner) == 2:
             parts.append(count(either=[(inner[0], inner[1])]))
         elif _name(node) in LOOPS and len(inner) == 2:
@@ -52,8 +55,7 @@ def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
             parts.append(Count(own(node)))
             continue
         placed.update(taken)
-    rest = [body for name, body in graph.subgraphs if name not in placed]
-    return total((*parts, *(aten(body, own) for body in rest)))
+    return total((*parts, *(sums[name] for name in bodies if name not in placed)))
 
 
 def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:

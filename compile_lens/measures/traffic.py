@@ -206,7 +206,7 @@ class _Phase:
             notes.append("the figures are of one run: a call runs it by the turn of a loop or by the branch")
         return KernelTraffic(
             name=kernel.name,
-            phase=kernel.phase,
+            phase=self.code.phase,
             compilation=self.label,
             kind=kernel.kind,
             launches=kernel.launches,

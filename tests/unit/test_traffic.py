@@ -186,6 +186,42 @@ def test_no_other_size_is_evaluated(size: str) -> None:
         length(size, {"s0": 6})
 
 
+@pytest.mark.parametrize(
+    "size",
+    [
+        "s0\0",
+        "\ud800",
+        "9" * 1900,
+        "9" * 5000,
+        "-1",
+        "2**63 * 2",
+        "(" * 900 + "s0" + ")" * 900,
+        "-" * 1900 + "1",
+        "1" + "+1" * 9000,
+        "(" * 300 + "s0" + "**8)" * 300,
+        "Mod(1)",
+        "Max()",
+    ],
+    ids=range(12),
+)
+def test_a_text_that_is_no_size_is_unknown(size: str) -> None:
+    with pytest.raises(Unknown):
+        length(size, {"s0": 6})
+
+
+def test_a_power_beyond_a_float_is_whole() -> None:
+    tensor = Tensor("float32", (8,), (1,), "cpu", 32)
+    node = Node("p", "call_function", "aten.pow.Tensor_Scalar", args=(Ref("x"), 10**400), outputs=(tensor,))
+    assert special(node, 8) == 0
+
+
+def test_a_product_of_sizes_that_no_device_holds_is_unknown() -> None:
+    tensor = Tensor("float32", (2**63,) * 40, None, "cpu", None)
+    node = Node("s", "call_function", "aten.sin.default", "pointwise", compute=True, outputs=(tensor,))
+    with pytest.raises(Unknown):
+        operations(node, {"s": node}, {})
+
+
 def made_by_hand(kernels: tuple[Kernel, ...], nodes: tuple[Node, ...]) -> Capture:
     graph = Graph("post_grad", "inference", "inference", nodes)
     stages = (graph, Code("inference", "", "generated only", "cpu", kernels))

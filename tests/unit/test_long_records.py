@@ -1,0 +1,151 @@
+"""Records that are far longer or deeper than any program's: refused when opened, or shown by every view.
+
+``LONG`` nodes in a row are more than Python's limit of calls in each other, so that a recursion over them would fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import mutations
+import pytest
+import samples
+
+from compile_lens.errors import RecordError
+from compile_lens.figures import Count, count
+from compile_lens.graph import Graph, Node, Ref
+from compile_lens.layout import engine
+from compile_lens.measures.flow import aten
+from compile_lens.record import Capture
+
+LONG = 1200
+HUGE = 200_000
+
+
+@pytest.fixture(autouse=True)
+def quick_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "run", mutations.asked_once(engine.run))
+
+
+def changed(key: str, change: Callable[[dict[str, Any]], Any]) -> str:
+    """The JSON text of the sample, of which one graph, or with ``""`` each, is changed in place."""
+    raw = json.loads(samples.sample().to_json())
+    found = 0
+    for stage in raw["compilations"][0]["stages"]:
+        name = f"{stage.get('phase', '')}.{stage['stage']}".strip(".") if stage["is"] == "Graph" else None
+        if name is not None and key in ("", name):
+            change(stage)
+            found += 1
+    assert found
+    return json.dumps(raw)
+
+
+def nodes(
+    count: int, module: Callable[[int], str] = lambda i: "", circle: bool = False
+) -> list[dict[str, Any]]:
+    """Nodes in a row, each of which takes the one before it, and comes from one of that name."""
+    tensor = {"dtype": "float32", "shape": [1000], "stride": [1], "device": "cpu", "nbytes": 4000}
+    made = []
+    for i in range(count):
+        before = f"n{(i - 1) % count}"
+        node: dict[str, Any] = {"name": f"n{i}", "op": "call_function", "target": "aten.sin.default"}
+        node |= {"kind": "pointwise", "compute": True, "outputs": [tensor], "origins": [before]}
+        node |= {"args": [{"is": "Ref", "name": before}]} if i or circle else {}
+        node |= {"frames": [{"file": samples.FILE, "line": 5, "function": "f"}], "module": module(i)}
+        made.append(node)
+    return made
+
+
+def bodies(depth: int) -> str:
+    """A graph in a graph in a graph, as JSON text: ``json.dumps`` itself would not come to the end of it."""
+    text = changed("dynamo", lambda graph: graph.update(subgraphs=["here"]))
+    body = '["body", {"stage": "dynamo", "phase": "", "before": "", "nodes": [], "subgraphs": ['
+    return text.replace('"here"', body * depth + "]}]" * depth)
+
+
+def circle_of_stages(graph: dict[str, Any]) -> None:
+    graph["before"] = "backward.groups"
+
+
+def circle_within(graph: dict[str, Any]) -> None:
+    graph["before"] = ".".join(filter(None, (graph.get("phase", ""), graph["stage"])))
+    graph["nodes"] = nodes(60)
+
+
+def wide(graph: dict[str, Any]) -> None:
+    """Bytes and elements that no float holds, were they multiplied."""
+    for node in graph["nodes"]:
+        for tensor in node.get("outputs", ()):
+            tensor.update(shape=[2**63] * 40, stride=[2**63] * 40, nbytes=2**64 - 1)
+
+
+RECORDS: dict[str, Callable[[], str]] = {
+    "a chain": lambda: changed("joint", lambda g: g.update(nodes=nodes(LONG))),
+    "a chain of groups": lambda: changed("forward.groups", lambda g: g.update(nodes=nodes(LONG))),
+    "a cycle": lambda: changed("joint", lambda g: g.update(nodes=nodes(LONG, circle=True))),
+    "stages in a circle": lambda: changed("dynamo", circle_of_stages),
+    "stages that come from themselves": lambda: changed("", circle_within),
+    "modules in modules": lambda: changed(
+        "joint", lambda g: g.update(nodes=nodes(30, lambda i: ".".join(["m"] * 300 * (i + 1))))
+    ),
+    "a module path of 10,000": lambda: changed(
+        "joint", lambda g: g.update(nodes=nodes(12, lambda i: ".".join(["m"] * 10_000)))
+    ),
+    "bodies in bodies": lambda: bodies(40),
+    "sizes beyond a float": lambda: changed("", wide),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_is_shown(name: str) -> None:
+    text = RECORDS[name]()
+    Capture.from_json(text)
+    assert mutations.bare(text) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(bodies(200), id="200 bodies"),
+        pytest.param(bodies(5000), id="5,000 bodies"),
+        pytest.param(bodies(200_000), id="200,000 bodies"),
+        pytest.param("[" * HUGE + "]" * HUGE, id="lists alone"),
+        pytest.param(
+            changed("dynamo", lambda g: g["nodes"][0].update(args=["here"])).replace(
+                '"here"', "[" * 400 + "]" * 400
+            ),
+            id="an argument",
+        ),
+    ],
+)
+def test_nesting_is_refused(text: str) -> None:
+    with pytest.raises(RecordError):
+        Capture.from_json(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
+def test_two_hundred_thousand_nodes(circle: bool) -> None:
+    """Minutes, most of it for reading: everything but the drawings, whose time ``test_layout`` bounds."""
+    text = changed("joint", lambda g: g.update(nodes=nodes(HUGE, circle=circle)))
+    assert mutations.bare(text, drawn=False) == {}
+
+
+def test_many_choices_beside_a_loop_are_said_in_short_time() -> None:
+    """Each choice doubles the numbers that are possible: they are not written down one by one."""
+    choices = [(Count(2**i), Count(0)) for i in range(60)]
+    loop = (Count(turns=(Count(1),)), Count(0))
+    assert "per turn" in count(either=[*choices, loop]).said()
+
+
+def test_a_body_that_is_called_twice_in_each_of_many_is_summed_once() -> None:
+    control = {"kind": "control", "args": (Ref("body"),)}
+    graph = Graph("dynamo", "", "", (Node("sin", "call_function", "aten.sin.default", "pointwise"),))
+    for _ in range(40):
+        calls = [Node(n, "call_function", "higher_order.invoke_subgraph", **control) for n in "ab"]
+        graph = Graph(
+            "dynamo", "", "", (Node("body", "get_attr", "body"), *calls), subgraphs=(("body", graph),)
+        )
+    assert aten(graph, lambda node: node.name == "sin").fixed == 2**40
