@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 Wrap = Callable[..., Any]
 """``wrap(draft, real, *args, **kwargs)``: called in place of ``real`` while ``draft`` is being compiled."""
 
-_local = threading.local()
+
+class _Local(threading.local):
+    stack: list[Draft | None] | None = (
+        None  # read for every wrapped call: of the class, it takes none to read
+    )
+
+
+_local = _Local()
 _lock = threading.RLock()
 _users = 0
 _placed: list[tuple[object, str, Any, Any, bool]] = []
@@ -56,14 +63,16 @@ def absent() -> list[str]:
 
 def current() -> Draft | None:
     """The draft that is being compiled on this thread."""
-    stack = getattr(_local, "stack", None)
+    stack = _local.stack
     return stack[-1] if stack else None
 
 
 @contextlib.contextmanager
 def compiling(draft: Draft | None) -> Iterator[None]:
     """Make ``draft`` current on this thread; ``None`` switches recording off (a nested capture)."""
-    stack = _local.__dict__.setdefault("stack", [])
+    stack = _local.stack
+    if stack is None:
+        stack = _local.stack = []
     stack.append(draft)
     try:
         yield
@@ -116,7 +125,7 @@ def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
     @functools.wraps(real)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # As ``current``, without a call: some of these run for every line that Inductor writes.
-        stack = getattr(_local, "stack", None)
+        stack = _local.stack
         draft = stack[-1] if stack else None
         return real(*args, **kwargs) if draft is None else wrap(draft, real, *args, **kwargs)
 

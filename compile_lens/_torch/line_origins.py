@@ -66,9 +66,11 @@ class Tracker:
         from torch._inductor import virtualized
 
         self.virtual = virtualized.V
-        # Asked for every line that Inductor writes: where V keeps it, without V's own calls.
-        self._local = getattr(virtualized, "threadlocal", None)
-        self._key = getattr(getattr(virtualized, "_interpreter", None), "_key", "")
+        # Asked for every line that Inductor writes: where V keeps it in this thread, without V's own calls.
+        self.key = getattr(getattr(virtualized, "_interpreter", None), "_key", "")
+        local = getattr(virtualized, "threadlocal", None)
+        self.local: Any = local if self.key and hasattr(local, "__dict__") else None
+        self.idle = getattr(virtualized, "NullHandler", None)  # held while nothing is interpreted
         self.announced: list[str] = []
         self.writing: list[Names] = []
         self.texts: list[list[tuple[str, Names | None]]] = []
@@ -93,9 +95,10 @@ class Tracker:
 
     def operation(self) -> Any:
         """The operation of a loop's body that is being interpreted, or None."""
-        if self._local is None or not self._key:
+        if self.local is None:
             return getattr(self.virtual.interpreter, "current_node", None)
-        return getattr(getattr(self._local, self._key, None), "current_node", None)
+        held = self.local.__dict__
+        return getattr(held[self.key], "current_node", None) if self.key in held else None
 
     def announcing(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
         """``body``, which announces ``name`` while it runs."""
@@ -220,22 +223,36 @@ def _names_of(node: Any) -> tuple[str, ...]:
 # Writing: lines keep the names of the operation in progress.
 @hook(WRITTEN)
 def written(draft: Draft, real: Any, buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
-    """A line was written, or copied from a buffer into another: then it has its names already."""
+    """A line was written, or copied from a buffer into another: then it has its names already.
+
+    A transformer has tens of thousands of lines: hence no more calls than it takes.
+    """
     result = real(buffer, line, *args, **kwargs)
-    tracker: Tracker | None = draft.scratch.get("lines")
-    if tracker is None:
+    scratch = draft.scratch
+    if "lines" not in scratch:
         return result
-    names = None if type(line) is str else _kept(line)
+    tracker: Tracker = scratch["lines"]
+    kind = type(line)
+    names = line.names if kind is Line else None if kind is str else _kept(line)
     if names is None:
         if tracker.writing:
             names = tracker.writing[-1]
         else:
+            held = tracker.local.__dict__ if tracker.local is not None else None
+            if held is not None and (tracker.key not in held or type(held[tracker.key]) is tracker.idle):
+                return result  # most lines: those of the wrapper
             operation = tracker.operation()
             if operation is None:
-                return result  # most lines: those of the wrapper
+                return result
             names = _shared_names(operation)
-    if names and buffer._lines:
-        _keep(buffer._lines, len(buffer._lines) - 1, names)
+    lines = buffer._lines
+    if names and lines:
+        last = lines[-1]
+        if type(last) is not str:
+            _keep(lines, -1, names)
+        elif last and "gdc" not in last:  # as ``_keep`` does
+            lines[-1] = made = Line(last)
+            made.names = names
     return result
 
 
@@ -266,7 +283,8 @@ def _keep(lines: list[Any], position: int, names: Names) -> None:
 @hook("torch._inductor.codegen.common:CSE.generate")
 def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
     """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
-    tracker: Tracker | None = draft.scratch.get("lines")
+    scratch = draft.scratch
+    tracker: Tracker | None = scratch["lines"] if "lines" in scratch else None
     names = tracker.now() if tracker is not None else {}
     if tracker is None or not names:
         return real(cse, buffer, expr, *args, **kwargs)
@@ -277,8 +295,10 @@ def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: A
     finally:
         tracker.writing.pop()
     if variable is not getattr(expr, "value", expr):
-        held = vars(variable).setdefault(KEY, fresh)
-        held.update(names)
+        known = variable.__dict__
+        if KEY not in known:
+            known[KEY] = fresh
+        known[KEY].update(names)
     return variable
 
 
@@ -346,12 +366,19 @@ def finished(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) ->
     """A buffer was turned into text."""
     result = real(buffer, *args, **kwargs)
     tracker: Tracker | None = draft.scratch.get("lines")
-    if tracker is not None and len(buffer._lines) > 1 and any(_kept(line) for line in buffer._lines):
+    if tracker is not None and len(buffer._lines) > 1 and _any_kept(buffer._lines):
         tracker.texts.append([pair for line in buffer._lines for pair in _text(line)])
     return result
 
 
+def _any_kept(lines: list[Any]) -> bool:
+    return any(_kept(line) for line in lines if type(line) is not str)
+
+
 def _text(line: Any) -> list[tuple[str, Names | None]]:
+    if type(line) is str and "\n" not in line:
+        bare = line.strip()
+        return [(bare, None)] if bare else []
     text = line() if callable(line) else line
     if not isinstance(text, str):  # dropped, or a marker
         return []
