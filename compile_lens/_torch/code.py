@@ -190,8 +190,22 @@ def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
 
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
-_NO_CALL = (ast.Name, ast.Constant, ast.Delete, ast.FunctionDef)
-"""Nodes in which no call is made: nearly all there are, and those of a function inside another are its own."""
+_NO_CALL = frozenset(
+    (
+        str,
+        int,
+        float,
+        bool,
+        type(None),
+        ast.Load,
+        ast.Store,
+        ast.Name,
+        ast.Constant,
+        ast.Delete,
+        ast.FunctionDef,
+    )
+)
+"""Types of what no call is made in: nearly all there is, and the calls of a function inside another are its own."""
 
 
 def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
@@ -199,15 +213,15 @@ def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
     pending: list[Any] = list(function.body)
     while pending:
         node = pending.pop()
-        if isinstance(node, _NO_CALL) or not isinstance(node, ast.AST):
+        if type(node) in _NO_CALL or not isinstance(node, ast.AST):
             continue
         if isinstance(node, ast.Call):
             yield node
         for field in node._fields:
             value = getattr(node, field, None)
-            if isinstance(value, list):
+            if type(value) is list:
                 pending += value
-            else:
+            elif type(value) not in _NO_CALL:
                 pending.append(value)
 
 
