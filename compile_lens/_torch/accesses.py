@@ -133,7 +133,8 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     bare = name if name in SCATTERS or name in LOOKUPS else name.removesuffix("_")
     named = _named(target, args, kwargs)
     made = _distinct(tree.tensors(out))
-    taken: dict[int, int | None] = {id(t): _bytes(t) for t in tree.tensors((args, kwargs))}
+    given = tree.tensors((args, kwargs))
+    taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
     if bare in LOOKUPS and made:
         _limit(taken, named.get(LOOKUPS[bare]), _numel(made[0].shape))
     if bare in UNREAD:
@@ -152,7 +153,7 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
             _limit(taken, named["src"], places)
         again = placed if bare in ADDS or named.get("accumulate") is True else 0
         writes = total((writes, placed))
-    return total((_capped(tree.tensors((args, kwargs)), taken), again)), writes
+    return total((_capped(given, taken), again)), writes
 
 
 def _places(name: str, named: dict[str, Any]) -> int | None:

@@ -255,6 +255,7 @@ def _depends_on_data(lowering: Any, name: str) -> bool:
 
     buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
     try:
-        return any(free_unbacked_symbols(length) for length in buffer.get_size())
+        sizes = [n for n in buffer.get_size() if type(n) is not int and not getattr(n, "is_Integer", False)]
+        return any(map(free_unbacked_symbols, sizes))
     except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
         return False

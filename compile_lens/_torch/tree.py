@@ -16,7 +16,18 @@ def leaves(tree: Any) -> list[Any]:
 
 def tensors(tree: Any) -> list[torch.Tensor]:
     """The tensors in a nest of containers, in order."""
+    kind = type(tree)
+    if kind in _EMPTY:
+        return []
+    if kind is tuple or kind is list:  # nearly all nests are of these: without what a nest of any kind takes
+        return [x for part in tree if type(part) not in _EMPTY for x in tensors(part)]
+    if isinstance(tree, torch.Tensor) and kind not in _pytree.SUPPORTED_NODES:
+        return [tree]
     return [x for x in leaves(tree) if isinstance(x, torch.Tensor)]
+
+
+_EMPTY = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout))
+"""Types of values that hold no tensor."""
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
