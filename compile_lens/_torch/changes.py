@@ -162,8 +162,9 @@ class Tracked:
     def _compare(self, nodes: Iterable[torch.fx.Node]) -> Changes:
         changes = Changes()
         replaced: list[tuple[torch.fx.Node, Form, list[tuple[Any, Any]]]] = []
-        for node in nodes:
-            old = self._seen.get(node)
+        seen = self._seen
+        for node in nodes:  # often the whole graph, in which little changed: no call for what did not
+            old = seen[node] if node in seen else None
             if node._erased or node.graph is not self.graph:
                 if old is not None:
                     changes.gone[node] = old

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.fx
@@ -170,13 +170,12 @@ def target_text(target: Any) -> str:
 
 def value(arg: Any) -> Value:
     """An argument of a node as plain data."""
-    if isinstance(arg, torch.fx.Node):
+    kind = type(arg)
+    if kind is torch.fx.Node:
         return Ref(arg.name)
-    if arg is None or isinstance(arg, (bool, str)):
-        return arg
-    if isinstance(arg, int) and type(arg) is int:
-        return arg
-    if type(arg) is float:
+    if arg is None or kind is int or kind is bool or isinstance(arg, str):
+        return cast(Value, arg)
+    if kind is float:
         return arg if math.isfinite(arg) else Literal(f"float('{arg}')")
     if isinstance(arg, (tuple, list)):
         return tuple(value(a) for a in arg)
@@ -220,7 +219,7 @@ def tensor(val: torch.Tensor) -> Tensor:
     shape = tuple(val.shape)
     stride = val.stride() if strided else None
     facts = val.dtype, val.device, bool(val.requires_grad)
-    if all(type(number) is int for number in (*shape, *(stride or ()))):
+    if _PLAIN.issuperset(map(type, (*shape, *(stride or ())))):
         return _fixed(shape, stride, *facts)
     return _tensor(shape, stride, *facts)
 
@@ -242,6 +241,7 @@ def _tensor(
     )
 
 
+_PLAIN = frozenset((int,))
 _fixed = functools.lru_cache(maxsize=4096)(_tensor)
 """Most tensors of a graph are like others, and each is met in every stage."""
 
@@ -271,13 +271,13 @@ def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) ->
     """Bytes of the distinct elements of a tensor; None if a size is not known."""
     total = span = itemsize
     for length, step in zip(shape, stride if stride is not None else shape):
-        known = hint(length)
+        known = length if type(length) is int else hint(length)
         if known is None:
             return None
         if stride is None:
             total *= known
             continue
-        far = hint(step)
+        far = step if type(step) is int else hint(step)
         if known > 0 and far == 0:
             continue  # an expanded dimension is stored once
         total *= known

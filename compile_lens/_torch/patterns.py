@@ -165,9 +165,12 @@ def _hopeless(pattern: Any, spine: Spine, stopped: tuple[int, Any] | None) -> bo
 
 
 def _walk(spine: Spine, node: Any) -> tuple[int, Any] | None:
-    """How many parts fit at a node, and where the next does not; None if all of them fit."""
+    """How many parts fit at a node, and where the next does not; None if all of them fit.
+
+    The first part fits: the node was found under its operator.
+    """
     for fits, (part, place_of_next) in enumerate(spine):
-        if not part._match_fns(node):
+        if fits and not part._match_fns(node):
             return fits, node
         if place_of_next is not None and place_of_next < len(node.args):
             node = node.args[place_of_next]
