@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from compile_lens._torch import decisions, hooks, line_origins, lowered, memory, partition, rewrites
+from compile_lens._torch import decisions, hooks, line_origins, lowered, memory, merged, partition, rewrites
 
-REASONS = (decisions, line_origins, lowered, memory, partition, rewrites)
+REASONS = (decisions, line_origins, lowered, memory, merged, partition, rewrites)
 """Modules that say why. Without them a capture still has every stage."""
 
 STARTS = ((decisions, "begin"), (line_origins, "begin"), (lowered, "begin"), (rewrites, "begin"),
