@@ -50,6 +50,18 @@ def compared(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if x.device == torch.device("cuda", 0) else x.cos()  # here
 
 
+CPU = torch.device("cpu")
+
+
+def with_the_cpu(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.device == torch.device("cpu") else x.cos()  # here
+
+
+def not_the_cpu(x: torch.Tensor) -> torch.Tensor:
+    device = x.device
+    return x.sin() if CPU != device else x.cos()  # here
+
+
 def as_text(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if "cuda" in str(x.device) else x.cos()  # here
 
@@ -90,6 +102,8 @@ ONE: list[tuple[Callable[..., Any], str, str, str]] = [
     (is_cuda, "Tensor.is_cuda", "False", "here"),
     (kind, "Tensor.device.type", "'cpu'", "here"),
     (compared, "Tensor.device", "'cpu'", "here"),
+    (with_the_cpu, "Tensor.device", "'cpu'", "here"),
+    (not_the_cpu, "Tensor.device", "'cpu'", "here"),
     (as_text, "str(Tensor.device)", "'cpu'", "here"),
     (number, "Tensor.get_device()", "-1", "here"),
     (available, "torch.cuda.is_available()", "False", "here"),
@@ -127,9 +141,14 @@ def passes_on(x: torch.Tensor) -> torch.Tensor:
     return x + more.to(x.device)
 
 
+def same_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y if x.device == y.device else x
+
+
 def test_a_device_that_is_only_passed_on_is_no_question() -> None:
     assert questions(here(passes_on, rand(4, 4))) == []
     assert questions(here(lambda x: torch.relu(x) @ x, rand(4, 4))) == []
+    assert questions(here(same_place, rand(4, 4), rand(4, 4))) == []
 
 
 @torch.compiler.disable

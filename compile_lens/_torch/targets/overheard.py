@@ -23,13 +23,21 @@ def place(places: Places, questions: Questions) -> None:
     load: Any = getattr(translator, "_load_attr", None)
     call: Any = getattr(translator, "call_function", None)
     names = _names()
+    given: dict[int, Any] = {}  # the devices that tensors gave, by the identity of what Dynamo has for them
+
+    def is_given(variable: Any) -> bool:
+        return id(_realized(variable)) in given
 
     def load_attr(tx: Any, attr: Any) -> Any:
         if attr not in _ATTRIBUTES:
             return load(tx, attr)
         owner = _realized(tx.stack[-1])
         found = load(tx, attr)
-        if isinstance(owner, TensorVariable) and attr not in ("type", "index"):
+        if isinstance(owner, TensorVariable) and attr == "device":
+            device = _realized(tx.stack[-1])
+            if _is_stand_in(device):
+                given[id(device)] = device
+        elif isinstance(owner, TensorVariable) and attr not in ("type", "index"):
             answer: Any = -1 if attr == "get_device" else _constant(tx.stack[-1])
             asked = "Tensor.get_device()" if attr == "get_device" else f"Tensor.{attr}"
             questions.put("asked", asked, text(answer), _line_of(tx))
@@ -52,7 +60,8 @@ def place(places: Places, questions: Questions) -> None:
     def compared(real: Any) -> Any:
         def compare(tx: Any, args: Any, kwargs: Any) -> Any:
             found = real(tx, args, kwargs)
-            if sum(map(_is_stand_in, args)) == 1:  # two of them are equal on any device
+            asks = sum(map(is_given, args)) or sum(map(_is_stand_in, args))
+            if asks == 1:  # two of them are equal on any device
                 questions.put("asked", "Tensor.device", repr("cpu"), _line_of(tx))
             return found
 
@@ -75,7 +84,7 @@ def place(places: Places, questions: Questions) -> None:
             places.entry(handlers, operator, compared(handlers[operator]))
 
 
-_ATTRIBUTES = (*ATTRIBUTES, "get_device", "type", "index")
+_ATTRIBUTES = (*ATTRIBUTES, "device", "get_device", "type", "index")
 
 
 def _names() -> dict[int, str]:
