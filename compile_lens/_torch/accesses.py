@@ -23,11 +23,12 @@ Moved = tuple["int | None", "int | None"]
 """Bytes read and bytes written; ``None`` where a size is not known."""
 
 LOOKUPS = {
-    **dict.fromkeys("embedding _embedding_bag _embedding_bag_forward_only".split(), "weight"),
+    **dict.fromkeys("embedding embedding_bag _embedding_bag _embedding_bag_forward_only".split(), "weight"),
     **dict.fromkeys("index _unsafe_index _unsafe_masked_index gather index_select take".split(), "self"),
     "constant_pad_nd": "self",
 }
-"""Operators that take of one argument only as many elements as they make, and the name of that argument."""
+"""Operators that take of one argument only as many elements as they make, and the name of that argument; bags take
+a row for each index."""
 
 UNREAD = frozenset(
     "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
@@ -136,7 +137,7 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     given = tree.tensors((args, kwargs))
     taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
     if bare in LOOKUPS and made:
-        _limit(taken, named.get(LOOKUPS[bare]), _numel(made[0].shape))
+        _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, made[0]))
     if bare in UNREAD:
         _limit(taken, named.get("self"), 0)
     places = _places(bare, named) if bare in SCATTERS else None
@@ -154,6 +155,13 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
         again = placed if bare in ADDS or named.get("accumulate") is True else 0
         writes = total((writes, placed))
     return total((_capped(given, taken), again)), writes
+
+
+def _looked_up(name: str, named: dict[str, Any], made: torch.Tensor) -> int | None:
+    """How many elements a lookup takes: as many as it makes, but bags add up a row for each index."""
+    if "embedding_bag" in name:
+        return _times(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
+    return _numel(made.shape)
 
 
 def _places(name: str, named: dict[str, Any]) -> int | None:

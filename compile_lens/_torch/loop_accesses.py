@@ -22,7 +22,7 @@ def moved(node: Any, lowering: Any) -> Moved:
     if deps is None:
         return None, None
     parts = list(node.get_nodes())
-    if any(_depends_on_data(lowering, dep.name) for dep in (*deps.reads, *deps.writes)):
+    if any(_depends_on_data(lowering, _held_by(dep.name, lowering)) for dep in (*deps.reads, *deps.writes)):
         return None, None
     if len(parts) == 1 and type(node).__name__.startswith("Nop"):
         return 0, 0
@@ -56,7 +56,7 @@ def _accessed(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) ->
     """Bytes of the elements that are touched, of each buffer no more than it has."""
     by_buffer: dict[str, dict[Any, None]] = {}
     for dep in deps:
-        by_buffer.setdefault(dep.name, {})[dep] = None
+        by_buffer.setdefault(_held_by(dep.name, lowering), {})[dep] = None
     total = 0
     for name, found in by_buffer.items():
         whole, itemsize = _whole(lowering, name)
@@ -68,6 +68,14 @@ def _accessed(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) ->
             touched += sum(_gathered(name, way, parts, lowering) or [whole])
         total += min(touched, whole) * itemsize
     return total
+
+
+def _held_by(name: str, lowering: Any) -> str:
+    """The buffer that holds the data: the scheduler has a new name, of no size, for one that a library call changed."""
+    if _whole(lowering, name)[1]:
+        return name
+    real = getattr(getattr(lowering, "scheduler", None), "mutation_real_name", {})
+    return str(real.get(name, name))
 
 
 def _at_known(deps: list[Any], whole: int, lowering: Any) -> int:

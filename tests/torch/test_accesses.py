@@ -49,6 +49,16 @@ BEFORE_AND_AFTER: dict[str, Case] = {
     "embedding of more rows than there are": (
         lambda w, i: F.embedding(i, w), (x(), at(ROWS, 500)), 500 * I8 + WHOLE + 500 * WIDTH * F4
     ),
+    # Bags: the rows that are added up, not those that come out. It makes two numbers for each bag as well.
+    "embedding_bag": (
+        lambda w, i, b: F.embedding_bag(i, w, b, mode="sum"), (x(500, 16), at(500, 64), torch.arange(0, 64, 8)),
+        64 * I8 + 8 * I8 + 64 * 16 * F4 + 8 * 16 * F4 + 2 * 8 * I8,
+    ),
+    "embedding_bag of more rows than there are": (
+        lambda w, i, b: F.embedding_bag(i, w, b, mode="sum"),
+        (x(500, 16), at(500, 6400), torch.arange(0, 6400, 800)),
+        6400 * I8 + 8 * I8 + 500 * 16 * F4 + 8 * 16 * F4 + 2 * 8 * I8,
+    ),
     "x[i]": (lambda x, i: x[i], (x(), at(ROWS, 16)), PICKED),
     "x[:, i]": (lambda x, i: x[:, i], (x(), at(WIDTH, 7)), 7 * I8 + 2 * ROWS * 7 * F4),
     "x[i, j]": (lambda x, i, j: x[i, j], (x(), at(ROWS, 5), at(WIDTH, 5)), 2 * 5 * I8 + 2 * 5 * F4),
@@ -209,6 +219,11 @@ DIFFER: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int, str]] = {
         lambda x, i, v: x.scatter_(1, i, v), (x(), at(WIDTH, ROWS, 5), x(ROWS, 5)),
         ROWS * 5 * (I8 + 2 * F4), 4 * WHOLE + ROWS * 5 * (I8 + 2 * F4),
         "Inductor scatters into a copy, and copies that back",
+    ),
+    "not in place, by a library": (
+        lambda x, i, v: x.scatter_add_(0, i, v), (x(), at(ROWS, 5, WIDTH), x(5, WIDTH)),
+        5 * WIDTH * (I8 + 3 * F4), 4 * WHOLE + 5 * WIDTH * (I8 + 3 * F4),
+        "Inductor has the library scatter into a copy, and copies that back",
     ),
 }  # fmt: skip
 
