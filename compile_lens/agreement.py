@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from . import values
 from .observation import MISSING, Observation, Seen
+from .values import Shape
 
 TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.bfloat16: (1.6e-2, 1e-2), torch.float64: (1e-7, 1e-9)}
 """Relative and absolute tolerance by dtype (those of ``torch.testing``, a little wider in absolute terms)."""
@@ -46,7 +48,8 @@ class Comparison:
     """One thing that the call did, compiled against eager: a tensor or a plain value of the result, one that was
     changed in place, a gradient, or memory that a result shares.
 
-    ``kind`` is a key of ``KINDS``; ``problem`` says what differs beside the numbers (dtype, shape, strides, …).
+    ``kind`` is a key of ``KINDS``; ``problem`` says what differs beside the numbers (dtype, shape, strides, …), and
+    ``special`` where a NaN or an infinity stands for another number: the difference is infinite then.
     ``max_abs`` and ``max_rel`` are the largest absolute and relative differences between compiled and eager;
     ``eager_abs`` and ``compiled_abs`` those of each against a float64 run of the same function (``None`` where
     the function does not run in float64). All are measured.
@@ -62,6 +65,7 @@ class Comparison:
     ok: bool
     kind: str = RESULT
     problem: str = ""
+    special: str = ""
 
     def __str__(self) -> str:
         text = f"{'ok' if self.ok else 'DIFFERS':7} {self.name}"
@@ -73,7 +77,7 @@ class Comparison:
         text += f": {self.dtype}{sizes} max abs {self.max_abs:.2e}, max rel {self.max_rel:.2e}"
         if self.eager_abs is not None and self.compiled_abs is not None:
             text += f"; off float64: eager {self.eager_abs:.2e}, compiled {self.compiled_abs:.2e}"
-        return f"{text}; {self.problem}" if self.problem else text
+        return "; ".join(filter(None, (text, self.problem, self.special)))
 
 
 @dataclass(frozen=True)
@@ -146,12 +150,15 @@ def compared(
     for name in _either(eager.results, compiled.results):
         got, want = compiled.results.get(name, MISSING), eager.results.get(name, MISSING)
         _add(found, left, RESULT, name, got, want, reference.results.get(name))
+    found += _containers(RESULT, compiled.shapes, eager.shapes)
+    found += _empty_alone(compiled, eager)
     for name in _either(eager.after, compiled.after):
         got, want = compiled.later(name), eager.later(name)
         _add(found, left, CHANGED, name, got, want, reference.after.get(name))
     for name in _either(eager.aliases, compiled.aliases):
         if name in eager.results and name in compiled.results:
             found.append(_alias(name, compiled.aliases.get(name, ""), eager.aliases.get(name, "")))
+    found += _containers(CHANGED, compiled.shapes_after, eager.shapes_after)
     if eager.no_gradients:
         left.append(("gradients", f"eager cannot take them: {eager.no_gradients}"))
     elif compiled.no_gradients:
@@ -170,7 +177,48 @@ def without_values(comparison: Comparison) -> Comparison:
         eager_abs=None,
         compiled_abs=None,
         ok=not comparison.problem,
+        special="",
     )
+
+
+def _containers(kind: str, got: dict[str, Shape], want: dict[str, Shape]) -> list[Comparison]:
+    """Containers of another class than eager's, or with their keys in another order."""
+    found = []
+    for name in (n for n in want if n in got):
+        mine, its = got[name], want[name]
+        names = _class_names(mine.kind, its.kind)
+        if names[0] != names[1]:
+            found.append(_missing(name, kind, f"a {names[0]} where eager has a {names[1]}"))
+        elif mine.keys != its.keys and set(mine.keys) == set(its.keys):
+            order = [_cut(repr(list(shape.keys))) for shape in (mine, its)]
+            found.append(_missing(name, kind, f"keys {order[0]} where eager has {order[1]}"))
+    return found
+
+
+def _class_names(mine: type, its: type) -> tuple[str, str]:
+    """The names of two classes, with their modules where they need them.
+
+    A class that a call makes is made twice, and Dynamo gives it a module of its own: it goes by its name.
+    """
+    if mine.__qualname__ != its.__qualname__:
+        short = mine.__name__ != its.__name__
+        return (mine.__name__, its.__name__) if short else (mine.__qualname__, its.__qualname__)
+    if not (_stands(mine) and _stands(its)):
+        return mine.__name__, its.__name__
+    return f"{mine.__module__}.{mine.__qualname__}", f"{its.__module__}.{its.__qualname__}"
+
+
+def _stands(kind: type) -> bool:
+    return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+
+
+def _empty_alone(compiled: Observation, eager: Observation) -> list[Comparison]:
+    """Empty containers that one side alone returns: of a full one, what it holds is missing."""
+    found = []
+    for mine, other, who in ((eager, compiled, "eager"), (compiled, eager, "compiled")):
+        alone = (n for n, s in mine.shapes.items() if not s.size and n not in other.shapes)
+        found += [_missing(n, RESULT, f"only {who} has it") for n in alone if n not in other.results]
+    return found
 
 
 def _either(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
@@ -218,8 +266,9 @@ def _plain(
         left.append((name, f"objects of type {label} do not say whether they are equal"))
         return
     number = isinstance(got, (int, float, complex)) and isinstance(want, (int, float, complex))
-    gap = 0.0 if same else float(abs(got - want)) if number else float("inf")
-    scale = abs(want) if number else 0
+    gap = 0.0 if same else float(abs(got - want)) if number else math.inf
+    gap = math.inf if gap != gap else gap
+    scale = abs(want) if number and gap < math.inf else 0
     problem = "" if same else f"{_short(got)} where eager has {_short(want)}"
     found.append(
         Comparison(
@@ -233,6 +282,10 @@ def _short(value: Any) -> str:
         text = f"{type(value).__name__} {value!r}"
     except Exception:  # the user's own repr failed
         return type(value).__name__
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -323,7 +376,7 @@ def compare(
         # Long sums differ by their order: no worse than eager's own distance from the truth is no error.
         own = _max_abs(want, reference)
         finite = bool(_wide(got).isfinite().all() and _wide(want).isfinite().all())
-        ok = finite and 0 < own and _max_abs(got, reference) <= AS_GOOD * own
+        ok = finite and 0 < own < math.inf and _max_abs(got, reference) <= AS_GOOD * own
     return Comparison(
         name=name,
         dtype=_name(dtype),
@@ -335,7 +388,21 @@ def compare(
         ok=ok and not problem,
         kind=kind,
         problem=problem,
+        special=_special(got, want) if same and not ok else "",
     )
+
+
+def _special(got: torch.Tensor, want: torch.Tensor) -> str:
+    """The first place where one has a NaN or an infinity and the other has another number."""
+    mine, its = _wide(got), _wide(want)
+    differs = ~_alike(mine, its) & ~(mine.isfinite() & its.isfinite())
+    if not bool(differs.any()):
+        return ""
+    at = tuple(int(i) for i in differs.nonzero()[0])
+    where = f" at {list(at)}" if at else ""
+    more = int(differs.sum()) - 1
+    count = f" (and {more:,} more)" if more else ""
+    return f"{mine[at].item():.6g} where eager has {its[at].item():.6g}{where}{count}"
 
 
 def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
@@ -362,9 +429,20 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
     return x.detach().to(torch.complex128 if x.is_complex() else torch.float64)
 
 
+def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a == b) | (a.isnan() & b.isnan())
+
+
 def _max_abs(a: torch.Tensor, b: torch.Tensor) -> float:
-    return _max(_wide(a) - _wide(b)) if a.numel() else 0.0
+    """The largest difference: infinite where one alone is a NaN or an infinity."""
+    if not a.numel():
+        return 0.0
+    a, b = _wide(a), _wide(b)
+    gap = float((a - b).abs().masked_fill(_alike(a, b), 0.0).max())
+    return math.inf if gap != gap else gap
 
 
 def _max(x: torch.Tensor) -> float:
-    return float(_wide(x).abs().nan_to_num(0.0).max()) if x.numel() else 0.0
+    """The largest finite size."""
+    x = _wide(x).abs()
+    return float(x.masked_fill(~x.isfinite(), 0.0).max()) if x.numel() else 0.0

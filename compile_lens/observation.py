@@ -40,6 +40,8 @@ class Observation:
 
     Attributes:
         results: tensors (``Seen``) and plain values of what was returned.
+        shapes: the containers of what was returned.
+        shapes_after: those of inputs, modules, closures and globals after the call.
         after: the same of inputs, modules, closures and globals, where the call changed them.
         unchanged: how many tensors of those it left as they were.
         aliases: for each result, what it shares memory with, and how far from its start.
@@ -49,6 +51,8 @@ class Observation:
     """
 
     results: dict[str, Any] = field(default_factory=dict)
+    shapes: dict[str, values.Shape] = field(default_factory=dict)
+    shapes_after: dict[str, values.Shape] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
     all_after: dict[str, Any] = field(default_factory=dict)
     unchanged: int = 0
@@ -103,10 +107,12 @@ def observed(
         held.reset()
 
 
-def _state(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _state(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: dict[str, values.Shape] | None = None
+) -> dict[str, Any]:
     """What the call is given and reaches, by name."""
     roots = [(f"input {i}", a) for i, a in enumerate(args)] + [(f"input {k}", v) for k, v in kwargs.items()]
-    return dict(values.parts([*roots, ("", fn)], code=True))
+    return dict(values.parts([*roots, ("", fn)], code=True, shapes=shapes))
 
 
 def _with_grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
@@ -127,8 +133,8 @@ def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
 
 
 def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kept: dict[str, Any]) -> None:
-    after = _state(*twin)
-    for name, value in values.parts([("result", result)]):
+    after = _state(twin[0], twin[1], twin[2], seen.shapes_after)
+    for name, value in values.parts([("result", result)], shapes=seen.shapes):
         tensor = values.as_tensor(value)
         seen.results[name] = value if tensor is None else Seen.of(tensor)
     for name, value in [*after.items(), *_grads(after)]:

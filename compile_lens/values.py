@@ -42,15 +42,21 @@ ATOMS = (
 Part = tuple[str, Any]
 
 
-def parts(roots: Iterable[Part], code: bool = False, opened: list[Any] | None = None) -> Iterator[Part]:
+def parts(
+    roots: Iterable[Part],
+    code: bool = False,
+    opened: list[Any] | None = None,
+    shapes: dict[str, Shape] | None = None,
+) -> Iterator[Part]:
     """Every tensor and plain value in ``roots``, named, in the order in which they stand. A container that is met
     again is opened once; with ``code`` a tensor too is told once, under its first name.
 
     Containers of any kind are opened: those of Python, dataclasses, what torch's pytree knows, modules, objects with
     attributes. With ``code`` functions are too: what they close over, their defaults, the globals that they name.
-    ``opened`` gets every container on the way.
+    ``opened`` gets every container on the way, ``shapes`` the shape of each that holds data.
     """
     seen: dict[int, Any] = {}
+    known: dict[int, Shape] = {}
     pending: list[Part] = list(roots)[::-1]
     for _ in range(REACH):
         if not pending:
@@ -58,6 +64,8 @@ def parts(roots: Iterable[Part], code: bool = False, opened: list[Any] | None = 
         name, value = pending.pop()
         if not isinstance(value, ATOMS) or (code and isinstance(value, torch.Tensor)):
             if id(value) in seen:
+                if shapes is not None and id(value) in known:
+                    shapes[name] = known[id(value)]
                 continue
             seen[id(value)] = value
         found = inside(value, code)
@@ -66,7 +74,26 @@ def parts(roots: Iterable[Part], code: bool = False, opened: list[Any] | None = 
         else:
             if opened is not None:
                 opened.append(value)
+            if shapes is not None and not isinstance(value, _CODE):
+                shapes[name] = known[id(value)] = Shape.of(value, len(found))
             pending += [(_joined(name, step), child) for step, child in found][::-1]
+
+
+_CODE = (types.FunctionType, types.MethodType, types.CellType)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a container is beside what it holds: its class, how many parts it has, and the order of its keys."""
+
+    kind: type
+    size: int
+    keys: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, value: Any, size: int) -> Shape:
+        keys = tuple(value) if isinstance(value, Mapping) else ()
+        return cls(type(value), size, tuple(k for k in keys if isinstance(k, (str, bytes, *NUMBERS))))
 
 
 def tensors(

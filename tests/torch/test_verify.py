@@ -15,7 +15,7 @@ from planted import off_by_a_little, plant
 from torch import nn
 
 from compile_lens import CaptureError, capture
-from compile_lens.agreement import ALIAS, CHANGED, GRADIENT, RESULT
+from compile_lens.agreement import ALIAS, CHANGED, GRADIENT, RESULT, compare
 from compile_lens.record import Failure
 
 pytestmark = pytest.mark.torch
@@ -220,6 +220,38 @@ def no_tensor(x: torch.Tensor) -> Any:
     return 3.0 if compiling() else y
 
 
+OtherNamed = collections.namedtuple("OtherNamed", "left right")
+
+
+def a_list(x: torch.Tensor) -> Any:
+    return [x @ x, 1] if compiling() else (x @ x, 1)
+
+
+def other_names(x: torch.Tensor) -> Any:
+    return 1, OtherNamed(x @ x, 1) if compiling() else Named(x @ x, 1)
+
+
+def other_order(x: torch.Tensor) -> Any:
+    return {"b": 1, "a": x @ x} if compiling() else {"a": x @ x, "b": 1}
+
+
+def no_order(x: torch.Tensor) -> Any:
+    return {"a": x @ x} if compiling() else collections.OrderedDict([("a", x @ x)])
+
+
+def an_empty_list(x: torch.Tensor) -> Any:
+    return x @ x, [] if compiling() else ()
+
+
+def one_empty_more(x: torch.Tensor) -> Any:
+    return (x @ x, []) if compiling() else (x @ x,)
+
+
+def a_list_held(x: torch.Tensor, held: dict[str, Any]) -> Any:
+    held["kept"] = [x @ x] if compiling() else (x @ x,)
+    return x @ x
+
+
 def not_written(x: torch.Tensor) -> Any:
     if not compiling():
         x.mul_(2)
@@ -261,6 +293,13 @@ OTHERS = {
     other_shape: (RESULT, "result", "shape (9,) where eager has (3, 3)"),
     no_grad_left: (RESULT, "result", "requires_grad False where eager has True"),
     no_tensor: (RESULT, "result", "a float where eager has a Tensor"),
+    a_list: (RESULT, "result", "a list where eager has a tuple"),
+    other_names: (RESULT, "result[1]", "a OtherNamed where eager has a Named"),
+    other_order: (RESULT, "result", "keys ['b', 'a'] where eager has ['a', 'b']"),
+    no_order: (RESULT, "result", "a dict where eager has a OrderedDict"),
+    an_empty_list: (RESULT, "result[1]", "a list where eager has a tuple"),
+    one_empty_more: (RESULT, "result[1]", "only compiled has it"),
+    a_list_held: (CHANGED, "input 1['kept']", "a list where eager has a tuple"),
     not_written: (CHANGED, "input 0", ""),
     written: (CHANGED, "input 0", ""),
     a_copy_of_the_input: (ALIAS, "result[1]", "memory of its own where eager has memory shared with input 0"),
@@ -274,13 +313,62 @@ OTHERS = {
 def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
     kind, name, problem = OTHERS[fn]
     x = square(grad=fn is no_grad_left)
-    found = capture(fn, x)
+    more: tuple[Any, ...] = ({"kept": None},) if fn is a_list_held else ()
+    found = capture(fn, x, *more)
     before = x.detach().clone()
-    report = found.verify(fn, x)
+    report = found.verify(fn, x, *more)
     assert report.ok is False and "DISAGREES" in str(report), str(report)
     (seen,) = [c for c in report.comparisons if c.kind == kind and c.name == name]
     assert not seen.ok and problem in seen.problem, str(report)
     assert torch.equal(x.detach(), before)  # the program's own tensor is not written to
+
+
+@pytest.mark.parametrize(
+    ("mine", "its", "told"),
+    [
+        (float("nan"), 1.5, "nan where eager has 1.5 at [0, 1]"),
+        (1.5, float("nan"), "1.5 where eager has nan at [0, 1]"),
+        (float("inf"), 1.5, "inf where eager has 1.5 at [0, 1]"),
+        (float("-inf"), float("inf"), "-inf where eager has inf at [0, 1]"),
+        (float("nan"), float("inf"), "nan where eager has inf at [0, 1]"),
+    ],
+)
+def test_a_number_that_is_none_is_told(mine: float, its: float, told: str) -> None:
+    compared = compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, its]]), None)
+    assert not compared.ok and compared.max_abs == float("inf") and told in str(compared), str(compared)
+    # What is finite in float64 leaves the same said.
+    wide = torch.ones(1, 2, dtype=torch.float64)
+    assert told in str(compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, its]]), wide))
+    same = compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, mine]]), None)
+    assert same.ok and same.max_abs == 0 and not same.special
+
+
+def test_a_plain_number_that_is_none_is_told() -> None:
+    def fn(x: torch.Tensor) -> Any:
+        return x @ x, float("nan") if compiling() else 1.5
+
+    report = verified(fn, square())
+    assert report.ok is False and "float nan where eager has float 1.5" in str(report)
+    assert "numbers not compared" not in str(report) and "max abs inf" in str(report)
+
+
+def test_an_infinity_on_both_sides_is_no_scale() -> None:
+    got, want = torch.tensor([float("inf"), 2.5]), torch.tensor([float("inf"), 2.0])
+    compared = compare("x", got, want, None)
+    assert not compared.ok and compared.max_abs == 0.5 and compared.max_rel == 0.25
+
+
+def test_containers_that_stay_what_they_are_agree() -> None:
+    def fn(x: torch.Tensor, held: dict[str, Any]) -> Any:
+        empty: list[Any] = []
+        held["rows"] = [x @ x, *held["rows"]]
+        own = collections.namedtuple("own", "left")
+        ordered = collections.OrderedDict([("b", x @ x), ("a", 1)])
+        counted = collections.defaultdict(list, a=[x @ x])
+        return x.shape, x.max(0), x.topk(2), empty, [empty, ()], own(x @ x), ordered, counted, Pair(x @ x, [])
+
+    report = verified(fn, square(), {"rows": []})
+    assert report.ok is True, str(report)
 
 
 # In place ------------------------------------------------------------------------------------------------------
