@@ -10,7 +10,7 @@ that a call takes (loops, branches), and a sum with unknown parts, is an ``AtLea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,6 +49,8 @@ class Row:
             that are looked at, once; by an index as many as are gathered or placed (which ones depends on data).
         notes: why each figure that is ``None`` is; figures with one reason share a line.
         exists: whether the capture has such a phase at all, seen or not.
+        eager_bytes: bytes that eager PyTorch's own operators read and write, where known of each. Not a column:
+            one of them may be many ATen operators, of which ``bytes_before`` is the sum.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Row:
     bytes_after: Figure | AtLeast | None = None
     notes: tuple[str, ...] = ()
     exists: bool = True
+    eager_bytes: Figure | None = None
 
     @property
     def figures(self) -> tuple[Figure | AtLeast | None, ...]:
@@ -159,7 +162,16 @@ def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
         return Row(name, notes=(nothing,), exists=False)
     figures: dict[str, Any] = {c: summed(getattr(row, c) for _, row in rows) for c in COLUMNS}
     notes = (f"{label}: {note}" if label else note for label, row in rows for note in row.notes)
-    return Row(name, **figures, notes=tuple(dict.fromkeys(notes)))
+    return Row(
+        name, **figures, notes=tuple(dict.fromkeys(notes)), eager_bytes=eager_bytes(row for _, row in rows)
+    )
+
+
+def eager_bytes(rows: Iterable[Row]) -> Figure | None:
+    """Bytes of eager PyTorch's own operators in several rows, if known of each."""
+    found = [row.eager_bytes for row in rows]
+    known = [each for each in found if each is not None]
+    return add(known) if len(known) == len(found) else None
 
 
 def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
@@ -183,6 +195,7 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
         phase,
         **figures,
         notes=tuple(f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()),
+        eager_bytes=_eager_bytes(compilation, phase) if isinstance(had["eager_ops"], Figure) else None,
     )
 
 
@@ -209,6 +222,12 @@ def _eager(compilation: Compilation, phase: str) -> Figure | str:
             if missing.stage == phase:  # nobody can tell none from not counted
                 return f"stage {phase} was not seen: {missing.reason}"
     return Figure(count)
+
+
+def _eager_bytes(compilation: Compilation, phase: str) -> Figure | None:
+    sizes = [op.nbytes for op in compilation.eager or () if op.phase == phase]
+    known = [size for size in sizes if size is not None]
+    return Figure(sum(known), MODELLED) if len(known) == len(sizes) else None
 
 
 def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) -> _Found:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from compile_lens.figures import AtLeast, Figure, summed
-from compile_lens.measures.ledger import Ledger, Row
+from compile_lens.measures.ledger import Ledger, Row, eager_bytes
 
 from . import outline
 from .launches import counted
 
 UNSAVED = "none saved by fusion"
+EAGER = ", eager operators before"
+ATEN = ", ATen operators before"
+"""What the bytes before are of, where eager PyTorch's own operators moved fewer, and where theirs are not known."""
 
 
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
     """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where both are known.
 
-    ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer.
+    ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer. Where
+    they became more, both are given, and ``what`` says that nothing was saved.
     """
     out = []
     for what, first, last in (
@@ -29,11 +33,23 @@ def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
         some = f", {len(known):,} of {outline.plural(len(every), 'graph')}" if len(known) < len(every) else ""
         if first == "eager_ops":
             out.append((what + some, counted(before, "eager op"), counted(after, "launch", "launches")))
-        elif _unsaved(known, before, after):
-            out.append((f"{what}{some}, {UNSAVED}", "", outline.amount(after)))
         else:
-            out.append((what + some, outline.amount(before), outline.amount(after)))
+            out.append(_bytes(what + some, known, before, after))
     return tuple(out)
+
+
+def _bytes(
+    what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | AtLeast
+) -> tuple[str, str, str]:
+    """Bytes before and after. One eager operator may be many ATen operators, but it never moved the bytes of each."""
+    eager = eager_bytes(rows)
+    fewer = eager is not None and isinstance(aten, Figure) and eager < aten
+    before = eager if eager is not None and fewer else aten
+    if _unsaved(rows, before, after):
+        worse = isinstance(before, Figure) and isinstance(after, Figure) and after > before
+        return f"{what}, {UNSAVED}", outline.amount(before) if worse else "", outline.amount(after)
+    of = EAGER if fewer else ATEN if eager is None else ""
+    return what + of, outline.amount(before), outline.amount(after)
 
 
 def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast) -> bool:

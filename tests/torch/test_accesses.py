@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
-from compile_lens.views import outline, savings
+from compile_lens.views import markdown, outline, savings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -315,3 +315,46 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
     text = str(found)
     assert f"memory traffic: {outline.amount(total.bytes_before)} →" in text
     assert f"{outline.amount(total.bytes_before)} if each operator ran alone" in text
+
+
+def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:
+    """The bytes of the headline, the same in every view."""
+    found = capture(f, *args)
+    (_, line) = savings.saving(found.ledger)
+    assert f"    {savings.saved(line)}\n" in str(found)
+    assert f"- {savings.saved(line)}\n" in markdown.page(found)
+    return line
+
+
+SQUARE = 1000 * 1000 * F4
+
+
+@pytest.mark.parametrize(
+    "f",
+    [F.gelu, lambda x: x.softmax(-1), torch.triu, lambda x: x.roll(3, 0)],
+    ids="gelu softmax triu roll".split(),
+)
+def test_that_one_eager_operator_is_many_of_atens_is_no_saving(f: Callable[..., Any]) -> None:
+    assert 2 * SQUARE == 8_000_000, "eager PyTorch reads and writes the tensor once"
+    assert traffic(f, x(1000, 1000)) == (f"memory traffic, {savings.UNSAVED}", "", "~8 MB")
+
+
+def test_before_fusion_eager_operators_move_their_own_bytes() -> None:
+    found = traffic(lambda x: F.gelu(x) + 1, x(1000, 1000))
+    assert found == ("memory traffic, eager operators before", "~16 MB", "~8 MB")
+
+
+def test_fused_operators_are_a_saving() -> None:
+    found = traffic(lambda x: x.sin() ** 2 + x.cos() ** 2, x(1000, 1000))
+    assert found == ("memory traffic", "~44 MB", "~8 MB")
+
+
+def test_more_traffic_than_before_is_said() -> None:
+    found = traffic(lambda x, i, v: x.scatter_add_(0, i, v), x(1000, 1000), at(1000, 5, 1000), x(5, 1000))
+    assert found == (f"memory traffic, {savings.UNSAVED}", "~100 kB", "~16.1 MB")
+
+
+def test_one_text_that_is_launched_twice_counts_both_launches() -> None:
+    found = capture(lambda x, i, v: x.scatter_add_(0, i, v), x(1000, 1000), at(1000, 5, 1000), x(5, 1000))
+    (copies,) = [k for k in found.kernels if k.launches == 2]
+    assert (copies.reads, copies.writes) == (2 * SQUARE, 2 * SQUARE)
