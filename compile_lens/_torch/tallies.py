@@ -26,6 +26,7 @@ PLACES = (
     "torch._dynamo.utils:op_count",
     "torch._functorch._aot_autograd.logging_utils:nth_graph",
     "torch._inductor.compile_fx:FxCompile._compile_stats",
+    "torch._logging._internal:structured_logging_overhead",
     "torch.utils._stats:simple_call_counter",
 )
 """Counters and lists of torch; those of ``torch._inductor.metrics`` besides."""

@@ -1,6 +1,6 @@
 """A record with something changed is refused, or every view and measure of it works: no error but our own.
 
-The slow tests take a few minutes. ``COMPILE_LENS_SEEDS=10000`` has them try that many records (an hour, with drawings).
+The exhaustive tests take a few minutes. ``COMPILE_LENS_SEEDS=10000`` has them try that many records (an hour, with drawings).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from compile_lens.layout import engine
 
 SEEDS = int(os.environ.get("COMPILE_LENS_SEEDS", "0"))
-"""Records to try in the slow tests; 0: as many as take a few minutes."""
+"""Records to try in the exhaustive tests; 0: as many as take a few minutes."""
 
 RAW = [json.loads(make().to_json()) for make in mutations.RECORDS.values()]
 
@@ -47,13 +47,13 @@ def test_a_few_drawings_of_changed_records() -> None:
     assert bare(range(100, 110), drawn=True) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(4 * 3600)
 def test_thousands_of_changed_records() -> None:
     assert bare(range(SEEDS or 3000), drawn=False) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(4 * 3600)
 def test_drawings_of_changed_records() -> None:
     assert bare(range(20_000, 20_000 + (SEEDS or 250)), drawn=True) == {}
