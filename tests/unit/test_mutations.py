@@ -1,6 +1,6 @@
 """A record with something changed is refused, or every view and measure of it works: no error but our own.
 
-The exhaustive tests take a few minutes. ``COMPILE_LENS_SEEDS=10000`` has them try that many records (an hour, with drawings).
+The exhaustive tests take a few minutes. ``COMPILE_LENS_SEEDS=10000`` has them try that many (an hour, with drawings).
 """
 
 from __future__ import annotations
