@@ -6,14 +6,14 @@ the copy, and neither meets nor disturbs what the program compiled.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import torch
+
+from .undo import Undo
 
 
 def original(fn: Any) -> tuple[Any, str]:
@@ -29,19 +29,18 @@ def original(fn: Any) -> tuple[Any, str]:
         note = "it was already compiled: its original is captured, with the options of this call"
 
 
-@contextlib.contextmanager
-def on_own_code(fn: Any) -> Iterator[Any]:
-    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it."""
+def on_own_code(undo: Undo, fn: Any) -> Any:
+    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it; until
+    ``undo``."""
     if not isinstance(fn, torch.nn.Module):
-        yield _copied(fn)
-    elif not _own_forward(fn):
-        yield _wrapped(fn) if _is_skipped(fn.forward) else fn
-    elif not _has_hooks(fn):
-        yield _copy_method(fn.forward)  # calling the module is calling this, and nothing more
-    else:
-        # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
-        with _forward_replaced(fn):
-            yield fn
+        return _copied(fn)
+    if not _own_forward(fn):
+        return _wrapped(fn) if _is_skipped(fn.forward) else fn
+    if not _has_hooks(fn):
+        return _copy_method(fn.forward)  # calling the module is calling this, and nothing more
+    # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
+    _replace_forward(undo, fn)
+    return fn
 
 
 def _copied(fn: Any) -> Any:
@@ -56,18 +55,11 @@ def _copied(fn: Any) -> Any:
     return _wrapped(fn)
 
 
-@contextlib.contextmanager
-def _forward_replaced(module: torch.nn.Module) -> Iterator[None]:
+def _replace_forward(undo: Undo, module: torch.nn.Module) -> None:
     own = vars(module)
     before = own.get("forward")
+    undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
     own["forward"] = _copy_method(module.forward)
-    try:
-        yield
-    finally:
-        if before is None:
-            del own["forward"]
-        else:
-            own["forward"] = before
 
 
 def _own_forward(module: torch.nn.Module) -> bool:

@@ -14,10 +14,12 @@ import inspect
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torch._C._dynamo import eval_frame
+
+from .undo import Undo
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -32,6 +34,7 @@ class Visited:
         before: the same, as it was.
         dead: entries of the program's own that were dead.
         kept: the program's entries, while the list that they were in is dropped and made again.
+        dropped: that list is dropped.
         done: nothing of the capture's is left there.
     """
 
@@ -40,6 +43,7 @@ class Visited:
     before: dict[str, Any]
     dead: int
     kept: list[_Saved] | None = None
+    dropped: bool = False
     done: bool = False
 
     @classmethod
@@ -80,9 +84,11 @@ def forget(visited: Visited, ours: Callable[[Any], bool]) -> None:
                     _invalidate(entry)
             return
         visited.kept = [_Saved.of(e) for e in kept]
+    if not visited.dropped:
         # Dynamo asks about no frame that it was told to leave alone: entries are all that there was to keep.
         eval_frame.reset_code(visited.code)
         _forget_rest(visited)
+        visited.dropped = True
     there = {id(e.guard_manager) for e in _entries(visited.code)}
     for saved in reversed(visited.kept):  # a new one comes first
         if id(saved.guard_manager) not in there:
@@ -177,12 +183,17 @@ class _Saved:
         """Begin a frame of the code and give Dynamo this entry for it; the frame itself does not run."""
         reply = _Reply(self, visited)
         stopped = contextlib.suppress(_Stopped)
-        with _in_region(self.region), _always_asked(), _no_frame_of(visited.code, self.code), stopped:
-            previous = eval_frame.set_eval_frame(reply)
+        with Undo() as undo, undo, stopped:
+            _in_region(undo, self.region)
+            _always_asked(undo)
+            _no_frame_of(undo, visited.code, self.code)
+            before = eval_frame.get_eval_frame_callback()
+            undo.add(eval_frame.set_eval_frame, before)
+            eval_frame.set_eval_frame(reply)
             try:
                 reply.function(*reply.arguments)
-            finally:
-                eval_frame.set_eval_frame(previous)
+            finally:  # at once, or Dynamo would ask for what undoes
+                eval_frame.set_eval_frame(before)
 
 
 class _Reply:
@@ -213,48 +224,32 @@ class _Stopped(BaseException):
     """Ends a frame before its first instruction."""
 
 
-@contextlib.contextmanager
-def _no_frame_of(*codes: types.CodeType) -> Iterator[None]:
+def _no_frame_of(undo: Undo, *codes: types.CodeType) -> None:
     """No frame of these gets to run on this thread."""
 
     def stop(frame: types.FrameType, event: str, arg: Any) -> None:
         if any(frame.f_code is code for code in codes):
             raise _Stopped
 
-    before = sys.gettrace()
+    undo.add(sys.settrace, sys.gettrace())
     sys.settrace(stop)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
 
 
-@contextlib.contextmanager
-def _always_asked() -> Iterator[None]:
+def _always_asked(undo: Undo) -> None:
     """On this thread no entry is taken for a frame, also where one would match."""
     me = threading.get_ident()
 
     def may_take(hit: bool) -> bool:
-        return threading.get_ident() != me and all(before(hit) for before in theirs)
+        return threading.get_ident() != me and all(b(hit) for b in theirs if b is not None)
 
     theirs: list[Any] = []
-    found = eval_frame.set_guard_complete_hook(may_take)
-    theirs += [found] if found is not None else []
-    try:
-        yield
-    finally:
-        eval_frame.set_guard_complete_hook(found)
+    undo.add(lambda: [eval_frame.set_guard_complete_hook(before) for before in theirs])
+    theirs.append(eval_frame.set_guard_complete_hook(may_take))
 
 
-@contextlib.contextmanager
-def _in_region(region: int) -> Iterator[None]:
+def _in_region(undo: Undo, region: int) -> None:
     """Where torch keeps the entries of one compile apart, ours go among those."""
     enter = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
-    if enter is None:
-        yield
-        return
-    previous = enter(region)
-    try:
-        yield
-    finally:
-        enter(previous)
+    if enter is not None:
+        undo.add(enter, eval_frame.get_eval_frame_isolate_recompiles_id())
+        enter(region)

@@ -12,6 +12,8 @@ import gc
 import threading
 from collections.abc import Iterator
 
+from .undo import Undo
+
 YOUNG = 5_000
 """Objects that are made, and not let go, before the collector looks for garbage among them (Python: 700 or 2,000)."""
 
@@ -28,25 +30,28 @@ _settings: list[tuple[int, ...]] = []
 def later() -> Iterator[None]:
     """For the duration, garbage is looked for less often; then as before, once no other thread compiles."""
     compile = object()
-    try:
+    with Undo() as undo, undo:
+        undo.add(_leave, compile)
         with _lock:
             _compiles.add(compile)
             if not _settings:
                 _raise()
         yield
-    finally:
-        with _lock:
-            _compiles.discard(compile)
-            if not _compiles:
-                _put_back()
+
+
+def _leave(compile: object) -> None:
+    with _lock:
+        _compiles.discard(compile)
+        if not _compiles:
+            _put_back()
 
 
 def _raise() -> None:
     young, older, oldest = own = gc.get_threshold()
     if 0 < young < YOUNG:  # 0 is never
-        _settings.append(own)
-        gc.set_threshold(YOUNG, max(older, OLDER), oldest)
-        _settings.append(gc.get_threshold())
+        _settings[:] = own, (YOUNG, max(older, OLDER), oldest)
+        gc.set_threshold(*_settings[-1])
+        _settings[1:] = [gc.get_threshold()]  # as this Python keeps it
 
 
 def _put_back() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import versions
+from .undo import Undo
 
 if TYPE_CHECKING:
     from .recorder import Draft
@@ -30,7 +31,7 @@ class _Local(threading.local):
 
 _local = _Local()
 _lock = threading.RLock()
-_users = 0
+_users: set[object] = set()
 _placed: list[tuple[object, str, Any, Any, bool]] = []
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
@@ -70,31 +71,44 @@ def current() -> Draft | None:
 @contextlib.contextmanager
 def compiling(draft: Draft | None) -> Iterator[None]:
     """Make ``draft`` current on this thread; ``None`` switches recording off (a nested capture)."""
+    with Undo() as undo, undo:
+        compile_for(undo, draft)
+        yield
+
+
+def compile_for(undo: Undo, draft: Draft | None) -> None:
+    """As ``compiling``, until ``undo``; with it, those end that an interrupt kept from ending."""
     stack = _local.stack
     if stack is None:
         stack = _local.stack = []
+    undo.add(stack.__delitem__, slice(len(stack), None))
     stack.append(draft)
-    try:
-        yield
-    finally:
-        stack.pop()
 
 
 @contextlib.contextmanager
 def placed() -> Iterator[None]:
     """Keep every wrapper in place for the duration."""
-    global _users
-    with _lock:
-        if _users == 0:
-            _place()
-        _users += 1
-    try:
+    with Undo() as undo, undo:
+        place(undo)
         yield
-    finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _remove()
+
+
+def place(undo: Undo) -> None:
+    """As ``placed``, until ``undo``."""
+    user = object()
+    undo.add(_leave, user)
+    with _lock:
+        if not _users:
+            _remove()  # what an interrupt left half placed
+            _place()
+        _users.add(user)
+
+
+def _leave(user: object) -> None:
+    with _lock:
+        _users.discard(user)
+        if not _users:
+            _remove()
 
 
 def _place() -> None:
@@ -106,8 +120,8 @@ def _place() -> None:
         own = name in vars(owner)
         real = vars(owner)[name] if own else getattr(owner, name)
         wrapper = _bind(wrap, real, path in _registry)
-        setattr(owner, name, wrapper)
         _placed.append((owner, name, real, wrapper, own))
+        setattr(owner, name, wrapper)
 
 
 def _remove() -> None:

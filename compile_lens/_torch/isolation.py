@@ -24,6 +24,7 @@ import torch
 from . import dynamo, entries, tallies, versions
 from .hooks import free_hook
 from .recorder import Recorder
+from .undo import Undo
 
 _capturing = threading.local()
 
@@ -121,60 +122,53 @@ def in_own_context(call: Callable[[], None]) -> None:
                 variable.set(value)
 
 
-@contextlib.contextmanager
-def isolated(recorder: Recorder) -> Iterator[None]:
-    """Put back what a capture moves: random numbers, counters, limits, tables, the cache entries it made."""
+def isolate(undo: Undo, recorder: Recorder) -> None:
+    """Have ``undo`` put back what a capture moves: random numbers, counters, limits, tables, the entries it made."""
     import torch._dynamo.convert_frame as convert_frame
     import torch._dynamo.pgo as pgo
 
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(random_state())
-        stack.callback(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
-        stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
-        stack.callback(_restore_grad_mode, torch.is_grad_enabled())
-        stack.callback(_trim, edits := _metric_edits(), len(edits))
-        stack.callback(_settle, recorder)
-        stack.callback(recorder.visited.clear)
-        before = dict(convert_frame.FRAME_COMPILE_COUNTER)
-        stack.callback(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
-        stack.callback(_forget, recorder)
-        if not recorder.build:
-            stack.enter_context(no_compiler())
-        # This one counts what others compiled as well, in every torch.
-        stack.enter_context(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
-        finalizers: list[Any] = []
-        texts: list[tuple[Any, str]] = []
-        stack.callback(_let_go, finalizers)
-        stack.callback(_drop_texts, texts)
-        own = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
-        for name, value in own.items():
-            stack.callback(setattr, _capturing, name, getattr(_capturing, name, None))
-            setattr(_capturing, name, value)
-        yield
+    _keep_random_state(undo)
+    undo.add(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
+    undo.add(sys.setrecursionlimit, sys.getrecursionlimit())
+    undo.add(_restore_grad_mode, torch.is_grad_enabled())
+    undo.add(_trim, edits := _metric_edits(), len(edits))
+    undo.add(_settle, recorder)
+    undo.add(recorder.visited.clear)
+    before = dict(convert_frame.FRAME_COMPILE_COUNTER)
+    undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
+    undo.add(_forget, recorder)
+    if not recorder.build:
+        ask_no_compiler(undo)
+    # This one counts what others compiled as well, in every torch.
+    undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
+    finalizers: list[Any] = []
+    texts: list[tuple[Any, str]] = []
+    undo.add(_let_go, finalizers)
+    undo.add(_drop_texts, texts)
+    own = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
+    for name, value in own.items():
+        undo.add(setattr, _capturing, name, getattr(_capturing, name, None))
+        setattr(_capturing, name, value)
 
 
 @contextlib.contextmanager
 def random_state() -> Iterator[None]:
     """Every random state as before, also those of numpy and of devices that are in use."""
-    devices: list[tuple[Any, Any]] = []
-    cpu = torch.random.get_rng_state()
-    python = random.getstate()
-    numpy = sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy is not None and hasattr(numpy, "random") else None
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        states = torch.cuda.get_rng_state_all()
-        devices.append((torch.cuda.set_rng_state_all, states))
-    if torch.backends.mps.is_available():
-        devices.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
-    try:
+    with Undo() as undo, undo:
+        _keep_random_state(undo)
         yield
-    finally:
-        torch.random.set_rng_state(cpu)
-        random.setstate(python)
-        if numpy is not None and numpy_state is not None:
-            numpy.random.set_state(numpy_state)
-        for restore, state in devices:
-            restore(state)
+
+
+def _keep_random_state(undo: Undo) -> None:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        undo.add(numpy.random.set_state, numpy.random.get_state())
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        undo.add(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+    if torch.backends.mps.is_available():
+        undo.add(torch.mps.set_rng_state, torch.mps.get_rng_state())
+    undo.add(random.setstate, random.getstate())
+    undo.add(torch.random.set_rng_state, torch.random.get_rng_state())
 
 
 @contextlib.contextmanager
@@ -201,19 +195,22 @@ def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def no_compiler() -> Iterator[None]:
-    """Take the processor's word for its vector instructions; a later real build in this process must ask the
-    compiler too, so the answers are not left behind."""
+    """Take the processor's word for its vector instructions."""
+    with Undo() as undo, undo:
+        ask_no_compiler(undo)
+        yield
+
+
+def ask_no_compiler(undo: Undo) -> None:
+    """As ``no_compiler``, until ``undo``. A later real build in this process must ask the compiler too, so the
+    answers are not left behind."""
     found = versions.find("torch._inductor.cpu_vec_isa:valid_vec_isa_list")
     probe = getattr(*found) if found is not None else None
     asked = probe is not None and hasattr(probe, "cache_info") and probe.cache_info().currsize > 0
-    before = getattr(_capturing, "no_compiler", False)
+    if probe is not None and hasattr(probe, "cache_clear") and not asked:
+        undo.add(probe.cache_clear)
+    undo.add(setattr, _capturing, "no_compiler", getattr(_capturing, "no_compiler", False))
     _capturing.no_compiler = True
-    try:
-        yield
-    finally:
-        _capturing.no_compiler = before
-        if probe is not None and hasattr(probe, "cache_clear") and not asked:
-            probe.cache_clear()
 
 
 def _metric_edits() -> list[Any]:

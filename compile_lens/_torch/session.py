@@ -14,6 +14,7 @@ from ..device_model import DeviceModel
 from ..record import Failure
 from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, versions
 from .recorder import Recorder
+from .undo import Undo
 from .unseen import unseen
 
 
@@ -80,41 +81,42 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
     outcome = Outcome(recorder)
 
     def call() -> None:
-        with (
-            hooks.placed(),
-            hooks.compiling(None),
-            isolation.isolated(recorder),
-            targets.standing_in(recorder, asked.model),
-            copies.on_own_code(target) as copied,
-        ):
-            stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
-            recorder.isa = stands_in or instruction_set(asked.build)
-            outcome.steps = ablation.steps(asked.steps, recorder)
-            switch = ablation.Switch()
-            inspect_backend = (
-                ablation.make(recorder, outcome.steps, switch) if outcome.steps else backend.make(recorder)
-            )
-            compiled = isolation.optimize(
-                recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
-            )
-            recorder.start()
-            try:
-                outcome.result = compiled(*args, **kwargs)
-                recorder.lap("run")
-                never_ran = skipped.never_ran(recorder, outcome.result)
-                if asked.build:
-                    if not never_ran:
-                        recorder.stamp("inference", "ran")
-                        recorder.stamp("forward", "ran")
-                    if asked.launch_backward and _run_backward(outcome.result):
-                        recorder.stamp("backward", "ran")
-                        recorder.lap("run")
-            except Exception as error:
-                outcome.error = error
-                outcome.failure = _failure(recorder, error)
-                outcome.result = None
-            if asked.then is not None and outcome.error is None:
-                asked.then(outcome, compiled, target, switch)
+        with Undo() as undo, undo:
+            hooks.place(undo)
+            hooks.compile_for(undo, None)
+            isolation.isolate(undo, recorder)
+            with targets.standing_in(recorder, asked.model):
+                copied = copies.on_own_code(undo, target)
+                stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
+                recorder.isa = stands_in or instruction_set(asked.build)
+                outcome.steps = ablation.steps(asked.steps, recorder)
+                switch = ablation.Switch()
+                inspect_backend = (
+                    ablation.make(recorder, outcome.steps, switch)
+                    if outcome.steps
+                    else backend.make(recorder)
+                )
+                compiled = isolation.optimize(
+                    recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
+                )
+                recorder.start()
+                try:
+                    outcome.result = compiled(*args, **kwargs)
+                    recorder.lap("run")
+                    never_ran = skipped.never_ran(recorder, outcome.result)
+                    if asked.build:
+                        if not never_ran:
+                            recorder.stamp("inference", "ran")
+                            recorder.stamp("forward", "ran")
+                        if asked.launch_backward and _run_backward(outcome.result):
+                            recorder.stamp("backward", "ran")
+                            recorder.lap("run")
+                except Exception as error:
+                    outcome.error = error
+                    outcome.failure = _failure(recorder, error)
+                    outcome.result = None
+                if asked.then is not None and outcome.error is None:
+                    asked.then(outcome, compiled, target, switch)
 
     with isolation.alone():
         isolation.in_own_context(call)

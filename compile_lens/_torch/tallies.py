@@ -14,6 +14,7 @@ from typing import Any
 
 from . import versions
 from .recorder import Recorder
+from .undo import Undo as Steps
 
 PLACES = (
     "torch._dynamo.eval_frame:dynamo_tls.traced_frame_infos",
@@ -39,10 +40,9 @@ def uncounted(recorder: Recorder) -> Iterator[None]:
     """Whatever is counted meanwhile is taken back; the caller holds Dynamo's lock."""
     undo = take()
     recorder.owed.append(undo)
-    try:
+    with Steps() as steps, steps:
+        steps.add(settle, recorder, undo)
         yield
-    finally:
-        settle(recorder, undo)
 
 
 def settle(recorder: Recorder, undo: Undo) -> None:

@@ -13,6 +13,8 @@ from typing import Any, TypeVar, cast
 
 import torch
 
+from .undo import Undo
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -33,16 +35,17 @@ def no_hooks() -> Iterator[None]:
     looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     autograd = torch._C._autograd
     taken: list[Any] = []
-    try:
+
+    def put_back() -> None:
+        while taken:
+            autograd._push_saved_tensors_default_hooks(*taken.pop()[0])
+
+    with Undo() as undo, undo:
+        undo.add(put_back)
         # Taken away, not covered with hooks of ours: torch.func refuses to run under any.
         while (hooks := autograd._top_saved_tensors_default_hooks(True)) is not None:
-            taken.append(hooks)
-            autograd._pop_saved_tensors_default_hooks()
+            taken += [(hooks, autograd._pop_saved_tensors_default_hooks())]  # in one: both, or neither
         if looks:
+            undo.add(torch.set_anomaly_enabled, True, at_nan)
             torch.set_anomaly_enabled(False)
         yield
-    finally:
-        if looks:
-            torch.set_anomaly_enabled(True, at_nan)
-        for pack, unpack in reversed(taken):
-            autograd._push_saved_tensors_default_hooks(pack, unpack)

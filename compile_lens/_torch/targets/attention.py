@@ -24,7 +24,7 @@ def place(places: Places, model: DeviceModel) -> None:
     for key in (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd):
         places.entry(operator.py_kernels, key, _Chosen(operator, key, choose))
     operator._dispatch_cache.clear()
-    places.then(operator._dispatch_cache.clear)
+    places.add(operator._dispatch_cache.clear)
 
 
 class _Chosen:

@@ -49,7 +49,7 @@ def place(places: Places, model: DeviceModel) -> None:
 def forget(places: Places) -> None:
     """Answers about devices that torch remembers must be asked anew, now and when the real device is back."""
     _clear_memory()
-    places.then(_clear_memory)
+    places.add(_clear_memory)
 
 
 def _register(places: Places, kind: str, interface: Any) -> None:
@@ -97,15 +97,15 @@ def _device_context(places: Places) -> None:
 
             return contextlib.nullcontext() if on(PHASE) else real(*args, **kwargs)
 
+    places.add(setattr, torch.cuda, "device", real)
     torch.cuda.device = device
-    places.then(setattr, torch.cuda, "device", real)
 
 
 def _cuda_version(places: Places) -> None:
     """Wheels without CUDA name no version of it; Inductor asks before it writes some code."""
     if torch.version.cuda is None:
+        places.add(setattr, torch.version, "cuda", None)
         torch.version.cuda = "12.8"
-        places.then(setattr, torch.version, "cuda", None)
 
 
 def _triton(places: Places, model: DeviceModel) -> None:

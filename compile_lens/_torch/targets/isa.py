@@ -34,13 +34,10 @@ def standing_in(arch: str) -> Iterator[None]:
     """
     found = instructions(arch)
     with _one_at_a_time:
-        places = Places()
-        try:
+        with Places() as places, places:
             _place(places, arch, found)
             with marked(MARK):
                 yield
-        finally:
-            places.restore()
 
 
 def _place(places: Places, arch: str, found: list[Any]) -> None:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..undo import Undo
+
 _local = threading.local()
 
 
@@ -37,11 +39,8 @@ def aware(mark: str, ours: Callable[..., Any], real: Callable[..., Any]) -> Call
     return chosen
 
 
-class Places:
-    """Attributes and entries that were replaced, in order; ``restore`` goes back through them."""
-
-    def __init__(self) -> None:
-        self._stack = contextlib.ExitStack()
+class Places(Undo):
+    """Attributes and entries that were replaced, in order."""
 
     def attribute(self, owner: Any, name: str, mark: str, ours: Callable[..., Any]) -> None:
         """Replace a function of a module or class on marked threads. One that torch lacks is left alone."""
@@ -49,27 +48,25 @@ class Places:
             return
         own = name in vars(owner)
         real = getattr(owner, name)
+        self.add(*(setattr, owner, name, real) if own else (_take_away, owner, name))
         setattr(owner, name, aware(mark, ours, real))
-        self._stack.callback(setattr, owner, name, real) if own else self._stack.callback(
-            delattr, owner, name
-        )
 
     def entry(self, table: Any, key: Any, value: Any) -> None:
         """Replace an entry of a table."""
         if key in table:
-            self._stack.callback(table.__setitem__, key, table[key])
+            self.add(table.__setitem__, key, table[key])
         else:
-            self._stack.callback(table.pop, key, None)
+            self.add(table.pop, key, None)
         table[key] = value
 
-    def then(self, call: Callable[..., Any], *args: Any) -> None:
-        """Call this when everything that was replaced later is back."""
-        self._stack.callback(call, *args)
-
     def enter(self, manager: Any) -> Any:
-        """Enter a context manager, and leave it in its turn."""
-        return self._stack.enter_context(manager)
+        """Enter a context manager, and leave it once in its turn."""
+        entered = [manager]
+        found = manager.__enter__()
+        self.add(lambda: entered and entered.pop().__exit__(None, None, None))
+        return found
 
-    def restore(self) -> None:
-        """Put everything back, the last first."""
-        self._stack.close()
+
+def _take_away(owner: Any, name: str) -> None:
+    if name in vars(owner):
+        delattr(owner, name)

@@ -37,5 +37,5 @@ def place(places: Places, kind: str) -> None:
         ) from None
     slot = SLOTS[kind]
     if not table[slot]:
+        places.add(table.__setitem__, slot, None)
         table[slot] = table[0]
-        places.then(table.__setitem__, slot, None)

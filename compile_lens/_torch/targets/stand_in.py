@@ -42,9 +42,8 @@ class StandIn:
     def placed(self) -> Iterator[None]:
         """For the duration this thread's captures find the device. Those of other threads wait."""
         with _one_at_a_time:
-            places = Places()
             heard.prepare()
-            try:
+            with Places() as places, places:
                 interfaces.forget(places)
                 registry.place(places, self.model.device)
                 interfaces.place(places, self.model)
@@ -54,8 +53,6 @@ class StandIn:
                 overheard.place(places, self.questions)
                 with marked(interfaces.MARK):
                     yield
-            finally:
-                places.restore()
 
     def in_phase(self) -> contextlib.AbstractContextManager[None]:
         """For the duration Inductor is told that the device is available."""

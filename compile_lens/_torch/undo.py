@@ -1,0 +1,52 @@
+"""Puts things back, also where an interrupt falls between a change and what would undo it.
+
+``with Undo() as undo, undo:`` takes down twice what was set up: if an interrupt comes while the inner one is left, the
+outer one does what is still to be done. A step is added before the change that it undoes, so it must do no harm where
+the change was not made, or where it was undone already.
+
+What remains: a second interrupt while the first one's take-down runs; one between the call of a function that changes
+something and returns what was there before, and the line's end that keeps it; and one in a line of ``contextlib``,
+after which a context manager of ours that is a generator ends only when the exception is let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_Undo = TypeVar("_Undo", bound="Undo")
+
+
+class Undo:
+    """Steps that are to be done at the end, the last first. Each can be repeated."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+
+    def add(self, step: Callable[..., object], *args: Any) -> None:
+        """Do this at the end; to be called before the change is made."""
+        self._steps.append((step, args))
+
+    def enter(self, manager: Any) -> Any:
+        """Enter a patch of one of torch's configs: it can be left repeatedly, and before it was entered."""
+        self.add(manager.__exit__, None, None, None)
+        return manager.__enter__()
+
+    def close(self) -> None:
+        """Do the steps that are not done. One that fails does not keep the others from being done."""
+        failed: Exception | None = None
+        while self._steps:
+            step, args = self._steps[-1]
+            try:
+                step(*args)
+            except Exception as error:
+                failed = failed or error
+            del self._steps[-1:]
+        if failed is not None:
+            raise failed
+
+    def __enter__(self: _Undo) -> _Undo:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
