@@ -56,6 +56,8 @@ def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast)
     aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))
     if (aten is not None and aten == loops == groups) or before == after:
         return True
+    if all(isinstance(r.eager_ops, Figure) and r.eager_ops <= 1 for r in rows):
+        return True  # eager PyTorch runs one operator in each graph: there was none to fuse it with
     return isinstance(before, Figure) and isinstance(after, Figure) and after >= before
 
 

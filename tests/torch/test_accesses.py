@@ -339,6 +339,12 @@ def test_that_one_eager_operator_is_many_of_atens_is_no_saving(f: Callable[..., 
     assert traffic(f, x(1000, 1000)) == (f"memory traffic, {savings.UNSAVED}", "", "~8 MB")
 
 
+def test_one_eager_operator_that_picks_is_no_saving() -> None:
+    image, grid = x(1, 1, 1000, 1000), x(1, 10, 10, 2)
+    (what, before, _) = traffic(lambda x, g: F.grid_sample(x, g, align_corners=False), image, grid)
+    assert (what, before) == (f"memory traffic, {savings.UNSAVED}", "")
+
+
 def test_before_fusion_eager_operators_move_their_own_bytes() -> None:
     found = traffic(lambda x: F.gelu(x) + 1, x(1000, 1000))
     assert found == ("memory traffic, eager operators before", "~16 MB", "~8 MB")
