@@ -237,20 +237,23 @@ def length(size: int | str, sizes: Mapping[str, int]) -> int:
     return found
 
 
-def _value(expression: ast.expr, sizes: Mapping[str, int]) -> int:
+def _value(expression: ast.expr, sizes: Mapping[str, int], room: int = 200) -> int:
+    """``room``: how much deeper it may go. Python's own limit differs from program to program."""
+    if room == 0:
+        raise RecursionError
     if isinstance(expression, ast.Constant) and isinstance(expression.value, int):
         return expression.value
     if isinstance(expression, ast.Name):
         return sizes[expression.id]
     if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
-        return -_value(expression.operand, sizes)
+        return -_value(expression.operand, sizes, room - 1)
     if isinstance(expression, ast.BinOp):
-        left, right = _value(expression.left, sizes), _value(expression.right, sizes)
+        left, right = (_value(side, sizes, room - 1) for side in (expression.left, expression.right))
         for kind, apply in _OPERATORS.items():
             if isinstance(expression.op, kind):
                 return int(apply(left, right))
     if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
-        return int(_FUNCTIONS[expression.func.id](*(_value(a, sizes) for a in expression.args)))
+        return int(_FUNCTIONS[expression.func.id](*(_value(a, sizes, room - 1) for a in expression.args)))
     raise KeyError(ast.dump(expression))
 
 
