@@ -50,7 +50,9 @@ def compared(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if x.device == torch.device("cuda", 0) else x.cos()  # here
 
 
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 CPU = torch.device("cpu")
+ASKED = "is_cuda"
 
 
 def with_the_cpu(x: torch.Tensor) -> torch.Tensor:
@@ -64,6 +66,38 @@ def not_the_cpu(x: torch.Tensor) -> torch.Tensor:
 
 def as_text(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if "cuda" in str(x.device) else x.cos()  # here
+
+
+def among(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.device in (torch.device("cpu"),) else x.cos()  # here
+
+
+def looked_up(x: torch.Tensor) -> torch.Tensor:
+    return {torch.device("cpu"): x.sin}.get(x.device, x.cos)()  # here
+
+
+def in_a_text(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if f"{x.device}" == "cpu" else x.cos()  # here
+
+
+def represented(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if "cpu" in repr(x.device) else x.cos()  # here
+
+
+def by_name(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if getattr(x, ASKED) else x.cos()  # here
+
+
+def type_of(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.type() == "torch.FloatTensor" else x.cos()  # here
+
+
+def version(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.version.cuda is None else x.cos()  # here
+
+
+def casts(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.is_autocast_enabled("cuda") else x.cos()  # here
 
 
 def number(x: torch.Tensor) -> torch.Tensor:
@@ -105,6 +139,14 @@ ONE: list[tuple[Callable[..., Any], str, str, str]] = [
     (with_the_cpu, "Tensor.device", "'cpu'", "here"),
     (not_the_cpu, "Tensor.device", "'cpu'", "here"),
     (as_text, "str(Tensor.device)", "'cpu'", "here"),
+    (among, "Tensor.device", "'cpu'", "here"),
+    (looked_up, "Tensor.device", "'cpu'", "here"),
+    (in_a_text, "str(Tensor.device)", "'cpu'", "here"),
+    (represented, "repr(Tensor.device)", repr(repr(CPU)), "here"),
+    (by_name, "Tensor.is_cuda", "False", "here"),
+    (type_of, "Tensor.type()", "'torch.FloatTensor'", "here"),
+    (version, "torch.version.cuda", repr(torch.version.cuda or "12.8"), "here"),
+    (casts, "torch.is_autocast_enabled()", "False", "here"),
     (number, "Tensor.get_device()", "-1", "here"),
     (available, "torch.cuda.is_available()", "False", "here"),
     (accelerator, "torch.accelerator.is_available()", "False", "here"),
@@ -118,10 +160,14 @@ ONE: list[tuple[Callable[..., Any], str, str, str]] = [
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
 @pytest.mark.parametrize(("fn", "asked", "answer", "mark"), ONE, ids=lambda v: getattr(v, "__name__", None))
 def test_what_dynamo_answered(fn: Callable[..., Any], asked: str, answer: str, mark: str) -> None:
+    if fn is among and TORCH < (2, 13):
+        pytest.skip("this torch has no function that looks for something in another")
     assert questions(here(fn, rand(4, 4))) == [(asked, answer, mark)]
 
 
-@pytest.mark.parametrize("fn", [row[0] for row in ONE if row[0] is not capability], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn", [row[0] for row in ONE if row[0] not in (capability, version)], ids=lambda f: f.__name__
+)
 def test_listening_changes_no_stage(fn: Callable[..., Any]) -> None:
     """The graphs and breaks are those of a capture without a target."""
 
@@ -197,6 +243,61 @@ def test_regions_of_autocast() -> None:
     assert first[::2] == ("torch.autocast('cuda', torch.bfloat16)", "a") and "nothing was cast" in first[1]
     assert second[::2] == ("torch.autocast('cpu', torch.bfloat16)", "b") and "it cast" in second[1]
     assert found.target is not None and {q.kind for q in found.target.questions} == {"entered"}
+
+
+@torch.autocast("cuda", dtype=torch.float16)  # a
+def decorated(x: torch.Tensor) -> torch.Tensor:
+    return x @ x
+
+
+@torch.autocast("cpu", dtype=torch.bfloat16)  # b
+def decorated_too(x: torch.Tensor) -> torch.Tensor:
+    return x @ x
+
+
+MADE = torch.autocast("cuda", dtype=torch.float16)
+
+
+def made_before(x: torch.Tensor) -> torch.Tensor:
+    with MADE:  # c
+        return x @ x
+
+
+@torch.compiler.disable
+def made_before_untraced(x: torch.Tensor) -> torch.Tensor:
+    with MADE:  # d
+        return x @ x
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
+def test_regions_of_autocast_that_were_made_before() -> None:
+    off, cast = "nothing was cast: it is off", "it cast"
+    for fn, kind, answer, mark in (
+        (decorated, "'cuda', torch.float16", off, "a"),
+        (decorated_too, "'cpu', torch.bfloat16", cast, "b"),
+        (made_before, "'cuda', torch.float16", off, "c"),
+        (lambda x: made_before_untraced(x.sin()), "'cuda', torch.float16", off, "d"),
+    ):
+        (one,) = questions(here(fn, rand(4, 4)))
+        assert one[::2] == (f"torch.autocast({kind})", mark) and one[1].startswith(answer)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch warns where there is no such device")
+def test_torch_warns_of_the_line_that_it_warns_of_anyway() -> None:
+    with pytest.warns(UserWarning, match="Disabling autocast") as heard:
+        here(broken, rand(4, 4))
+    assert __file__ in {one.filename for one in heard if "Disabling autocast" in str(one.message)}
+    assert not [one.filename for one in heard if "compile_lens" in one.filename.replace(__file__, "")]
+
+
+def test_a_generated_frame_is_no_line_of_the_program() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(getattr, (x, "is_cpu"))
+    graph.output(x)
+    made = torch.fx.GraphModule({}, graph)
+    generated = torch.compiler.disable(made.forward)
+    assert questions(here(lambda x: generated(x.sin()), rand(4, 4))) == []
 
 
 def loop(x: torch.Tensor) -> torch.Tensor:

@@ -122,13 +122,16 @@ def _listening(note: Note, name: str, real: Callable[..., Any]) -> Callable[...,
 
 def _autocast(places: Places, questions: Questions) -> None:
     autocast = torch.amp.autocast_mode.autocast
-    real_enter, real_init = autocast.__enter__, autocast.__init__
+    real_enter, init = autocast.__enter__, autocast.__init__.__code__
+    available: Any = getattr(torch.amp.autocast_mode, "is_autocast_available", None)
     wanted: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
-    def init(mode: Any, *args: Any, **kwargs: Any) -> None:
-        # torch switches it off where there is no such device.
-        wanted[mode] = kwargs.get("enabled", args[2] if len(args) > 2 else True)
-        real_init(mode, *args, **kwargs)
+    def asked_by_init(*args: Any) -> Any:
+        # Before torch switches it off where there is no such device: it warns of that at the program's line.
+        frame = sys._getframe(2)
+        if frame.f_code is init:
+            wanted[frame.f_locals["self"]] = frame.f_locals["enabled"]
+        return available(*args)
 
     def enter(mode: Any) -> Any:
         found = real_enter(mode)
@@ -142,12 +145,21 @@ def _autocast(places: Places, questions: Questions) -> None:
             frame = frame.f_back
         if not questions.within and frame is not None and not internal(frame.f_code.co_filename):
             line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-            questions.entered(mode.device, mode.fast_dtype, wanted.get(mode), line)
+            questions.entered(
+                mode.device,
+                mode.fast_dtype,
+                wanted.get(mode, mode._enabled),
+                line,
+                made_before=mode not in wanted,
+            )
 
     note = torch.compiler.disable(entered)
-    for name, ours in (("__init__", init), ("__enter__", enter)):
+    for owner, name, ours in (
+        (torch.amp.autocast_mode, "is_autocast_available", asked_by_init),
+        (autocast, "__enter__", enter),
+    ):
         _not_compiled(ours)
-        places.attribute(autocast, name, MARK, ours)
+        places.attribute(owner, name, MARK, ours)
 
 
 class _Watched:

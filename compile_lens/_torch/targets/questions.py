@@ -62,8 +62,8 @@ _NOT_THE_PROGRAM_S = tuple(
 
 
 def internal(file: str) -> bool:
-    """Whether a file is torch's or ours."""
-    return file.startswith(_NOT_THE_PROGRAM_S)
+    """Whether a file is torch's, also one that it only generated, or ours."""
+    return file.startswith((*_NOT_THE_PROGRAM_S, "<eval_with_key>"))
 
 
 class Questions:
@@ -87,14 +87,19 @@ class Questions:
             for (asked, answer, frame, kind), times in self._found.items()
         )
 
-    def entered(self, kind: Any, dtype: Any, enabled: Any, frame: Frame | None) -> None:
-        """Note a region of autocast."""
-        if enabled:
-            name = f"torch.autocast({str(kind)!r}, {dtype or torch.get_autocast_dtype(str(kind))})"
-            what = "nothing was cast: the tensors are the CPU's"
-            if kind == "cpu":
-                what = "it cast, as tensors of the CPU were given"
-            self.put("entered", name, what, frame)
+    def entered(
+        self, kind: Any, dtype: Any, enabled: Any, frame: Frame | None, made_before: bool = False
+    ) -> None:
+        """Note a region of autocast. One that was made before the capture does not tell who switched it off."""
+        if not enabled and (not made_before or kind == "cpu"):
+            return
+        name = f"torch.autocast({str(kind)!r}, {dtype or torch.get_autocast_dtype(str(kind))})"
+        what = "nothing was cast: the tensors are the CPU's"
+        if kind == "cpu":
+            what = "it cast, as tensors of the CPU were given"
+        elif not enabled:
+            what = "nothing was cast: it is off, by torch as there is no such device, or by the program"
+        self.put("entered", name, what, frame)
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[bool]:
