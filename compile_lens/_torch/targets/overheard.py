@@ -102,9 +102,9 @@ def place(places: Places, questions: Questions) -> None:
             note("str(Tensor.device)", "cpu", tx)
         return found
 
-    def typed(variable: Any, tx: Any, *args: Any, **kwargs: Any) -> Any:
-        found = type_of(variable, tx, *args, **kwargs)
-        if not args and not kwargs:
+    def method(variable: Any, tx: Any, name: str, args: Any, kwargs: Any) -> Any:
+        found = call_method(variable, tx, name, args, kwargs)
+        if name == "type" and not args and not kwargs:
             note("Tensor.type()", _constant(found), tx)
         return found
 
@@ -117,9 +117,9 @@ def place(places: Places, questions: Questions) -> None:
         return found
 
     form: Any = getattr(translator, "_format_value", None)
-    type_of: Any = getattr(TensorVariable, "method_type", None)
+    call_method: Any = getattr(TensorVariable, "call_method", None)
     places.attribute(translator, "_format_value", MARK, formatted)
-    places.attribute(TensorVariable, "method_type", MARK, typed)
+    places.attribute(TensorVariable, "call_method", MARK, method)
     for name in ("generic_contains", "pysequence_contains"):
         real_contains: Any = getattr(symbolic_convert, name, None)
         places.attribute(symbolic_convert, name, MARK, contains(real_contains))
