@@ -50,3 +50,11 @@ def test_another_number_is_a_problem() -> None:
     assert not problems(torchs, mine)
     for wrong in ({"launches": 1}, {"launches": None}, {"verdict": "DISAGREES"}, {"same_code": False}):
         assert problems(torchs, {**mine, **wrong})
+    assert problems({**torchs, "same": False}, mine)
+    assert not problems({**torchs, "same": False}, {**mine, "verdict": "DISAGREES"})
+
+
+@pytest.mark.parametrize("name", ["rand_like"])
+def test_entries_that_draw_numbers_are_judged(name: str) -> None:
+    row = judged(name, entries()[name], grad=False)
+    assert row["ok"] is True and row["torch"]["same"] is True, row
