@@ -20,7 +20,8 @@ class Reached:
     """The tensors that a call reaches, and what they held at first.
 
     ``reset`` puts values and gradients back; ``changed`` says whether any value is another one. With ``state`` plain
-    Python state is put back too: the contents of containers and objects, and the globals that a function sets.
+    Python state is put back too: the contents of containers and objects, and the globals and the attributes of classes
+    that a function sets.
     """
 
     def __init__(self, *roots: Any, state: bool = False) -> None:
@@ -71,7 +72,7 @@ def _kept(value: Any) -> list[Callable[[], None]]:
     if isinstance(value, types.CellType):
         return [_of_cell(value)]
     if isinstance(value, types.FunctionType):
-        return [_of_globals(value)]
+        return [_of_globals(value), *(_of_class(kind) for _, kind in values.classes(value))]
     own = getattr(value, "__dict__", None)
     if isinstance(own, dict) and not isinstance(value, (type, types.ModuleType)):
         tables = [t for t in own.values() if isinstance(value, torch.nn.Module) and isinstance(t, dict)]
@@ -127,6 +128,20 @@ def _of_globals(function: types.FunctionType) -> Callable[[], None]:
                 space.pop(name, None)
             elif space.get(name) is not value:
                 space[name] = value
+
+    return put_back
+
+
+def _of_class(kind: type) -> Callable[[], None]:
+    before = values.data_of(kind)
+
+    def put_back() -> None:
+        now = values.data_of(kind)
+        for name in now.keys() - before.keys():
+            type.__delattr__(kind, name)
+        for name, value in before.items():
+            if now.get(name, _UNBOUND) is not value:
+                type.__setattr__(kind, name, value)
 
     return put_back
 

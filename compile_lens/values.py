@@ -154,7 +154,37 @@ def _of_function(function: types.FunctionType) -> list[Part]:
     found += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
     found += [("attribute", function.__dict__)]
     space = function.__globals__
-    return found + [(f"global {n}", space[n]) for n in named(function.__code__) if n in space]
+    found += [(f"global {n}", space[n]) for n in named(function.__code__) if n in space]
+    return found + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in data_of(kind).items()]
+
+
+def classes(function: types.FunctionType) -> Iterator[tuple[str, type]]:
+    """The user's own classes that a function names, in globals and in what it closes over."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        kind = next((v for _, v in inside(cell) or ()), None)
+        if isinstance(kind, type) and _is_own(kind):
+            yield f"closure {name}", kind
+    for name in dict.fromkeys(named(function.__code__)):
+        kind = function.__globals__.get(name)
+        if isinstance(kind, type) and _is_own(kind):
+            yield f"global {name}", kind
+
+
+def _is_own(kind: type) -> bool:
+    home = str(getattr(kind, "__module__", "")).partition(".")[0]
+    return home not in _NOT_OWN and home not in sys.stdlib_module_names
+
+
+_NOT_OWN = ("", "torch", "numpy", "triton")
+
+
+def data_of(kind: type) -> dict[str, Any]:
+    """What a class holds under its own names, without its methods and what Python keeps there."""
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not name.startswith("__") and name != "_abc_impl" and not hasattr(type(value), "__get__")
+    }
 
 
 def _of_object(value: Any) -> list[Part] | None:

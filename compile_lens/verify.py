@@ -35,9 +35,9 @@ def verify(
 ) -> Verification:
     """Build and run the code, and compare with eager on copies of the call, with the same random state.
 
-    Compared are results in containers of any kind, what is changed in place (inputs, modules, closures, globals),
-    memory that results share, gradients along fixed directions for every leaf, and of each tensor type, shape and
-    strides. What the calls change is put back.
+    Compared are results in containers of any kind, what is changed in place (inputs, modules, closures, globals,
+    attributes of classes that the function names), memory that results share, gradients along fixed directions for
+    every leaf, and of each tensor type, shape and strides. What the calls change is put back.
 
     Raises:
         UsageError: the function or an input of the capture is gone and none was passed.

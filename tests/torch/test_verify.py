@@ -470,6 +470,46 @@ def test_globals_are_compared_and_put_back() -> None:
     assert torch.equal(SHARED, held) and count == COUNT
 
 
+class Held:
+    count = 0
+
+
+def sets_on_a_class(x: torch.Tensor) -> torch.Tensor:
+    Held.state = x.cos() if compiling() else x.sin()  # type: ignore[attr-defined]
+    return x @ x
+
+
+def counts_on_a_class(x: torch.Tensor) -> torch.Tensor:
+    Held.count += 2 if compiling() else 1
+    return x @ x
+
+
+@pytest.mark.parametrize(
+    ("fn", "name"), [(sets_on_a_class, "global Held.state"), (counts_on_a_class, "global Held.count")]
+)
+def test_what_is_set_on_a_class_is_compared_and_put_back(fn: Any, name: str) -> None:
+    found = capture(fn, square())
+    before = {n: v for n, v in vars(Held).items() if not n.startswith("__")}
+    report = found.verify(fn, square())
+    assert report.ok is False, str(report)
+    assert [(c.kind, c.name) for c in report.comparisons if not c.ok] == [(CHANGED, name)]
+    assert all(vars(Held)[n] is v for n, v in before.items())
+
+
+def test_a_class_that_a_function_closes_over_is_compared() -> None:
+    class Own(Held):
+        count = 0
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        Own.count += 1
+        Own.last = x @ x * Own.count  # type: ignore[attr-defined]
+        return x @ x
+
+    report = verified(fn, square())
+    assert report.ok is True, str(report)
+    assert kinds(report)[CHANGED] == ["closure Own.count", "closure Own.last"] and Own.count == 1
+
+
 def test_a_step_of_training_is_compared() -> None:
     net = nn.Linear(3, 3)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
