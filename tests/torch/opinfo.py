@@ -153,6 +153,7 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
         before = torch.get_rng_state()
         eager = fn(*args, **kwargs)
         draws = not torch.equal(before, torch.get_rng_state())
+        shared = _shared(eager, args, kwargs)
     except Exception as error:  # an entry for another device
         return {"refused": f"eager: {type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"}
     fn, args, kwargs = call_of(op, grad)
@@ -175,7 +176,26 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"launches": sum(launches.values()), "calls": dict(+launches), "same": None}
     if build:
         row["same"] = same(_with_eagers_numbers(op, grad) if draws else result, eager)
+        if row["same"] and _shared(result, args, kwargs) != shared:
+            row["same"] = False
     return row
+
+
+def _shared(result: Any, args: Any, kwargs: Any) -> list[list[bool]]:
+    """Of each tensor of the result, whose memory among those that were given it has."""
+    given, made = (
+        [x for x in torch.utils._pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
+        for tree in ((args, kwargs), result)
+    )
+    strided = torch.strided
+    return [
+        [
+            r.layout == g.layout == strided
+            and 0 != r.untyped_storage().data_ptr() == g.untyped_storage().data_ptr()
+            for g in given
+        ]
+        for r in made
+    ]
 
 
 def _with_eagers_numbers(op: Any, grad: bool) -> Any:

@@ -54,7 +54,7 @@ def test_another_number_is_a_problem() -> None:
     assert not problems({**torchs, "same": False}, {**mine, "verdict": "DISAGREES"})
 
 
-@pytest.mark.parametrize("name", ["rand_like"])
+@pytest.mark.parametrize("name", ["rand_like", "bernoulli"])
 def test_entries_that_draw_numbers_are_judged(name: str) -> None:
     row = judged(name, entries()[name], grad=False)
     assert row["ok"] is True and row["torch"]["same"] is True, row
