@@ -17,30 +17,6 @@ from ...graph import Frame
 ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
 """Attributes of a tensor that ask for its device."""
 
-FUNCTIONS = (
-    *(
-        f"torch.cuda:{name}"
-        for name in (
-            "is_available",
-            "device_count",
-            "current_device",
-            "get_device_capability",
-            "get_device_name",
-            "get_device_properties",
-            "is_bf16_supported",
-            "is_tf32_supported",
-            "is_initialized",
-            "mem_get_info",
-        )
-    ),
-    "torch.backends.mps:is_available",
-    "torch.backends.mps:is_built",
-    "torch.accelerator:is_available",
-    "torch.accelerator:device_count",
-    "torch.accelerator:current_accelerator",
-)
-"""Functions that ask for a device."""
-
 BY_THE_MODEL = tuple(
     f"torch.cuda:{name}"
     for name in (
@@ -53,7 +29,20 @@ BY_THE_MODEL = tuple(
         "mem_get_info",
     )
 )
-"""Those that the device model answers. Dynamo reads what stands there for them."""
+"""Functions that the device model answers. Dynamo reads what stands there for them."""
+
+FUNCTIONS = (
+    *BY_THE_MODEL,
+    "torch.cuda:is_available",
+    "torch.cuda:device_count",
+    "torch.cuda:is_initialized",
+    "torch.backends.mps:is_available",
+    "torch.backends.mps:is_built",
+    "torch.accelerator:is_available",
+    "torch.accelerator:device_count",
+    "torch.accelerator:current_accelerator",
+)
+"""Functions that ask for a device."""
 
 _NOT_THE_PROGRAM_S = tuple(
     os.path.join(folder, "")
