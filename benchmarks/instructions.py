@@ -1,16 +1,18 @@
-"""What the reasons cost in instructions of the processor: as many on a busy machine as on a quiet one.
+"""What a capture costs in instructions of the processor: as many on a busy machine as on a quiet one.
 
-    python benchmarks/instructions.py [--wave]
+    python benchmarks/instructions.py [--layers N] [--wave] [--sides capture torch stages]
 
-A capture of a two-layer GPT-2 shape (or of sin²+cos²) with everything recorded, against one with the stages only,
-counted by Valgrind (``apt install valgrind``). Each count is of a process with two captures, less one with one, so
-that imports and what torch sets up once are not in it. Takes about ten minutes.
+A capture of a GPT-2 shape of ``N`` layers (or of sin²+cos²) with everything recorded, against torch's own Dynamo and
+lowering with the same room on the stack, and against a capture with the stages only; counted by Valgrind (``apt
+install valgrind``). Each count is of a process that does it three times, less one that does it once, halved, so that
+imports and what torch sets up once are not in it. Takes about ten minutes a side.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -21,52 +23,61 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
+SIDES = ("capture", "torch", "stages")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--layers", type=int, default=2, help="layers of the transformer (default 2)")
     parser.add_argument("--wave", action="store_true", help="sin²+cos² instead of the transformer")
-    parser.add_argument("--run", nargs=2, metavar=("MODE", "COUNT"), help=argparse.SUPPRESS)
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="what is counted")
+    parser.add_argument("--run", nargs=2, metavar=("SIDE", "COUNT"), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    layers = 0 if given.wave else given.layers
     if given.run:
-        run(given.run[0], int(given.run[1]), given.wave)
+        run(given.run[0], int(given.run[1]), layers)
         return
     if shutil.which("valgrind") is None:
         raise SystemExit("valgrind is not on PATH: it counts the instructions (apt install valgrind)")
-    kinds = [(mode, count) for count in (1, 2) for mode in ("all", "stages")]
+    kinds = [(side, count) for count in (3, 1) for side in given.sides]
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(kinds, pool.map(lambda kind: counted(*kind, given.wave), kinds)))
-    both = {mode: found[mode, 2] - found[mode, 1] for mode in ("all", "stages")}
-    for mode, count in both.items():
-        print(f"{mode:7} {count / 1e9:.3f} thousand million instructions for a capture")
-    print(f"ratio   {both['all'] / both['stages']:.3f}")
+        found = dict(zip(kinds, pool.map(lambda kind: counted(*kind, layers), kinds)))
+    each = {side: (found[side, 3] - found[side, 1]) / 2 for side in given.sides}
+    for side, count in each.items():
+        print(f"{side:8} {count / 1e9:.3f} thousand million instructions")
+    for side in given.sides:
+        if side != "capture" and "capture" in each:
+            print(f"capture / {side}: {each['capture'] / each[side]:.3f}")
 
 
-def counted(mode: str, count: int, wave: bool) -> int:
-    """Instructions of a process that captures ``count`` times."""
+def counted(side: str, count: int, layers: int) -> int:
+    """Instructions of a process that does ``side`` ``count`` times."""
     tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    command = [*tool, sys.executable, __file__, "--run", mode, str(count), *(["--wave"] if wave else [])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    size = ["--layers", str(layers)] if layers else ["--wave"]
+    command = [*tool, sys.executable, __file__, "--run", side, str(count), *size]
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}  # the order of sets decides how much is looked at
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=fixed)
     said = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if done.returncode or said is None:
-        raise SystemExit(f"{mode} {count} failed:\n{done.stderr[-2000:]}")
+        raise SystemExit(f"{side} {count} failed:\n{done.stderr[-2000:]}")
     return int(said[1].replace(",", ""))
 
 
-def run(mode: str, count: int, wave: bool) -> None:
+def run(side: str, count: int, layers: int) -> None:
     """What is counted."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "torch")]
+    sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "torch")]
+    import capture as benchmark
     import torch
-    from gpt2 import TINY, example
+    from gpt2 import Size, example
     from reasons import stages_only
-    from suite import rand
-    from suite import wave as line
-
-    from compile_lens import capture
 
     torch.set_num_threads(1)
-    fn, inputs = (line, (rand(1000),)) if wave else example(TINY)
-    with contextlib.nullcontext() if mode == "all" else stages_only():
+    small = Size(layers, heads=2, width=32, tokens=16, vocabulary=64)
+    fn, inputs = example(small) if layers else (benchmark.wave, (benchmark.leaf(),))
+    work = benchmark.with_room if side == "torch" else benchmark.capture
+    with stages_only() if side == "stages" else contextlib.nullcontext():
         for _ in range(count):
-            capture(fn, *inputs)
+            work(fn, *inputs)
 
 
 if __name__ == "__main__":
