@@ -1,9 +1,8 @@
-"""Makes everything here, and the viewer's shortened script: ``python assets/make.py``.
+"""Makes everything here: ``python assets/make.py``.
 
-The two SVGs are what ``compile-lens demo`` draws, byte for byte. The shortened script needs Node.js, the
-pictures of the viewer a Chromium: where these are not, the files stay as they are, and that is said.
-``--check`` writes nothing and exits with 1 if a drawing differs from the one in this folder, if the script
-was made from other modules, or if a picture is no PNG of the promised size.
+The two SVGs are what ``compile-lens demo`` draws, byte for byte. The pictures of the viewer need a Chromium:
+where there is none, they stay as they are, and that is said. ``--check`` writes nothing and exits with 1 if a
+drawing differs from the one in this folder, or if a picture is no PNG of the promised size.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from pathlib import Path
 
 import png
 import screens
-import script
 
 from compile_lens import Capture, cli
 
@@ -40,17 +38,7 @@ def main() -> int:
         for file, text in drawings.items():
             (HERE / file).write_bytes(text.encode("utf-8"))
             print(f"wrote assets/{file}")
-        _write_script()
         return _write_pictures(folder)
-
-
-def _write_script() -> None:
-    name = script.SCRIPT.relative_to(script.ROOT)
-    if reason := script.missing():
-        print(f"kept {name}: {reason}")
-        return
-    script.write()
-    print(f"wrote {name} ({script.SCRIPT.stat().st_size:,} bytes)")
 
 
 def _write_pictures(folder: Path) -> int:
@@ -72,8 +60,6 @@ def _check(drawings: dict[str, str]) -> int:
     problems = [
         f"assets/{file} differs from a fresh drawing" for file in DRAWINGS if kept(file) != drawings[file]
     ]
-    if not script.fresh():
-        problems.append(f"{script.SCRIPT.relative_to(script.ROOT)} was made from other modules")
     problems += [
         f"assets/{screen.file} {problem}"
         for screen in screens.SCREENS
@@ -82,7 +68,7 @@ def _check(drawings: dict[str, str]) -> int:
     for problem in problems:
         print(f"{problem}: run `python assets/make.py`, and look at what it made", file=sys.stderr)
     if not problems:
-        made = (*DRAWINGS, *(screen.file for screen in screens.SCREENS), script.SCRIPT.name)
+        made = (*DRAWINGS, *(screen.file for screen in screens.SCREENS))
         print(f"assets: {', '.join(made)} are as they should be")
     return 1 if problems else 0
 

@@ -15,7 +15,6 @@ import torch
 from needs import not_here
 
 from compile_lens import Capture
-from compile_lens.views.viewer import embed
 
 pytestmark = pytest.mark.torch
 
@@ -35,7 +34,6 @@ sys.path.append(str(ASSETS))  # its files are run, not installed
 import make  # noqa: E402
 import png  # noqa: E402
 import screens  # noqa: E402
-import script  # noqa: E402
 
 FILES = tuple(screen.file for screen in screens.SCREENS)
 
@@ -154,17 +152,9 @@ def test_many_colours_become_near_ones_and_grounds_stay() -> None:
     assert np.abs(shown.astype(int) - pixels).max() < 32
 
 
-def test_the_shortened_script_is_fresh() -> None:
-    assert script.fresh(), "the modules changed: run python assets/make.py"
-    assert embed.script() != embed.joined(), "a page carries the shortened one"
-
-
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The folder in another place, with the file that is made outside of it."""
-    made = script.SCRIPT.relative_to(ROOT)
-    (tmp_path / made).parent.mkdir(parents=True)
-    shutil.copy(ROOT / made, tmp_path / made)
+    """The folder in another place."""
     return Path(shutil.copytree(ASSETS, tmp_path / "assets", ignore=shutil.ignore_patterns("__pycache__")))
 
 
@@ -177,8 +167,6 @@ def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
     drawing = copied / make.DRAWINGS[0]
     drawing.write_text(drawing.read_text(encoding="utf-8").replace(">sin<", ">tan<"), encoding="utf-8")
     (copied / FILES[0]).write_bytes(b"")
-    shortened = copied.parent / script.SCRIPT.relative_to(ROOT)
-    shortened.write_text("// of other modules\n", encoding="utf-8")
     before = _state(copied.parent)
     done = subprocess.run(
         [sys.executable, str(copied / "make.py"), "--check"],
@@ -188,9 +176,8 @@ def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
         text=True,
     )
     assert done.returncode == 1
-    assert re.findall(r"^(\S+) (differs|was made|is not a PNG)", done.stderr, re.MULTILINE) == [
+    assert re.findall(r"^(\S+) (differs|is not a PNG)", done.stderr, re.MULTILINE) == [
         (f"assets/{make.DRAWINGS[0]}", "differs"),
-        (script.SCRIPT.relative_to(ROOT).as_posix(), "was made"),
         (f"assets/{FILES[0]}", "is not a PNG"),
     ]
     assert _state(copied.parent) == before
@@ -203,12 +190,3 @@ def test_a_picture_can_be_taken_anew(demo: tuple[Path, dict[str, str]], tmp_path
     wanted = screens.SCREENS[0]
     ((screen, picture),) = screens.taken(make.pictured(demo[0]), tmp_path, (wanted,))
     assert screen is wanted and make.flaw(screen, picture) == ""
-
-
-@pytest.mark.browser
-def test_the_script_can_be_shortened_anew() -> None:
-    if reason := script.missing():
-        not_here(reason)
-    first, _, rest = script.shortened().partition("\n")
-    assert first == embed.digest(embed.joined())
-    assert 0 < len(rest) < len(embed.joined())

@@ -8,17 +8,17 @@ from typing import Any
 
 import compile_lens
 
-TYPES = Path(compile_lens.__file__).parent / "views" / "static" / "viewer" / "types.d.ts"
+TYPES = Path(compile_lens.__file__).parent / "views" / "viewer" / "web" / "types.d.ts"
 
 _TOKEN = re.compile(r'\s*([A-Za-z_]\w*|\d+|"[^"]*"|[(){}\[\]:;,|=])')
 Type = tuple[str, Any]
 
 
 class _Parser:
-    """The subset of TypeScript that the contract is written in; what follows it is about the script alone."""
+    """The subset of TypeScript that the contract is written in."""
 
     def __init__(self, text: str) -> None:
-        text = re.sub(r"/\*.*?\*/", "", text.partition("\n// ---")[0], flags=re.DOTALL)
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         self.tokens = _TOKEN.findall(text)
         assert _TOKEN.sub("", text).strip() == "", "the contract uses a form that this parser does not know"
         self.at = 0

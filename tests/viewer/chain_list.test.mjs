@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { chainAsText, chainInLine, chainRows, sharedItems } from "../../compile_lens/views/static/viewer/chain_list.js";
-import { Reach } from "../../compile_lens/views/static/viewer/reasons.js";
+import { chainAsText, chainInLine, chainRows, sharedItems } from "../../compile_lens/views/viewer/web/shell/chain_list.js";
+import { Reach } from "../../compile_lens/views/viewer/web/data/reasons.js";
 import { capture, diced } from "./made.mjs";
 
 const MADE = capture(

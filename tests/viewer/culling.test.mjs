@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Culling } from "../../compile_lens/views/static/viewer/culling.js";
+import { Culling } from "../../compile_lens/views/viewer/web/graph/culling.js";
 
 /** @param {number} x @param {number} y */
 const box = (x, y) => ({ at: [x, y, 100, 40], out: [], far: false, element: null, level: { x: 0, y: 0, parent: null } });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bytesInFull, bytesInShort, factsInLine, factsOf, sharedModule } from "../../compile_lens/views/static/viewer/facts.js";
+import { bytesInFull, bytesInShort, factsInLine, factsOf, sharedModule } from "../../compile_lens/views/viewer/web/data/facts.js";
 import { capture } from "./made.mjs";
 
 const MADE = capture([

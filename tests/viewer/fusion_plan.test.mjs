@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { curvesInto, figuresOf, firstNames, fusionPlan, rowsToShow, savedBytes } from "../../compile_lens/views/static/viewer/fusion_plan.js";
+import { curvesInto, figuresOf, firstNames, fusionPlan, rowsToShow, savedBytes } from "../../compile_lens/views/viewer/web/fusion/plan.js";
 import { capture, dice } from "./made.mjs";
 
 const post = (...names) => names.map((name) => `inference.post_grad ${name}`);

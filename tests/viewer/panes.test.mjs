@@ -14,11 +14,11 @@ import {
   usualCount,
   usualPlaces,
   withPlace,
-} from "../../compile_lens/views/static/viewer/arrangement.js";
-import { litStages } from "../../compile_lens/views/static/viewer/strip.js";
+} from "../../compile_lens/views/viewer/web/shell/arrangement.js";
+import { litStages } from "../../compile_lens/views/viewer/web/shell/strip.js";
 
-/** @typedef {import("../../compile_lens/views/static/viewer/types.d.ts").Compilation} Compilation */
-/** @typedef {import("../../compile_lens/views/static/viewer/types.d.ts").IndexStage} IndexStage */
+/** @import { Place } from "../../compile_lens/views/viewer/web/shell/arrangement.js" */
+/** @import { Compilation, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
 
 /**
  * A compilation with these stages, numbered from 1; a key in brackets was not seen.
@@ -40,7 +40,7 @@ function compiled(...keys) {
   return /** @type {any} */ ({ lanes: [...lanes.values()] });
 }
 
-/** @param {import("../../compile_lens/views/static/viewer/arrangement.js").Place[]} places */
+/** @param {Place[]} places */
 const stagesOf = (places) => places.map((place) => place.stage);
 
 const training = compiled("dynamo", "joint", "forward", "forward.loops", "forward.groups", "forward.code", "backward", "backward.code");
@@ -79,7 +79,7 @@ test("how many panes fit: one on a phone, never one under its least width, five 
 });
 
 test("a sixth pane replaces the one that was not used for the longest time", () => {
-  let open = /** @type {import("../../compile_lens/views/static/viewer/arrangement.js").Place[]} */ ([]);
+  let open = /** @type {Place[]} */ ([]);
   for (const stage of [3, 1, 4, 2, 5]) open = withPlace(open, placeOf(stage), 5);
   assert.deepEqual(stagesOf(sideBySide(open, 5)), [1, 2, 3, 4, 5]);
   open = withPlace(open, placeOf(3), 5);

@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeOf, placeOfFinding } from "../../compile_lens/views/static/viewer/arrangement.js";
-import { decodeRanges, decodeState, encodeRanges, encodeState } from "../../compile_lens/views/static/viewer/permalink.js";
+import { placeOf, placeOfFinding } from "../../compile_lens/views/viewer/web/shell/arrangement.js";
+import { decodeRanges, decodeState, encodeRanges, encodeState } from "../../compile_lens/views/viewer/web/shell/permalink.js";
+
+/** @import { Index, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
 
 const ODD = [
   "sin",
@@ -29,10 +31,10 @@ const ODD = [
 
 /**
  * Python lines, then two compilations with a few stages each; every stage holds every odd name.
- * @returns {import("../../compile_lens/views/static/viewer/types.d.ts").Index}
+ * @returns {Index}
  */
 function oddIndex() {
-  /** @type {import("../../compile_lens/views/static/viewer/types.d.ts").IndexStage[]} */
+  /** @type {IndexStage[]} */
   const stages = [];
   /** @type {string[]} */
   const names = [];

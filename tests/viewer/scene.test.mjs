@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arranged, boxesDrawn, closedBodies, FRAME_BAR, Holders, initialForm } from "../../compile_lens/views/static/viewer/scene.js";
-import { Stretch } from "../../compile_lens/views/static/viewer/stretch.js";
+import { arranged, boxesDrawn, closedBodies, FRAME_BAR, Holders, initialForm } from "../../compile_lens/views/viewer/web/graph/scene.js";
+import { Stretch } from "../../compile_lens/views/viewer/web/graph/stretch.js";
 
 /** Numbers from 0 to 1, the same for the same seed. */
 function random(seed) {

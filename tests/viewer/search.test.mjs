@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { NodeSearch, searchTerms, shortShape } from "../../compile_lens/views/static/viewer/search.js";
+import { NodeSearch, searchTerms, shortShape } from "../../compile_lens/views/viewer/web/graph/search.js";
 
 const strings = ["", "placeholder", "call_function", "aten.mm.default", "layers.0.attn", "Attention", "aten.Sin.default"];
 const tensors = [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Selection, COLOURS, HOVER, SELF, coloursOf } from "../../compile_lens/views/static/viewer/selection.js";
+import { Selection, COLOURS, HOVER, SELF, coloursOf } from "../../compile_lens/views/viewer/web/data/selection.js";
 import { diced } from "./made.mjs";
 
 function selected(seed = 7) {

@@ -1,6 +1,7 @@
-"""The viewer's scripts outside of a browser: their types, and their unit tests in node.
+"""The viewer's scripts and styles outside of a browser: their types, their form, their unit tests in node, and
+that those which a page carries were built from them.
 
-``npm ci`` in this folder brings the type checker; the unit tests need node alone.
+``npm ci`` in this folder brings what is needed beside Node.js.
 """
 
 from __future__ import annotations
@@ -13,29 +14,32 @@ from pathlib import Path
 import pytest
 from needs import not_here
 
-from compile_lens.views.viewer.embed import bare, script
-
 pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = HERE.parents[1] / "compile_lens" / "views" / "static" / "viewer"
+BUILT = HERE.parents[1] / "compile_lens" / "views" / "viewer" / "built"
 
 
-def _run(*command: str) -> str:
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=300)
+def _npm(script: str, *arguments: str) -> str:
+    """What a command of ``package.json`` prints; the test fails if the command does."""
+    npm = shutil.which("npm")
+    if npm is None:
+        not_here("npm is not on PATH: install Node.js 18 or newer")
+    if not (HERE / "node_modules" / ".bin").is_dir():
+        not_here("the tools of the scripts are not installed: run npm ci in tests/viewer")
+    done = subprocess.run(
+        [npm, "run", "--silent", script, "--", *arguments],
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     return done.stdout
 
 
-def _node() -> str:
-    found = shutil.which("node")
-    if found is None:
-        not_here("node is not on PATH: install Node.js 18 or newer")
-    return found
-
-
 def test_the_unit_tests_pass() -> None:
-    said = _run(_node(), "--test", "--test-reporter=tap")
+    said = _npm("test", "--test-reporter=tap")
     (passed,) = re.findall(r"^# pass (\d+)$", said, re.MULTILINE)
     (skipped,) = re.findall(r"^# skipped (\d+)$", said, re.MULTILINE)
     files = list(HERE.glob("*.test.mjs"))
@@ -44,19 +48,12 @@ def test_the_unit_tests_pass() -> None:
 
 
 def test_the_types_hold() -> None:
-    node = _node()
-    compiler = HERE / "node_modules" / "typescript" / "bin" / "tsc"
-    if not compiler.is_file():
-        not_here("the type checker is not installed: run npm ci in tests/viewer")
-    _run(node, str(compiler), "--noEmit", "-p", "tsconfig.json")
+    _npm("check")
 
 
-def test_the_joined_script_is_one(tmp_path: Path) -> None:
-    """What the page runs, read by node as a browser would read it."""
-    for name, source in (
-        ("page.cjs", script()),
-        ("boot.cjs", bare((SCRIPTS / "boot.js").read_text("utf-8"))),
-    ):
-        file = tmp_path / name
-        file.write_text(source, encoding="utf-8")
-        _run(_node(), "--check", str(file))
+def test_what_a_page_carries_was_built_from_these(tmp_path: Path) -> None:
+    _npm("build", f"--outdir={tmp_path}")
+    fresh = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    kept = {file.name: file.read_bytes() for file in BUILT.iterdir()}
+    stale = sorted(name for name in {*fresh, *kept} if fresh.get(name) != kept.get(name))
+    assert not stale, f"{', '.join(stale)}: run npm run build in tests/viewer, and commit what it wrote"

@@ -1,0 +1,169 @@
+// The search box of listings, and the button that copies a text.
+
+import { button, grouped, h, put } from "../dom.js";
+
+/** @import { App } from "../data/app.d.ts" */
+/** @import { Listing } from "./listing.js" */
+
+/** Milliseconds without a key after which the search begins; how long "copied" stands. */
+const REST = { typing: 120, copied: 1500 };
+
+
+/** Finds a text in one listing or in several below each other. */
+export class Finder {
+  /**
+   * @param {App} app
+   * @param {() => Listing[]} listings those that are shown now, in order
+   */
+  constructor(app, listings) {
+    this.app = app;
+    this.listings = listings;
+    /** Those with marked matches, and how many each has. @type {{ listing: Listing, count: number }[]} */
+    this.searched = [];
+    this.total = 0;
+    this.more = false;
+    this.current = -1;
+    this.timer = 0;
+    this.input = h("input", { type: "search", class: "finder-input", placeholder: "find", "aria-label": "find in this text", spellcheck: "false", autocomplete: "off" });
+    this.count = h("span", { class: "finder-count", "aria-hidden": "true" });
+    this.previous = button("↑", () => this.step(-1), { label: "previous match", class: "button finder-step" });
+    this.next = button("↓", () => this.step(1), { label: "next match", class: "button finder-step" });
+    this.element = h("div", { class: "finder" }, this.input, this.count, this.previous, this.next);
+    this.input.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.search(true), REST.typing);
+    });
+    this.input.addEventListener("keydown", (event) => this.key(event));
+    this.tell();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key === "Enter") {
+      if (this.timer) this.search(true);
+      else this.step(event.shiftKey ? -1 : 1);
+      event.preventDefault();
+    } else if (event.key === "Escape" && this.input.value) {
+      // The first Escape empties the box; the next one is the page's.
+      this.input.value = "";
+      this.search(true);
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+
+  /**
+   * Searches what is shown now.
+   * @param {boolean} show whether to bring a match into view
+   */
+  search(show) {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    const wanted = this.input.value;
+    for (const { listing } of this.searched) listing.find("");
+    this.searched = [];
+    this.total = 0;
+    this.more = false;
+    this.current = -1;
+    if (wanted) {
+      for (const listing of this.listings()) {
+        const { count, more } = listing.find(wanted);
+        this.searched.push({ listing, count });
+        this.total += count;
+        this.more ||= more;
+      }
+    }
+    if (show && this.total) this.go(this.firstInView());
+    this.tell();
+    if (show && wanted) this.app.say(this.total ? `${this.words()} matches` : "no match");
+  }
+
+  firstInView() {
+    let before = 0;
+    for (const { listing, count } of this.searched) {
+      if (count) return before + listing.matchInView();
+      before += count;
+    }
+    return 0;
+  }
+
+  /** @param {number} by */
+  step(by) {
+    if (this.total === 0) return;
+    this.go((this.current + by + this.total) % this.total);
+    this.tell();
+    this.app.say(`match ${this.current + 1} of ${this.words()}`);
+  }
+
+  /** @param {number} match */
+  go(match) {
+    this.current = match;
+    let before = 0;
+    for (const { listing, count } of this.searched) {
+      const own = match - before;
+      listing.showMatch(own >= 0 && own < count ? own : -1);
+      before += count;
+    }
+  }
+
+  /** How many matches there are. */
+  words() {
+    return `${grouped(this.total)}${this.more ? "+" : ""}`;
+  }
+
+  tell() {
+    const said = !this.input.value ? "" : this.total ? `${grouped(this.current + 1)}/${this.words()}` : "no match";
+    put(this.count, said);
+    this.element.classList.toggle("nothing", said === "no match");
+    this.previous.disabled = this.next.disabled = this.total === 0;
+  }
+
+  close() {
+    clearTimeout(this.timer);
+  }
+}
+
+/**
+ * A button that copies a text and says so.
+ * @param {App} app
+ * @param {() => string} text
+ * @param {string} [label] what is copied
+ */
+export function copyButton(app, text, label = "copy this text") {
+  const made = button("copy", () => void act(), { class: "button copy-button" });
+  made.title = label;
+  made.setAttribute("aria-label", label);
+  const act = async () => {
+    const done = await copied(text(), made);
+    const said = done ? "copied" : "not copied: the browser does not allow it";
+    app.say(said);
+    put(made, done ? "copied" : "refused");
+    setTimeout(() => put(made, "copy"), REST.copied);
+  };
+  return made;
+}
+
+/**
+ * Puts a text on the clipboard. Pages without https have no clipboard: there a selection is copied.
+ * @param {string} text
+ * @param {HTMLElement} beside an element in the page
+ * @returns {Promise<boolean>}
+ */
+async function copied(text, beside) {
+  if (navigator.clipboard) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // A frame may have a clipboard that it may not write to: the other way can still work.
+    }
+  }
+  const area = h("textarea", { class: "copy-area", readonly: true, "aria-hidden": "true" });
+  area.value = text;
+  beside.after(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  beside.focus();
+  return done;
+}

@@ -1,0 +1,144 @@
+// A block of neighbouring rows of a listing: numbers in one column, code in the other.
+
+import { h, plural } from "../dom.js";
+import { withMatches } from "./lines.js";
+import { coloursOf, HOVER, SELF } from "../data/selection.js";
+
+/** @import { Listing } from "./listing.js" */
+
+/** Rows of a block: few enough that a frame has time to build one. */
+export const BLOCK_ROWS = 50;
+
+/** Characters of a line that are coloured; a browser is slow to lay out ten thousands of pieces in one line. */
+const MOST_COLOURED = 4000;
+
+export class ListingBlock {
+  /**
+   * @param {Listing} listing
+   * @param {number} number of the block
+   */
+  constructor(listing, number) {
+    this.listing = listing;
+    this.first = number * BLOCK_ROWS;
+    this.last = Math.min(listing.folds.rows, this.first + BLOCK_ROWS) - 1;
+    /** @type {HTMLElement[]} */
+    this.numbers = [];
+    /** @type {HTMLElement[]} */
+    this.codes = [];
+    for (let row = this.first; row <= this.last; row++) this.add(row);
+    this.element = h(
+      "div",
+      { class: "listing-block", style: `top:calc(var(--line) * ${this.first})` },
+      h("div", { class: "listing-numbers", "aria-hidden": "true" }, this.numbers),
+      h("div", { class: "listing-code" }, this.codes),
+    );
+  }
+
+  /** @param {number} row */
+  add(row) {
+    const { folds, links, first, titles, unlinked } = this.listing;
+    const { line, fold } = folds.at(row);
+    const number = document.createElement("div");
+    number.dataset.row = String(row);
+    this.numbers.push(number);
+    if (fold >= 0) {
+      const code = this.foldRow(fold);
+      code.dataset.row = String(row);
+      code.tabIndex = -1;
+      this.codes.push(code);
+    } else {
+      const code = document.createElement("div");
+      const items = links.itemsOf(line);
+      code.dataset.row = String(row);
+      code.tabIndex = -1;
+      if (items.length) code.dataset.item = String(items[0]);
+      const title = titles.get(line + 1) ?? (items.length === 0 && unlinked && this.listing.lines.line(line).trim() ? unlinked : "");
+      if (title) code.title = title;
+      number.dataset.number = String(first + line);
+      this.codes.push(code);
+      this.fill(row, line);
+    }
+    this.paint(row);
+  }
+
+  /** @param {number} fold */
+  foldRow(fold) {
+    const { folds } = this.listing;
+    const { first, last, label } = folds.folds[fold];
+    const open = folds.open[fold];
+    const lines = `${plural(last - first + 1, "line")}: ${label}`;
+    const act = open ? "Fold these lines away" : "Show these lines";
+    return h("button", { type: "button", class: "listing-fold", "aria-expanded": String(open), title: act }, h("span", { class: "listing-fold-sign", "aria-hidden": "true" }, open ? "▾" : "⋯"), lines);
+  }
+
+  /**
+   * Writes the text of a line, as far as it is shown.
+   * @param {number} row
+   * @param {number} line
+   */
+  fill(row, line) {
+    const { lines, found, words } = this.listing;
+    const element = this.codes[row - this.first];
+    const limit = this.listing.limit(line);
+    let pieces = lines.pieces(line, Math.min(limit, MOST_COLOURED));
+    const coloured = lines.cut(line, Math.min(limit, MOST_COLOURED));
+    if (limit > MOST_COLOURED) pieces.push([lines.text.slice(coloured, lines.cut(line, limit)), 0, -1]);
+    if (found.starts.length) pieces = withMatches(pieces, lines.start(line), found.starts, found.length);
+    element.replaceChildren();
+    for (const [text, ink, match] of pieces) {
+      if (ink === 0 && match < 0) {
+        element.append(text);
+        continue;
+      }
+      const piece = document.createElement(match < 0 ? "span" : "mark");
+      if (ink) piece.className = `code-${ink}`;
+      if (match >= 0) piece.classList.toggle("current", match === found.current);
+      piece.textContent = text;
+      element.append(piece);
+    }
+    const left = lines.end(line) - lines.cut(line, limit);
+    if (left > 0) element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
+    else if (words.has(line + 1)) element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
+    // A line that holds a button is no button itself; Enter pins it all the same.
+    if (left <= 0 && element.dataset.item !== undefined) element.setAttribute("role", "button");
+    else element.removeAttribute("role");
+  }
+
+  /** Gives a row the look of its mark. @param {number} row */
+  paint(row) {
+    const { folds, links, foldBits, app } = this.listing;
+    const { line, fold } = folds.at(row);
+    const number = this.numbers[row - this.first];
+    const code = this.codes[row - this.first];
+    const mark = fold < 0 ? links.bits[line] : folds.open[fold] ? 0 : foldBits[fold];
+    const lit = litLineClass(mark);
+    const items = fold >= 0 ? [] : links.itemsOf(line);
+    const own = links.items.has(line + 1) ? " linked" : items.length ? " within" : "";
+    const traced = items.some((item) => !app.model.noOrigin.has(item)) && own === " linked" ? " traced" : "";
+    number.className = `listing-number${own}${traced}${lit}`;
+    code.className = `${fold >= 0 ? "listing-fold" : "listing-line"}${own}${lit}`;
+    number.style.backgroundImage = stripes(mark);
+    if (items.length) code.setAttribute("aria-pressed", String((mark & SELF) !== 0 && app.selection.isPinned(items)));
+  }
+}
+
+/**
+ * Classes of what has a mark, each with a space before it.
+ * @param {number} mark
+ */
+export function litLineClass(mark) {
+  if (!mark) return "";
+  const pins = coloursOf(mark).map((colour) => ` lit-pin-${colour}`);
+  return ` lit${mark & HOVER ? " lit-hover" : ""}${mark & SELF ? " lit-self" : ""}${pins.join("")}`;
+}
+
+/**
+ * The colours of the pins in a mark, above each other; without a pin that of what the pointer is on.
+ * @param {number} mark
+ */
+function stripes(mark) {
+  const colours = coloursOf(mark).map((colour) => `var(--pin-${colour})`);
+  if (colours.length === 0 && mark & HOVER) colours.push("var(--faint)");
+  const stops = colours.map((colour, i) => `${colour} ${(100 * i) / colours.length}% ${(100 * (i + 1)) / colours.length}%`);
+  return stops.length ? `linear-gradient(${stops.join(",")})` : "";
+}

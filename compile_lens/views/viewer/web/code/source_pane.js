@@ -1,0 +1,107 @@
+// The Python functions that were seen, one below the other.
+
+import { h, shortened } from "../dom.js";
+import { Finder, copyButton } from "./finder.js";
+import { Listing } from "./listing.js";
+
+/** @import { App, Marks } from "../data/app.d.ts" */
+/** @import { Source } from "../types.d.ts" */
+
+/** Characters of a name in a heading. */
+const HEADING = 80;
+
+export class SourcePane {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    const { sources } = app.model.core;
+    this.scroller = h("div", { class: "source-scroll" });
+    /** @type {{ section: HTMLElement, listing: Listing }[]} */
+    this.parts = sources.map((source) => this.part(source));
+    this.scroller.append(...this.parts.map(({ section }) => section));
+    if (sources.length === 0) this.scroller.append(h("p", { class: "listing-empty" }, "the record holds no Python source"));
+    /** @type {HTMLSelectElement | null} */
+    this.list = sources.length > 1 ? this.jumps(sources) : null;
+    this.finder = new Finder(app, () => this.parts.map(({ listing }) => listing));
+    this.element = h("div", { class: "source-pane" }, this.list ? h("div", { class: "source-bar" }, this.list) : null, this.scroller);
+    /** @type {HTMLElement | null} */
+    this.tools = this.finder.element;
+    this.top = 0;
+    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+  }
+
+  /** @param {Source} source */
+  part({ file, first, name, code, items }) {
+    /** @type {Map<number, number[]>} */
+    const links = new Map();
+    for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
+    const listing = new Listing(this.app, {
+      text: code,
+      label: `source of ${shortened(name, HEADING)}`,
+      first,
+      items: links,
+      unlinked: "no tensor operation was recorded for this line",
+      viewport: this.scroller,
+    });
+    const place = `${file.split(/[\\/]/).pop()}:${first}`;
+    const section = h(
+      "section",
+      { class: "source-part" },
+      h(
+        "div",
+        { class: "source-head" },
+        h("h4", { class: "source-name", title: name }, shortened(name, HEADING)),
+        h("span", { class: "source-place", title: `${file}:${first}` }, shortened(place, HEADING)),
+        copyButton(this.app, () => code.text, `copy the source of ${shortened(name, HEADING)}`),
+      ),
+      listing.element,
+    );
+    return { section, listing };
+  }
+
+  scrolled() {
+    if (this.scroller.clientHeight === 0) return;
+    this.top = this.scroller.scrollTop;
+    if (!this.list) return;
+    const below = this.parts.findIndex(({ section }) => section.offsetTop > this.top + 60);
+    this.list.value = String((below < 0 ? this.parts.length : below) - 1);
+  }
+
+  /**
+   * A list of the functions to jump to.
+   * @param {Source[]} sources
+   */
+  jumps(sources) {
+    const list = h(
+      "select",
+      { class: "source-jump", "aria-label": "go to a function" },
+      sources.map(({ name, file, first }, i) => h("option", { value: String(i) }, `${shortened(name, 60)} · ${shortened(file.split(/[\\/]/).pop() ?? "", 30)}:${first}`)),
+    );
+    list.addEventListener("change", () => {
+      const { section } = this.parts[Number(list.value)];
+      this.scroller.scrollTop = section.offsetTop;
+    });
+    return list;
+  }
+
+  /** @param {Marks} marks */
+  mark(marks) {
+    for (const { listing } of this.parts) listing.mark(marks);
+  }
+
+  /** @param {number[]} items */
+  reveal(items) {
+    // The first of the items counts, in whichever function it is.
+    return items.some((item) => this.parts.some(({ listing }) => listing.reveal([item])));
+  }
+
+  resized() {
+    if (this.scroller.clientHeight && this.scroller.scrollTop !== this.top) this.scroller.scrollTop = this.top;
+    for (const { listing } of this.parts) listing.resized();
+  }
+
+  close() {
+    this.finder.close();
+    for (const { listing } of this.parts) listing.close();
+  }
+}

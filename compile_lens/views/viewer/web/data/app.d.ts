@@ -1,0 +1,46 @@
+/** What the parts of the viewer know of each other: each gets the `App`, and none gets another part. Types only. */
+
+import type { Chain } from "./chain.js";
+import type { Model } from "./model.js";
+import type { Selection } from "./selection.js";
+
+/**
+ * What is lit, by item. Bit `c` (0 to 5): in the chain of a pin of colour `c`; `HOVER` (bit 6): in the chain
+ * of what the pointer or focus is on; `SELF` (bit 7): pinned or hovered itself.
+ */
+export type Marks = Map<number, number>;
+
+export interface Pin {
+  /** One item, or all that a collapsed box holds. */
+  items: number[];
+  /** Name to show, such as `sin` or `layers.0.attn`. */
+  name: string;
+  /** 0 to 5. */
+  colour: number;
+}
+
+/** What a pane shows below its header. Panes ask nothing of each other: they talk through the selection. */
+export interface Pane {
+  element: HTMLElement;
+  /** Controls of its own for the header (search, zoom, tabs); null without. */
+  tools: HTMLElement | null;
+  /** Light what is in `marks` and nothing else. Called for every change: must be quick. */
+  mark(marks: Marks): void;
+  /** Bring the first of these items into view, without moving the focus. False if it shows none of them. */
+  reveal(items: number[]): boolean;
+  /** The pane has a size now, or another one. */
+  resized(): void;
+  /** Lets go of timers and observers. */
+  close(): void;
+}
+
+/** What every part of the page may use. */
+export interface App {
+  model: Model;
+  chain: Chain;
+  selection: Selection;
+  /** Says a short sentence to screen readers. */
+  say(sentence: string): void;
+  /** Opens the pane of a stage (or brings it forward) and reveals items in it. */
+  show(stage: number, items: number[]): void;
+}

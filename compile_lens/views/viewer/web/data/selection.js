@@ -1,0 +1,135 @@
+// What is hovered and what is pinned, and which items light up for it.
+
+/** @import { Marks, Pin } from "./app.d.ts" */
+/** @import { Chain } from "./chain.js" */
+
+/** Colours of pins. */
+export const COLOURS = 6;
+/** Bit of a mark: in the chain of what the pointer or the focus is on. */
+export const HOVER = 1 << COLOURS;
+/** Bit of a mark: pinned or hovered itself. */
+export const SELF = 1 << (COLOURS + 1);
+
+export class Selection {
+  /** @param {Chain} chain */
+  constructor(chain) {
+    this.chain = chain;
+    /** @type {Pin[]} */
+    this.pins = [];
+    /** What the pointer or the focus is on; empty for nothing. @type {number[]} */
+    this.hovered = [];
+    this.hoveredName = "";
+    /** @type {Marks} */
+    this.marks = new Map();
+    /** @type {Set<(what: "hover" | "pins") => void>} */
+    this.listeners = new Set();
+  }
+
+  /**
+   * Calls back after each change. Returns the way to stop that.
+   * @param {(what: "hover" | "pins") => void} listener
+   */
+  subscribe(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /**
+   * Lights the chain of some items until the next call; none to end it.
+   * @param {number[]} items
+   * @param {string} [name]
+   */
+  preview(items, name = "") {
+    if (same(items, this.hovered)) return;
+    this.hovered = items;
+    this.hoveredName = name;
+    this.changed("hover");
+  }
+
+  /**
+   * Pins items, or takes their pin out if they are pinned.
+   * @param {number[]} items
+   * @param {string} name
+   */
+  toggle(items, name) {
+    if (items.length === 0) return;
+    const known = this.pins.findIndex((pin) => same(pin.items, items));
+    if (known >= 0) {
+      this.pins.splice(known, 1);
+    } else {
+      this.pins.push({ items, name, colour: this.freeColour() });
+      if (this.pins.length > COLOURS) this.pins.shift();
+    }
+    this.changed("pins");
+  }
+
+  /** Whether exactly these items are pinned. @param {number[]} items */
+  isPinned(items) {
+    return this.pins.some((pin) => same(pin.items, items));
+  }
+
+  /**
+   * Sets all pins at once, in order.
+   * @param {{ items: number[], name: string }[]} pins
+   */
+  replace(pins) {
+    this.pins = pins.slice(0, COLOURS).map((pin, colour) => ({ ...pin, colour }));
+    this.changed("pins");
+  }
+
+  /** Takes out every pin and ends the preview. */
+  clear() {
+    this.pins = [];
+    this.hovered = [];
+    this.hoveredName = "";
+    this.changed("pins");
+  }
+
+  freeColour() {
+    const used = new Set(this.pins.map((pin) => pin.colour));
+    for (let colour = 0; colour < COLOURS; colour++) if (!used.has(colour)) return colour;
+    // The oldest pin gives way, and its colour goes to the new one.
+    return this.pins[0].colour;
+  }
+
+  /** @param {"hover" | "pins"} what */
+  changed(what) {
+    const marks = new Map();
+    for (const { items, colour } of this.pins) add(marks, this.chain, items, 1 << colour);
+    if (this.hovered.length) add(marks, this.chain, this.hovered, HOVER);
+    this.marks = marks;
+    for (const listener of [...this.listeners]) listener(what);
+  }
+}
+
+/**
+ * The pin colours in a mark, in order.
+ * @param {number} mark
+ * @returns {number[]}
+ */
+export function coloursOf(mark) {
+  const found = [];
+  for (let colour = 0; colour < COLOURS; colour++) if (mark & (1 << colour)) found.push(colour);
+  return found;
+}
+
+/**
+ * @param {Marks} marks
+ * @param {Chain} chain
+ * @param {number[]} items
+ * @param {number} bit
+ */
+function add(marks, chain, items, bit) {
+  for (const found of [chain.ancestors(items), items, chain.descendants(items)]) {
+    for (const item of found) marks.set(item, (marks.get(item) ?? 0) | bit);
+  }
+  for (const item of items) marks.set(item, (marks.get(item) ?? 0) | SELF);
+}
+
+/**
+ * @param {number[]} one
+ * @param {number[]} other
+ */
+function same(one, other) {
+  return one.length === other.length && one.every((item, i) => item === other[i]);
+}

@@ -1,0 +1,61 @@
+// In the fusion view, below a group: which groups before it it was not fused with, and why.
+
+import { apartLines, apartPairs, pairItems } from "../data/apart.js";
+import { h, shortened } from "../dom.js";
+
+/** @import { Apart } from "../data/apart.js" */
+/** @import { App } from "../data/app.d.ts" */
+/** @import { GraphData } from "../types.d.ts" */
+
+/** Groups that one stayed apart from, named at it. */
+const REASONS_SHOWN = 4;
+
+export class FusionReasons {
+  /**
+   * @param {App} app
+   * @param {number} stage of the groups
+   * @param {GraphData} data of that stage
+   */
+  constructor(app, stage, data) {
+    const { start } = app.model.index.stages[stage];
+    this.app = app;
+    /** Pairs by the item of the group that runs later. @type {Map<number, { items: number[], pair: Apart }[]>} */
+    this.pairs = new Map();
+    for (const pair of apartPairs(data)) {
+      const found = this.pairs.get(start + pair.second) ?? [];
+      found.push({ items: [start + pair.first, start + pair.second], pair });
+      this.pairs.set(start + pair.second, found);
+    }
+  }
+
+  /**
+   * The reasons at a group; null where there is none.
+   * @param {number} item
+   */
+  of(item) {
+    const found = this.pairs.get(item) ?? [];
+    if (found.length === 0) return null;
+    const shown = found.slice(0, REASONS_SHOWN).map(({ items, pair }) =>
+      h(
+        "button",
+        { type: "button", class: "fusion-why", "data-pair": items.join(" "), "aria-pressed": String(this.app.selection.isPinned(items)), title: apartLines(pair).join("\n") },
+        "≠ ",
+        h("bdi", {}, shortened(this.app.model.name(items[0]), 32)),
+        `: ${pair.reason}${pair.saved ? `, could save ${pair.saved}` : ""}`,
+      ),
+    );
+    const more = found.length - shown.length;
+    return h("div", { class: "fusion-apart", role: "group", "aria-label": "not fused with" }, shown, more > 0 ? h("span", { class: "fusion-rest-apart" }, `and ${more} more`) : null);
+  }
+
+  /**
+   * Shows which pairs are pinned.
+   * @param {Element} place
+   */
+  mark(place) {
+    for (const element of place.querySelectorAll("[data-pair]")) {
+      const pinned = String(this.app.selection.isPinned(pairItems(element)));
+      if (element.getAttribute("aria-pressed") !== pinned) element.setAttribute("aria-pressed", pinned);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// Where the arrow keys lead in a drawing: down to who uses a value, up to where it comes from, and to the sides.
+
+import { FRAME_BAR } from "./scene.js";
+
+/** @import { BoxView, StubView } from "./views.js" */
+
+/** @typedef {BoxView | StubView} Stop what takes the focus */
+/** @typedef {"up" | "down" | "left" | "right"} Direction */
+
+/** A step to the side costs more the more it leads up or down. */
+const OFF_COURSE = 4;
+
+/**
+ * The next stop in a direction; null at the end.
+ * @param {Stop} from
+ * @param {Direction} direction
+ * @param {Stop[]} stops all of the drawing
+ * @returns {Stop | null}
+ */
+export function nextStop(from, direction, stops) {
+  if (direction === "left" || direction === "right") return toTheSide(from, direction, stops);
+  const down = direction === "down";
+  if ("owner" in from) return from.outgoing === down ? null : from.owner;
+  if (down && from.inside) return topmost(from.inside.boxes);
+  return along(from, down);
+}
+
+/**
+ * The box at the other end of an edge, the nearest of several; then a stub; then what is around the frame.
+ * @param {BoxView} from
+ * @param {boolean} down
+ * @returns {Stop | null}
+ */
+function along(from, down) {
+  const ends = down ? from.out.map((edge) => edge.target) : from.into.map((edge) => edge.source);
+  const others = ends.filter((end) => end !== from);
+  const x = middle(from)[0];
+  others.sort((one, other) => Math.abs(middle(one)[0] - x) - Math.abs(middle(other)[0] - x) || one.at[1] - other.at[1]);
+  if (others.length > 0) return others[0];
+  const stub = from.stubs.find((one) => one.outgoing === down);
+  if (stub) return stub;
+  const { parent } = from.level;
+  if (!parent) return null;
+  return down ? along(parent, down) : parent;
+}
+
+/**
+ * @param {Stop} from
+ * @param {"left" | "right"} direction
+ * @param {Stop[]} stops
+ * @returns {Stop | null}
+ */
+function toTheSide(from, direction, stops) {
+  const sign = direction === "right" ? 1 : -1;
+  const [x, y] = middle(from);
+  const own = held(from);
+  let best = null;
+  let least = Infinity;
+  for (const stop of stops) {
+    if (stop === from) continue;
+    const [sx, sy] = middle(stop);
+    const ahead = (sx - x) * sign;
+    if (ahead <= 0.5) continue;
+    const [, top, , height] = held(stop);
+    const gap = Math.max(0, top - (own[1] + own[3]), own[1] - (top + height));
+    const cost = ahead + OFF_COURSE * gap + Math.abs(sy - y) / 100;
+    // What lies more above or below than beside is no neighbour.
+    if (gap > ahead || cost >= least) continue;
+    least = cost;
+    best = stop;
+  }
+  return best;
+}
+
+/**
+ * The box to begin with: the one on top, the left one of several.
+ * @template {Stop} T
+ * @param {T[]} stops
+ * @returns {T | null}
+ */
+export function topmost(stops) {
+  /** @type {T | null} */
+  let best = null;
+  for (const stop of stops) {
+    if (best === null || stop.at[1] < best.at[1] || (stop.at[1] === best.at[1] && stop.at[0] < best.at[0])) best = stop;
+  }
+  return best;
+}
+
+/**
+ * The ground that a stop takes up: of an open box, its bar.
+ * @param {Stop} stop
+ * @returns {[number, number, number, number]}
+ */
+export function held(stop) {
+  const [x, y, w, h] = stop.at;
+  return [x, y, w, "inside" in stop && stop.inside ? FRAME_BAR : h];
+}
+
+/**
+ * @param {Stop} stop
+ * @returns {[number, number]}
+ */
+function middle(stop) {
+  const [x, y, w, h] = held(stop);
+  return [x + w / 2, y + h / 2];
+}

@@ -1,0 +1,152 @@
+// Which panes stand side by side, in which order, and how wide each is. Plain values, no elements.
+
+/** @import { Compilation, IndexStage, Lane, Step } from "../types.d.ts" */
+
+/**
+ * What a pane shows: a stage by its number (0 is the Python source), the fusion of a phase, which goes by the
+ * number of its groups, or a finding by its key, whose number is past those of all stages.
+ * @typedef {{ key: string, stage: number, fusion: boolean, finding: string }} Place
+ */
+
+/** The number of the first finding. */
+const FINDINGS = 1_000_000;
+
+/** Panes that stand side by side at most. */
+export const MOST_PANES = 5;
+/** Pixels of width that a pane keeps. */
+export const LEAST_WIDTH = 240;
+/** Pixels of width below which one pane fills the row. */
+export const PHONE_WIDTH = 640;
+
+/**
+ * @param {number} stage
+ * @param {boolean} [fusion]
+ * @returns {Place}
+ */
+export function placeOf(stage, fusion = false) {
+  return { key: fusion ? `fusion ${stage}` : `stage ${stage}`, stage, fusion, finding: "" };
+}
+
+/**
+ * @param {string} finding its key
+ * @param {number} number among the findings
+ * @returns {Place}
+ */
+export function placeOfFinding(finding, number) {
+  return { key: `finding ${finding}`, stage: FINDINGS + number, fusion: false, finding };
+}
+
+/**
+ * The stages of a compilation's fusion of a phase, or null where loops or groups were not seen.
+ * @param {Lane} lane
+ * @returns {{ loops: Step, groups: Step } | null}
+ */
+export function fusionOf(lane) {
+  const loops = lane.steps.find((step) => step.key.endsWith(".loops") && step.stage >= 0);
+  const groups = lane.steps.find((step) => step.key.endsWith(".groups") && step.stage >= 0);
+  return loops && groups ? { loops, groups } : null;
+}
+
+/**
+ * How many panes a row of this width can hold. A row without a width is not laid out yet and taken for a wide one.
+ * @param {number} width pixels
+ */
+export function roomFor(width) {
+  if (width <= 0) return MOST_PANES;
+  if (width < PHONE_WIDTH) return 1;
+  return Math.min(MOST_PANES, Math.floor(width / LEAST_WIDTH));
+}
+
+/**
+ * How many panes are open before anyone chooses.
+ * @param {number} width pixels
+ */
+export function usualCount(width) {
+  if (width <= 0 || width >= 1000) return 3;
+  return width < PHONE_WIDTH ? 1 : 2;
+}
+
+/**
+ * The panes that are open before anyone chooses: the Python source, the graph that runs in the call, its code.
+ * Two: the source beside the code, or beside the graph where there is no code.
+ * @param {Compilation | undefined} compilation
+ * @param {number} width pixels
+ * @param {boolean} python whether there is a source to show
+ * @returns {Place[]} the most wanted first
+ */
+export function usualPlaces(compilation, width, python) {
+  const steps = (compilation?.lanes ?? []).flatMap((lane) => lane.steps).filter((step) => step.stage >= 0);
+  /** @param {string[]} keys */
+  const first = (...keys) => keys.map((key) => steps.find((step) => step.key === key)).find(Boolean);
+  const graph = first("forward", "inference", "dynamo", "joint", "pre_grad", "backward");
+  const code = first("forward.code", "inference.code", "backward.code");
+  const wanted = python ? [0] : [];
+  for (const step of [code, graph]) if (step) wanted.push(step.stage);
+  if (wanted.length === 0 && steps.length) wanted.push(steps[0].stage);
+  return wanted.slice(0, usualCount(width)).map((stage) => placeOf(stage));
+}
+
+/**
+ * The open panes after one more: it comes first, and where there is no room the least recently used ones go.
+ * @param {Place[]} open most recently used first
+ * @param {Place} place
+ * @param {number} room
+ * @returns {Place[]}
+ */
+export function withPlace(open, place, room) {
+  return [place, ...open.filter((known) => known.key !== place.key)].slice(0, room);
+}
+
+/**
+ * The panes that stand side by side: the most recently used ones that fit, in the order of the stages.
+ * @param {Place[]} open most recently used first
+ * @param {number} room
+ * @returns {Place[]}
+ */
+export function sideBySide(open, room) {
+  return open.slice(0, room).sort((a, b) => a.stage - b.stage || Number(a.fusion) - Number(b.fusion));
+}
+
+/**
+ * The panes for another compilation: those of the one before give way to their like, the others stay.
+ * @param {Place[]} open most recently used first
+ * @param {IndexStage[]} stages
+ * @param {number} from number of a compilation
+ * @param {number} to
+ * @returns {Place[]}
+ */
+export function carriedOver(open, stages, from, to) {
+  /** @type {Place[]} */
+  const kept = [];
+  for (const place of open) {
+    let { stage } = place;
+    if (place.finding) {
+      kept.push(place);
+      continue;
+    }
+    if (stages[stage].compilation === from) {
+      const { key } = stages[stage];
+      stage = stages.findIndex((other) => other.compilation === to && other.key === key);
+    }
+    if (stage < 0 || kept.some((known) => known.stage === stage && known.fusion === place.fusion)) continue;
+    kept.push(placeOf(stage, place.fusion));
+  }
+  return kept;
+}
+
+/**
+ * Two neighbours' shares of the width after the line between them moved. Their sum stays, both keep `least`.
+ * @param {[number, number]} shares
+ * @param {[number, number]} widths pixels
+ * @param {number} by pixels to the right
+ * @param {number} [least]
+ * @returns {[number, number]}
+ */
+export function sharesMoved(shares, widths, by, least = LEAST_WIDTH) {
+  const total = widths[0] + widths[1];
+  // With less room than both need neither can give anything.
+  if (total <= 2 * least) return shares;
+  const left = Math.min(total - least, Math.max(least, widths[0] + by));
+  const sum = shares[0] + shares[1];
+  return [(sum * left) / total, (sum * (total - left)) / total];
+}

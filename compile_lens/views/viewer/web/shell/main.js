@@ -1,0 +1,220 @@
+// Brings a page to life: reads what it carries, builds the app beside the static layer, and puts that away.
+
+import { h, put, turnOfOthers } from "../dom.js";
+import { Payload } from "../data/payload.js";
+import { Model } from "../data/model.js";
+import { Chain } from "../data/chain.js";
+import { Selection } from "../data/selection.js";
+import { Inspector } from "./inspector.js";
+import { pageHeader } from "./header.js";
+import { Strip } from "./strip.js";
+import { CompilationTabs } from "./compilation_tabs.js";
+import { Panes } from "./panes.js";
+import { Details } from "./details.js";
+import { decodeState, encodeState } from "./permalink.js";
+
+/** @import { App } from "../data/app.d.ts" */
+/** @import { PageState } from "./permalink.js" */
+
+/** Milliseconds after a change until the address says it: browsers refuse too many changes of an address. */
+const ADDRESS_REST = 250;
+
+/**
+ * What `boot.js` leaves at the root of a page.
+ * @typedef {object} Unpacked
+ * @property {Record<string, string>} parts the page's data by name, packed
+ * @property {string} style the style sheet
+ * @property {(packed: string) => Promise<string>} unpack
+ * @property {(error: unknown) => void} failed says on the page that the view did not start
+ */
+
+/**
+ * Starts the app in a page; a page that has one is left alone. What goes wrong is said above the static layer.
+ * @param {HTMLElement} root the `.compile-lens` element
+ * @param {Record<string, string>} parts the page's data by name, packed
+ * @param {string} style the style sheet
+ * @param {(packed: string) => Promise<string>} unpack
+ */
+export async function start(root, parts, style, unpack) {
+  const host = /** @type {HTMLElement} */ (root.querySelector(":scope > .cl-app") ?? h("div", { class: "cl-app" }));
+  if (host.shadowRoot) return;
+  // JupyterLab takes no key from inside an element that says this.
+  host.setAttribute("data-lm-suppress-shortcuts", "true");
+  root.append(host);
+  try {
+    checkBrowser();
+    const shadow = host.attachShadow({ mode: "open" });
+    const payload = new Payload(parts, unpack);
+    const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
+    // The page may draw and answer between the steps.
+    await turnOfOthers();
+    const shell = new Shell(host, new Model(core, index, payload), root.hasAttribute("data-standalone"));
+    await turnOfOthers();
+    shadow.append(h("style", {}, style), shell.element);
+    root.setAttribute("data-alive", "");
+    shell.begin();
+    for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
+  } catch (error) {
+    host.remove();
+    root.removeAttribute("data-alive");
+    for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
+    const said = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
+    root.prepend(h("p", { class: "cl-not-alive", role: "alert" }, `The interactive view did not start: ${said}. The page below says the same without it.`));
+  }
+}
+
+function checkBrowser() {
+  if (typeof DecompressionStream === "undefined" || !CSS.supports("color", "light-dark(#000, #fff)")) {
+    throw new Error("it needs a browser of 2024 or later");
+  }
+}
+
+/** The app: its parts below each other, and what they tell each other. */
+class Shell {
+  /**
+   * @param {HTMLElement} host
+   * @param {Model} model
+   * @param {boolean} standalone whether the page is its own, and has an address
+   */
+  constructor(host, model, standalone) {
+    this.host = host;
+    this.model = model;
+    this.standalone = standalone;
+    this.compilation = 0;
+    this.voice = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
+    const chain = new Chain(model.index);
+    const selection = new Selection(chain);
+    /** @type {App} */
+    this.app = {
+      model,
+      chain,
+      selection,
+      say: (sentence) => put(this.voice, sentence),
+      show: (stage, items) => void this.panes.reveal(stage, items),
+    };
+    this.details = new Details(this.app, standalone);
+    this.strip = new Strip(this.app, (place) => this.panes.toggle(place));
+    this.tabs = new CompilationTabs(
+      model.core.compilations,
+      (number) => this.choose(number),
+      (section) => this.details.open(section),
+    );
+    this.panes = new Panes(this.app, { changed: () => this.arranged(), closed: (key) => this.strip.focus(key) });
+    this.inspector = new Inspector(this.app);
+    this.element = h(
+      "div",
+      { class: standalone ? "shell shell-standalone" : "shell" },
+      h(
+        "div",
+        { class: "shell-first" },
+        pageHeader(model.core),
+        this.tabs.element,
+        this.strip.element,
+        this.panes.element,
+        h("div", { class: "inspector-place" }, this.inspector.element),
+      ),
+      this.details.element,
+      this.voice,
+    );
+    this.timer = 0;
+    this.begun = false;
+    this.resting = false;
+  }
+
+  begin() {
+    this.panes.width = this.host.clientWidth;
+    const linked = this.standalone ? decodeState(location.hash, this.model.index, this.findings()) : null;
+    this.app.selection.subscribe((what) => {
+      this.panes.mark();
+      this.strip.mark(this.app.selection.marks);
+      this.rest();
+      if (what === "pins") this.address();
+    });
+    this.choose(linked?.compilation ?? 0);
+    if (linked) this.restore(linked);
+    this.host.addEventListener("keydown", (event) => this.key(event));
+    // The observer goes with the host; nothing of a notebook's page outlives the output.
+    new ResizeObserver(() => this.panes.resized(this.host.clientWidth)).observe(this.host);
+    if (this.standalone) {
+      window.addEventListener("hashchange", () => {
+        const state = decodeState(location.hash, this.model.index, this.findings());
+        if (state) this.restore(state);
+      });
+    }
+    this.begun = true;
+  }
+
+  /**
+   * Shows a compilation in the strip, the sections and the panes.
+   * @param {number} number
+   */
+  choose(number) {
+    this.compilation = number;
+    this.tabs.choose(number);
+    this.strip.choose(number);
+    this.details.choose(number);
+    this.panes.choose(number);
+  }
+
+  /** Keys of the findings that can be shown. */
+  findings() {
+    return this.model.core.findings.map(({ key, missing }) => (missing ? "" : key));
+  }
+
+  /** @param {PageState} state */
+  restore(state) {
+    if (state.compilation !== this.compilation) this.choose(state.compilation);
+    // Pins first, so that panes open where these are.
+    this.app.selection.replace(state.pins);
+    if (state.panes) this.panes.restore(state.panes);
+  }
+
+  /** Once what is lit has been painted: the words about it, and the places where it is. */
+  rest() {
+    if (this.resting) return;
+    this.resting = true;
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        this.resting = false;
+        this.inspector.update();
+        this.panes.follow();
+      }),
+    );
+  }
+
+  /** Panes were opened, closed or changed. */
+  arranged() {
+    this.strip.press(new Set(this.panes.shown.map((frame) => frame.place.key)));
+    this.address();
+  }
+
+  /** Writes what is shown into the address, once it rests. */
+  address() {
+    if (!this.standalone || !this.begun) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      const panes = this.panes.chosen
+        ? this.panes.open.map((place) => ({ place, view: this.panes.frame(place, "").view }))
+        : null;
+      const { pins } = this.app.selection;
+      const hash = encodeState({ compilation: this.compilation, panes, pins }, this.model.index);
+      const address = new URL(location.href);
+      address.hash = hash;
+      history.replaceState(history.state, "", address);
+    }, ADDRESS_REST);
+  }
+
+  /**
+   * Keys that the app uses stop here: a notebook would take a letter for a command of its own.
+   * @param {KeyboardEvent} event
+   */
+  key(event) {
+    const command = event.ctrlKey || event.metaKey || event.altKey;
+    if (event.key === "Tab" || (command && event.key !== "Enter")) return;
+    event.stopPropagation();
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    const { pins, hovered } = this.app.selection;
+    if (pins.length === 0 && hovered.length === 0) return;
+    this.app.selection.clear();
+  }
+}

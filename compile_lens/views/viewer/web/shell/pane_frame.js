@@ -1,0 +1,274 @@
+// The frame around one pane: title, facts, graph or text, its own tools, close; and the wait until its data is read.
+
+import { button, h, put, shortened, turnOfOthers } from "../dom.js";
+import { CodePane } from "../code/pane.js";
+import { FindingPane } from "../findings/pane.js";
+import { FusionPane } from "../fusion/pane.js";
+import { GraphPane } from "../graph/pane.js";
+import { SourcePane } from "../code/source_pane.js";
+import { TextPane } from "../code/text_pane.js";
+import { PYTHON } from "../data/model.js";
+
+/** @import { App, Marks, Pane } from "../data/app.d.ts" */
+/** @import { Reach } from "../data/reasons.js" */
+/** @import { GraphData } from "../types.d.ts" */
+/** @import { Place } from "./arrangement.js" */
+
+export class PaneFrame {
+  /**
+   * @param {App} app
+   * @param {Place} place
+   * @param {string} view `"graph"`, `"text"`, or "" for the usual one
+   * @param {{ close: () => void, used: () => void, changed: () => void }} tell
+   */
+  constructor(app, place, view, tell) {
+    this.app = app;
+    this.place = place;
+    this.view = view;
+    this.tell = tell;
+    /** Views that were made, by name. @type {Map<string, Pane>} */
+    this.panes = new Map();
+    /** @type {Pane | null} */
+    this.pane = null;
+    /** @type {GraphData | null} */
+    this.graph = null;
+    this.closed = false;
+    /** @type {[Element, number, number][]} */
+    this.scrolls = [];
+    this.title = frameTitle(app, place);
+    this.views = h("span", { class: "frame-views" });
+    this.tools = h("div", { class: "frame-tools" });
+    this.body = h("div", { class: "frame-body" });
+    this.none = h("p", { class: "frame-none", hidden: true });
+    const close = button("×", tell.close, { label: `close ${this.title}`, class: "button frame-close" });
+    const { facts, meaning } = frameFacts(app, place);
+    const phase = place.finding ? "" : app.model.phase(place.stage);
+    this.element = h(
+      "section",
+      { class: "frame", "aria-label": this.title, "data-stage": place.stage, "data-fusion": place.fusion, "data-finding": place.finding || null },
+      h(
+        "div",
+        { class: "frame-head" },
+        h("span", { class: `frame-title phase-${phase || "shared"}`, title: meaning }, this.title),
+        h("span", { class: "frame-facts", title: facts }, facts),
+        this.views,
+        this.tools,
+        close,
+      ),
+      this.none,
+      this.body,
+    );
+    this.element.addEventListener("pointerdown", tell.used);
+    this.element.addEventListener("focusin", tell.used);
+    this.ready = this.load();
+  }
+
+  /** Reads the data and makes the pane. What goes wrong is said in the pane's place. */
+  async load() {
+    put(this.body, h("p", { class: "frame-wait", role: "status" }, `loading ${this.title} …`));
+    try {
+      await this.make();
+    } catch (error) {
+      const said = error instanceof Error ? error.message : String(error);
+      put(this.body, h("p", { class: "frame-error", role: "alert" }, `${this.title} cannot be shown: ${said}`));
+    }
+  }
+
+  async make() {
+    const { model } = this.app;
+    const { stage, fusion, finding } = this.place;
+    if (finding) {
+      const head = model.finding(finding);
+      const data = await model.payload.get(head.part);
+      if (await this.turn()) this.put("finding", () => new FindingPane(this.app, head, data));
+    } else if (fusion) {
+      const { key, compilation } = model.index.stages[stage];
+      const loops = model.stage(compilation, key.replace(/groups$/, "loops"));
+      const [loopsData, groupsData] = await Promise.all([model.graph(loops), model.graph(stage)]);
+      const { ledger } = model.core.compilations[compilation];
+      if (await this.turn()) this.put("fusion", () => new FusionPane(this.app, this.title, { loops, groups: stage, loopsData, groupsData, ledger }));
+    } else if (stage === PYTHON) {
+      if (await this.turn()) this.put("source", () => new SourcePane(this.app));
+    } else if (model.isCode(stage)) {
+      const data = await model.code(stage);
+      if (await this.turn()) this.put("code", () => new CodePane(this.app, stage, data));
+    } else {
+      const data = await model.graph(stage);
+      if (!(await this.turn())) return;
+      this.graph = data;
+      this.show(this.view);
+    }
+  }
+
+  /** Waits until the page has had time for itself; whether the frame is still wanted then. */
+  async turn() {
+    await turnOfOthers();
+    return !this.closed;
+  }
+
+  /**
+   * Shows a graph as a graph or as text; as a graph unless there is no drawing.
+   * @param {string} view
+   */
+  show(view) {
+    const data = this.graph;
+    if (!data) {
+      this.view = view;
+      return;
+    }
+    const drawn = data.scenes.some((scene) => scene.whole >= 0 || scene.folded >= 0);
+    const written = data.code.text !== "";
+    this.view = view === "text" && written ? "text" : view === "graph" || drawn || !written ? "graph" : "text";
+    const { stage } = this.place;
+    if (this.view === "graph") this.put("graph", () => new GraphPane(this.app, stage, data));
+    else this.put("text", () => new TextPane(this.app, stage, data));
+    if (!written) return;
+    put(
+      this.views,
+      ["graph", "text"].map((name) =>
+        button(name, () => this.choose(name), { class: "button frame-view", pressed: name === this.view }),
+      ),
+    );
+  }
+
+  /** @param {string} view */
+  choose(view) {
+    if (view === this.view) return;
+    this.show(view);
+    const now = /** @type {HTMLElement | null} */ (this.views.querySelector('[aria-pressed="true"]'));
+    now?.focus();
+    this.tell.changed();
+  }
+
+  /**
+   * Puts a view into the frame; it is made when it is first wanted.
+   * @param {string} name
+   * @param {() => Pane} make
+   */
+  put(name, make) {
+    this.keepScroll();
+    let pane = this.panes.get(name);
+    const fresh = pane === undefined;
+    if (pane === undefined) {
+      pane = make();
+      this.panes.set(name, pane);
+    }
+    this.pane = pane;
+    put(this.body, pane.element);
+    put(this.tools, pane.tools);
+    this.restoreScroll();
+    pane.resized();
+    pane.mark(this.app.selection.marks);
+    if (fresh) this.follow(this.app.selection.pins.flatMap((pin) => [...this.app.chain.through(pin.items)]));
+  }
+
+  /** @param {Marks} marks */
+  mark(marks) {
+    this.pane?.mark(marks);
+  }
+
+  /**
+   * Brings the first of these items that this frame shows into view.
+   * @param {number[]} items
+   */
+  reveal(items) {
+    const own = this.own(items);
+    if (own.length === 0 || !this.pane) return;
+    if (!this.pane.reveal(own) && this.graph && this.view === "graph" && this.graph.code.text !== "") {
+      this.show("text");
+      this.pane.reveal(own);
+    }
+  }
+
+  /**
+   * As `reveal`, but stays with the view that is shown.
+   * @param {number[]} items
+   */
+  follow(items) {
+    const own = this.own(items);
+    if (own.length) this.pane?.reveal(own);
+  }
+
+  /**
+   * Those of the items that are in the stages shown here.
+   * @param {number[]} items
+   */
+  own(items) {
+    const shown = this.stages().map((stage) => this.app.model.index.stages[stage]);
+    return items.filter((item) => shown.some((stage) => item >= stage.start && item < stage.start + stage.count));
+  }
+
+  /**
+   * Says why nothing of a pinned chain is here, where that is so.
+   * @param {Reach | null} reach the chain of the last pin
+   * @param {string} name of that pin
+   */
+  explain(reach, name) {
+    const why = reach === null || this.place.finding ? "" : this.stages().map((stage) => reach.why(stage)).reduce((one, other) => one && other);
+    this.none.hidden = why === "";
+    put(this.none, why && h("b", {}, shortened(name, 40)), why && ` has no match in this stage: ${why}`);
+  }
+
+  /** Numbers of the stages that are shown here. */
+  stages() {
+    const { model } = this.app;
+    const { stage, fusion, finding } = this.place;
+    if (finding) return [];
+    const { compilation, key } = model.index.stages[stage];
+    return fusion ? [stage, model.stage(compilation, key.replace(/groups$/, "loops"))] : [stage];
+  }
+
+  resized() {
+    if (this.element.isConnected) this.pane?.resized();
+  }
+
+  /** Notes how far everything in the pane is scrolled: an element that leaves the page forgets it. */
+  keepScroll() {
+    if (!this.element.isConnected || !this.pane) return;
+    const inside = [this.body, ...this.body.querySelectorAll("*")];
+    const shown = new Set(inside);
+    this.scrolls = this.scrolls.filter(([element]) => !shown.has(element));
+    for (const element of inside) {
+      if (element.scrollTop || element.scrollLeft) this.scrolls.push([element, element.scrollTop, element.scrollLeft]);
+    }
+  }
+
+  restoreScroll() {
+    for (const [element, top, left] of this.scrolls) {
+      if (this.body.contains(element)) element.scrollTo({ top, left, behavior: "instant" });
+    }
+  }
+
+  close() {
+    this.closed = true;
+    for (const pane of this.panes.values()) pane.close();
+    this.panes.clear();
+  }
+}
+
+/**
+ * @param {App} app
+ * @param {Place} place
+ */
+function frameTitle(app, place) {
+  if (place.finding) return app.model.finding(place.finding).title;
+  if (place.stage === PYTHON) return "Python source";
+  const title = app.model.stageTitle(place.stage);
+  return place.fusion ? title.replace(/groups$/, "fusion") : title;
+}
+
+/**
+ * @param {App} app
+ * @param {Place} place
+ */
+function frameFacts(app, place) {
+  if (place.finding) {
+    const { fact, intro } = app.model.finding(place.finding);
+    return { facts: fact, meaning: intro };
+  }
+  const step = app.model.step(place.stage);
+  if (!step) return { facts: "", meaning: "the functions that were seen" };
+  if (place.fusion) return { facts: "", meaning: "which loops went into which group, and what that saved" };
+  const same = step.unchanged ? [`the same operations as in ${step.unchanged}`] : [];
+  return { facts: [...step.facts, ...same].join(" · "), meaning: step.meaning };
+}

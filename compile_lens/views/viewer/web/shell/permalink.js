@@ -1,0 +1,264 @@
+// The state of a page in the hash of its address: compilation, open panes, pins. What a hash says is checked
+// against what was captured; the rest of it is passed over.
+
+import { MOST_PANES, placeOf, placeOfFinding } from "./arrangement.js";
+import { COLOURS } from "../data/selection.js";
+import { shortened } from "../dom.js";
+
+/** @import { Index, IndexStage } from "../types.d.ts" */
+/** @import { Place } from "./arrangement.js" */
+
+/**
+ * @typedef {{ place: Place, view: string }} OpenPane
+ * @typedef {{ compilation: number, panes: OpenPane[] | null, pins: { items: number[], name: string }[] }} PageState
+ * `panes` is null where the hash names none, and the usual ones are wanted.
+ */
+
+/** Characters of a hash that are read at all. */
+const LONGEST_HASH = 100_000;
+/** Characters of a name that stands in a hash as it is. */
+const LONGEST_NAME = 120;
+const VIEWS = ["graph", "text", "fusion"];
+
+/**
+ * The hash for a state, without `#`. Between its signs `& = ; : ,` stand only escaped strings and numbers.
+ * @param {PageState} state
+ * @param {Index} index
+ * @returns {string}
+ */
+export function encodeState(state, index) {
+  const parts = [];
+  if (state.compilation > 0) parts.push(`c=${state.compilation}`);
+  if (state.panes) {
+    const panes = state.panes.map(({ place, view }) => {
+      if (place.finding) return `why:${place.finding}`;
+      const shown = place.fusion ? "fusion" : view;
+      return stageReference(index.stages[place.stage]) + (shown ? `:${shown}` : "");
+    });
+    parts.push(`open=${panes.join(",")}`);
+  }
+  for (const pin of state.pins) parts.push(`pin=${encodePin(pin, index)}`);
+  return parts.join("&");
+}
+
+/**
+ * The state that a hash names, or null if it names none of this page. Never throws.
+ * @param {string} hash with or without `#`
+ * @param {Index} index
+ * @param {string[]} findings keys of those that the page can show, "" for others
+ * @returns {PageState | null}
+ */
+export function decodeState(hash, index, findings = []) {
+  const body = hash.replace(/^#/, "");
+  if (body === "" || body.length > LONGEST_HASH) return null;
+  /** @type {PageState} */
+  const state = { compilation: 0, panes: null, pins: [] };
+  let found = false;
+  for (const part of body.split("&")) {
+    const at = part.indexOf("=");
+    const value = part.slice(at + 1);
+    const name = at < 0 ? "" : part.slice(0, at);
+    if (name === "c") {
+      const number = wholeNumber(value);
+      if (number >= 0 && index.stages.some((stage) => stage.compilation === number)) {
+        state.compilation = number;
+        found = true;
+      }
+    } else if (name === "open" && state.panes === null) {
+      const panes = decodePanes(value, index, findings);
+      if (panes.length || value === "") {
+        state.panes = panes;
+        found = true;
+      }
+    } else if (name === "pin" && state.pins.length < COLOURS) {
+      const pin = decodePin(value, index);
+      if (pin) {
+        state.pins.push(pin);
+        found = true;
+      }
+    }
+  }
+  return found ? state : null;
+}
+
+/**
+ * @param {string} value
+ * @param {Index} index
+ * @param {string[]} findings
+ * @returns {OpenPane[]}
+ */
+function decodePanes(value, index, findings) {
+  /** @type {OpenPane[]} */
+  const panes = [];
+  for (const one of value.split(",")) {
+    const [compilation, key, view = ""] = one.split(":");
+    if (compilation === "why") {
+      const number = key ? findings.indexOf(key) : -1;
+      const known = panes.some(({ place }) => place.finding === key);
+      if (number >= 0 && !known && panes.length < MOST_PANES) panes.push({ place: placeOfFinding(findings[number], number), view: "" });
+      continue;
+    }
+    const stage = referredStage(compilation, key, index);
+    if (stage < 0 || panes.length === MOST_PANES) continue;
+    if (view !== "" && !VIEWS.includes(view)) continue;
+    const fusion = view === "fusion";
+    if (fusion && !index.stages[stage].key.endsWith(".groups")) continue;
+    const place = placeOf(stage, fusion);
+    if (panes.some((known) => known.place.key === place.key)) continue;
+    panes.push({ place, view: fusion ? "" : view });
+  }
+  return panes;
+}
+
+/**
+ * A pin: its name, then its items by stage, `=name` for one and `3-5.9` for several, counted in the stage.
+ * @param {{ items: number[], name: string }} pin
+ * @param {Index} index
+ */
+function encodePin(pin, index) {
+  /** @type {Map<number, number[]>} */
+  const byStage = new Map();
+  for (const item of pin.items) {
+    const stage = index.stages.findIndex((s) => item >= s.start && item < s.start + s.count);
+    if (stage < 0) continue;
+    const known = byStage.get(stage);
+    if (known) known.push(item);
+    else byStage.set(stage, [item]);
+  }
+  const only = pin.items.length === 1 ? index.names[pin.items[0]] : null;
+  const parts = [pin.name === only ? "" : escaped(shortened(pin.name, LONGEST_NAME))];
+  for (const [number, items] of byStage) {
+    const stage = index.stages[number];
+    const own = items.length === 1 ? index.names[items[0]] : "";
+    const named = own !== "" && own.length <= LONGEST_NAME && own === wellFormed(own) && itemNamed(own, stage, index) === items[0];
+    const what = named ? `=${escaped(own)}` : encodeRanges(items.map((item) => item - stage.start));
+    parts.push(`${stageReference(stage)}:${what}`);
+  }
+  return parts.join(";");
+}
+
+/**
+ * @param {string} value
+ * @param {Index} index
+ * @returns {{ items: number[], name: string } | null}
+ */
+function decodePin(value, index) {
+  const [label, ...groups] = value.split(";");
+  /** @type {Set<number>} */
+  const items = new Set();
+  for (const group of groups) {
+    const [compilation, key, what = ""] = group.split(":");
+    const number = referredStage(compilation, key, index);
+    if (number < 0) continue;
+    const stage = index.stages[number];
+    if (what.startsWith("=")) {
+      const name = unescaped(what.slice(1));
+      const item = name === null ? -1 : itemNamed(name, stage, index);
+      if (item >= 0) items.add(item);
+    } else {
+      for (const local of decodeRanges(what, stage.count)) items.add(stage.start + local);
+    }
+  }
+  if (items.size === 0) return null;
+  const found = [...items];
+  return { items: found, name: unescaped(label) || index.names[found[0]] };
+}
+
+/**
+ * Numbers as `3-5.9`, in their order.
+ * @param {number[]} numbers
+ */
+export function encodeRanges(numbers) {
+  const runs = [];
+  for (let at = 0; at < numbers.length; ) {
+    let end = at;
+    while (end + 1 < numbers.length && numbers[end + 1] === numbers[end] + 1) end += 1;
+    runs.push(end === at ? `${numbers[at]}` : `${numbers[at]}-${numbers[end]}`);
+    at = end + 1;
+  }
+  return runs.join(".");
+}
+
+/**
+ * The numbers below `count` that a text of `encodeRanges` holds; those that it cannot hold are passed over.
+ * @param {string} text
+ * @param {number} count
+ * @returns {number[]}
+ */
+export function decodeRanges(text, count) {
+  /** @type {Set<number>} */
+  const numbers = new Set();
+  let asked = 0;
+  for (const run of text.split(".")) {
+    const [from, to = from] = run.split("-").map(wholeNumber);
+    if (from < 0 || to < from || to >= count) continue;
+    asked += to - from + 1;
+    // Runs that overlap could ask for the same numbers over and over, and keep the page busy.
+    if (asked > count) break;
+    for (let number = from; number <= to; number++) numbers.add(number);
+  }
+  return [...numbers];
+}
+
+/** @param {IndexStage} stage */
+function stageReference(stage) {
+  return stage.compilation < 0 ? "python:source" : `${stage.compilation}:${escaped(stage.key)}`;
+}
+
+/**
+ * @param {string} compilation
+ * @param {string | undefined} key
+ * @param {Index} index
+ */
+function referredStage(compilation, key, index) {
+  if (compilation === "python") return index.stages.findIndex((stage) => stage.compilation < 0);
+  const number = wholeNumber(compilation);
+  const wanted = unescaped(key ?? "");
+  if (number < 0 || wanted === null) return -1;
+  return index.stages.findIndex((stage) => stage.compilation === number && stage.key === wanted);
+}
+
+/**
+ * @param {string} name
+ * @param {IndexStage} stage
+ * @param {Index} index
+ */
+function itemNamed(name, stage, index) {
+  const found = index.names.indexOf(name, stage.start);
+  return found >= 0 && found < stage.start + stage.count ? found : -1;
+}
+
+/**
+ * -1 for what is no plain whole number.
+ * @param {string} text
+ */
+function wholeNumber(text) {
+  return /^\d{1,9}$/.test(text) ? Number(text) : -1;
+}
+
+/** @param {string} text */
+function escaped(text) {
+  return encodeURIComponent(wellFormed(text));
+}
+
+/**
+ * null for what is no escaped text.
+ * @param {string} text
+ * @returns {string | null}
+ */
+function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
+}
+
+/**
+ * Half a surrogate pair cannot be escaped.
+ * @param {string} text
+ */
+function wellFormed(text) {
+  return text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
+}

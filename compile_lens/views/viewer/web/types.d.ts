@@ -1,0 +1,425 @@
+/**
+ * What the page carries: made by the Python beside this folder, read by the scripts here. Types only: nothing of
+ * this file reaches the page.
+ */
+
+/** A text and its colours. `inks` runs over the text: each number is `length * 16 + ink`; the rest is plain. */
+export interface Text {
+  text: string;
+  inks: number[];
+}
+
+/** A part of the page's data, by name, each compressed by itself and read when it is wanted. */
+export type PartName = string;
+
+export interface Core {
+  version: 1;
+  function: string;
+  /** Function, torch, target, date: the title of the page. */
+  title: string;
+  created: string;
+  /** Where the capture was made, short facts. */
+  environment: string[];
+  stamp: string;
+  asked: string;
+  inputs: string[];
+  outcome: { state: "compiled" | "partial" | "nothing" | "failed"; verdict: string; failure: Failure | null };
+  /** Where Python took over: what happened, and the compiler's reason. */
+  eager: Eager[];
+  /** `[what, before, after]`, `~` marks a modelled figure. */
+  savings: [string, string, string][];
+  ledger: Ledger;
+  sources: Source[];
+  compilations: Compilation[];
+  findings: FindingHead[];
+  /** What a reader should know about the whole capture. */
+  notes: string[];
+}
+
+export interface Failure {
+  stage: string;
+  type: string;
+  message: string;
+  traceback: string;
+}
+
+export interface Ledger {
+  /** Titles of the columns and what each counts. */
+  columns: { title: string; meaning: string }[];
+  /** One row for each phase and a total; a figure reads `~` for modelled, `—` for unknown. */
+  rows: { name: string; figures: string[] }[];
+  /** What is measured and what is modelled, and why figures are unknown. */
+  notes: string[];
+}
+
+export interface Source {
+  file: string;
+  first: number;
+  name: string;
+  code: Text;
+  /** `[line number, item]` for each line that the record knows. */
+  items: [number, number][];
+}
+
+export interface Compilation {
+  id: string;
+  function: string;
+  /** `name.py:7`. */
+  place: string;
+  recompile: string[];
+  ending: Ending | null;
+  dynamic: string[];
+  /** `[kind, text]`. */
+  guards: [string, string][];
+  guardsLeftOut: number;
+  lanes: Lane[];
+  ledger: Ledger;
+}
+
+/** Why compiled code ended: `link` is the compiler's own page about it, `whole` its message. */
+export interface Ending {
+  what: string;
+  why: string;
+  hint: string;
+  link: string;
+  frames: string[];
+  whole: string;
+}
+
+/** A place where Python took over: what happened there, what became of the function for it, and why. */
+export interface Eager {
+  head: string;
+  became: string;
+  what: string;
+  why: string;
+  hint: string;
+  link: string;
+  frames: string[];
+  whole: string;
+}
+
+/** Stages that follow each other; `phase` is "" for those that all phases share. */
+export interface Lane {
+  phase: string;
+  steps: Step[];
+}
+
+export interface Step {
+  /** `"dynamo"`, `"forward"`, `"forward.loops"`, `"forward.code"`. */
+  key: string;
+  title: string;
+  meaning: string;
+  /** `"20 nodes"`, `"3 kernels"`. */
+  facts: string[];
+  /** `"12 ms"`, or "". */
+  time: string;
+  /** Why it could not be seen; "" if it was. */
+  missing: string;
+  kind: "graph" | "code" | "missing" | "none";
+  /** Its number in `Index.stages`; -1 if missing. */
+  stage: number;
+  /** Title of the stage that holds the same operations under the same names; "" if none does. */
+  unchanged: string;
+}
+
+/**
+ * Every item of the capture under one number, stage by stage: Python lines (stage 0), nodes (those of
+ * subgraphs too, as `"true_graph_0/sin"`), kernels, lines of kernels. And the links between them.
+ */
+export interface Index {
+  stages: IndexStage[];
+  /** Name of each item: `"file:line"`, a node's, a kernel's, `"kernel:line"`. */
+  names: string[];
+  /** The items that item `i` directly came from: `above[offsets[i] … offsets[i+1]-1]`. */
+  offsets: number[];
+  above: number[];
+  /** `[item, why nothing is above it]`, as the record says it. */
+  noOrigin: [number, string][];
+  /** For each Python line (items of stage 0) its text without indentation. */
+  lineTexts: string[];
+  /** Kinds by letter index: `kinds[kindOf[i]]`; for a Python line "python", a kernel "kernel", its line "line". */
+  kinds: string[];
+  kindOf: number[];
+}
+
+export interface IndexStage {
+  /** Number of the compilation; -1 for Python. */
+  compilation: number;
+  key: string;
+  /** Its title, with its phase where it has one: `"forward post-grad"`. */
+  title: string;
+  start: number;
+  count: number;
+  /** Code only: how many of its items are kernels; their lines follow. */
+  kernels: number;
+  /** The part that holds its `GraphData` or `CodeData`; "" for Python. */
+  part: PartName;
+}
+
+/** One graph stage. Numbers of nodes are local: item = stage.start + local. */
+export interface GraphData {
+  /** Strings that are used below by number. */
+  strings: string[];
+  /** For each node. */
+  op: number[];
+  target: number[];
+  module: number[];
+  moduleType: number[];
+  /** Tensors that each node makes: numbers in `tensors`. */
+  outputs: number[][];
+  tensors: TensorFacts[];
+  /** Innermost user frame last, as numbers in `strings` (`"file:line in function: text"`). */
+  frames: number[][];
+  /** `[local, modelled bytes read or -1, written or -1]`, where known. */
+  traffic: [number, number, number][];
+  /** `[local, text]`: the loop's body, arguments that are no nodes, … */
+  detail: [number, string][];
+  /** `[local, locals of its members]`, for groups: the loops in it, as items of the loops stage (global). */
+  members: [number, number[]][];
+  /** Nodes kept for backward. */
+  saved: number[];
+  /** Of groups: pairs that stayed apart though they touch common data, and why. */
+  apart: ApartPair[];
+  code: Text;
+  /** `[line of code.text counted from 1, local]`. */
+  lineOf: [number, number][];
+  /** The graph itself first, then the bodies of its higher-order operators. */
+  scenes: Scene[];
+  /** In a large part each stands as a text of its own, which `payload.js` reads when it is asked for. */
+  bodies: Body[];
+  layouts: Layout[];
+}
+
+/** Two groups that are not one, in the order in which they run (locals); words as numbers in `strings`. */
+export interface ApartPair {
+  first: number;
+  second: number;
+  /** Whether the second reads what the first writes; else both read the same. */
+  follows: boolean;
+  reason: number;
+  sentence: number;
+  remedy: number;
+  /** `"~4,000 B"`: what fusing them could have saved. */
+  saved: number;
+}
+
+export interface TensorFacts {
+  dtype: string;
+  shape: string;
+  stride: string;
+  device: string;
+  bytes: number | null;
+  grad: boolean;
+}
+
+/** A drawing of one graph in two forms; a number in `bodies`, or -1 with the reason in `note`. */
+export interface Scene {
+  name: string;
+  /** Every node, nothing collapsed. */
+  whole: number;
+  /** Collapsed by module (else by runs of neighbours); boxes open one by one. */
+  folded: number;
+  note: string;
+}
+
+/** What stands in a layout. Bodies of equal shape share one layout. */
+export interface Body {
+  layout: number;
+  boxes: BodyBox[];
+  /** Label of each edge of the layout ("" without). */
+  labels: string[];
+  /** For each stub of the layout: names at its far ends, and the lines drawn. */
+  stubs: { others: string[]; lines: string[] }[];
+}
+
+export interface BodyBox {
+  /** The node's name, or the module path or span of the nodes it holds. */
+  name: string;
+  kind: string;
+  /** `[text, role]`, role `name`, `target` or `small`. */
+  lines: [string, string][];
+  /** Locals of the nodes it stands for. */
+  members: number[];
+  /** The body inside, a number in `bodies`; -1 for a plain node or one that cannot be opened. */
+  body: number;
+}
+
+/** Coordinates in pixels, rounded to one decimal. */
+export interface Layout {
+  width: number;
+  height: number;
+  /** `[x, y, width, height]`. */
+  boxes: [number, number, number, number][];
+  /** Cubic Bézier chains `[from box, to box, x0, y0, x1, y1, …]`, 1 + 3k points; and the label's middle. */
+  edges: { ends: [number, number]; points: number[]; label: [number, number] | null }[];
+  /** Cut edges on one side of a box; `points` go in the direction of the data. */
+  stubs: { box: number; outgoing: boolean; at: [number, number, number, number]; points: number[] }[];
+}
+
+/** One generated module. Line numbers count from 1. */
+export interface CodeData {
+  phase: string;
+  /** `"generated only: nothing was built or run"`. */
+  stamp: string;
+  device: string;
+  /** What may differ on the device, where only a model of it was there. */
+  remarks: Remark[];
+  module: Text;
+  /** Boilerplate that opens folded: first and last line, and what it is. */
+  folds: Fold[];
+  kernels: KernelData[];
+}
+
+/** A short text; its lines, if it has any, open below it. */
+export interface Remark {
+  title: string;
+  lines: string[];
+}
+
+export interface Fold {
+  first: number;
+  last: number;
+  label: string;
+}
+
+export interface KernelData {
+  /** Its item. */
+  item: number;
+  name: string;
+  /** `cpp`, `triton`, `metal`, `extern`, and as people say it. */
+  language: string;
+  languageTitle: string;
+  kind: string;
+  launches: number;
+  /** In words how often a call launches it. */
+  launched: string;
+  /** Lines of the module that launch it. */
+  launchLines: number[];
+  /** Where its source stands in the module, line for line; 0 where it does not. */
+  first: number;
+  last: number;
+  /** Its own source. The number of its first line is `first`, or 1 where that is 0. `null` for a library call. */
+  source: Text | null;
+  folds: Fold[];
+  /** `"~8,000 B"`, or "". */
+  traffic: string;
+  /** Operators and Python lines it came from, in words; `unknown` says why there are none. */
+  operators: string[];
+  /** Operators that other kernels of the module compute as well, and which. */
+  again: [string, string][];
+  /** Operators of a backward, each with `"for the derivative of sin"`. */
+  whose: [string, string][];
+  lines: string[];
+  unknown: string;
+  /** Figures of its machine code: `"32 registers a thread"`. */
+  facts: string[];
+  /** What is computed again, launch configurations, what is missing. */
+  remarks: Remark[];
+  /** Titles of the forms of its machine code, and the part that holds them (`FormsData`); "" without. */
+  forms: string[];
+  part: PartName;
+  /** Whether lines without an item of their own stand for the kernel: where none was followed. */
+  whole: boolean;
+  /** `[line of source counted from 1, item]`. */
+  items: [number, number][];
+  /** `[line of source counted from 1, why it has no origin]`. */
+  noOrigin: [number, string][];
+}
+
+/** The forms of one kernel's machine code, in the order of its titles. */
+export interface FormsData {
+  forms: FormData[];
+}
+
+export interface FormData {
+  text: string;
+  /** `[line of text counted from 1, item of the line of the kernel that it came from]`. */
+  items: [number, number][];
+}
+
+/** Something that the record tells about why the code is as it is. */
+export interface FindingHead {
+  key: string;
+  title: string;
+  intro: string;
+  /** In a few words. */
+  fact: string;
+  /** Why there is nothing to show; "" where there is. */
+  missing: string;
+  /** The part that holds its `FindingData`; "" where it is missing. */
+  part: PartName;
+}
+
+export interface FindingData {
+  /** The name in Python that gives all of it. */
+  where: string;
+  sections: FindingSection[];
+}
+
+export type FindingSection = TableSection | ProseSection | BlockSection | PictureSection | StepsSection | ColumnsSection;
+
+export interface TableSection {
+  kind: "table";
+  title: string;
+  words: string[];
+  head: string[];
+  /** A kind for each column; a "note" stands below its row. */
+  kinds: ("text" | "name" | "number" | "note")[];
+  /** Cells of each row, then the items that it is about. */
+  rows: { cells: string[]; items: number[] }[];
+  /** Whether it opens folded: everything, for those who look for it. */
+  full: boolean;
+  /** How many rows are left out, and where they are. */
+  left: string;
+}
+
+export interface ProseSection {
+  kind: "prose";
+  title: string;
+  paragraphs: string[];
+}
+
+export interface BlockSection {
+  kind: "block";
+  title: string;
+  code: Text;
+}
+
+export interface PictureSection {
+  kind: "picture";
+  title: string;
+  /** An SVG document, shown as an image. */
+  svg: string;
+  alt: string;
+}
+
+export interface StepsSection {
+  kind: "steps";
+  title: string;
+  steps: FindingStep[];
+  left: string;
+}
+
+/** One change: texts before and after it. */
+export interface FindingStep {
+  title: string;
+  words: string[];
+  before: Text;
+  after: Text;
+  items: number[];
+}
+
+export interface ColumnsSection {
+  kind: "columns";
+  title: string;
+  columns: FindingColumn[];
+}
+
+export interface FindingColumn {
+  title: string;
+  words: string[];
+  /** `[what, how many]`. */
+  figures: [string, string][];
+  blocks: { title: string; code: Text }[];
+  left: string;
+}
