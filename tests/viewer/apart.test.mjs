@@ -3,7 +3,15 @@ import { test } from "node:test";
 import { apartBoth, apartFrom, apartLines, apartPairs } from "../../compile_lens/views/viewer/web/data/apart.js";
 import { originWord } from "../../compile_lens/views/viewer/web/code/kernel_facts.js";
 
-const strings = ["", "too large", "The kernel would become too large.", "Raise the limit.", "~4,000 B", "extern", "A library call."];
+const strings = [
+  "",
+  "too large",
+  "The kernel would become too large.",
+  "Raise the limit.",
+  "~4,000 B",
+  "extern",
+  "A library call.",
+];
 const data = {
   strings,
   apart: [
@@ -15,7 +23,15 @@ const names = ["op0", "op1", "op2"];
 
 test("pairs read their words", () => {
   const [first, second] = apartPairs(data);
-  assert.deepEqual(first, { first: 1, second: 2, follows: true, reason: "too large", sentence: strings[2], remedy: strings[3], saved: "~4,000 B" });
+  assert.deepEqual(first, {
+    first: 1,
+    second: 2,
+    follows: true,
+    reason: "too large",
+    sentence: strings[2],
+    remedy: strings[3],
+    saved: "~4,000 B",
+  });
   assert.equal(second.saved, "");
 });
 
@@ -33,8 +49,13 @@ test("a pair says all that is known of it and nothing else", () => {
 test("a group names each that it is apart from, whichever runs first", () => {
   const pairs = apartPairs(data);
   const name = (local) => names[local];
-  assert.deepEqual(apartFrom(pairs, 1, name), ["op2: too large. The kernel would become too large. Fusing them could save at most ~4,000 B."]);
-  assert.deepEqual(apartFrom(pairs, 2, name).map((line) => line.split(":")[0]), ["op1", "op0"]);
+  assert.deepEqual(apartFrom(pairs, 1, name), [
+    "op2: too large. The kernel would become too large. Fusing them could save at most ~4,000 B.",
+  ]);
+  assert.deepEqual(
+    apartFrom(pairs, 2, name).map((line) => line.split(":")[0]),
+    ["op1", "op0"],
+  );
   assert.deepEqual(apartFrom(pairs, 7, name), []);
 });
 
@@ -47,10 +68,16 @@ test("a pair is found from either side", () => {
 
 test("a line says which operators other kernels compute as well", () => {
   assert.equal(originWord(["cos"], new Map()), "← cos");
-  const whose = new Map([["cos", "for the derivative of sin"], ["neg", "for the derivative of sin"]]);
+  const whose = new Map([
+    ["cos", "for the derivative of sin"],
+    ["neg", "for the derivative of sin"],
+  ]);
   assert.equal(originWord(["cos", "neg"], new Map(), whose), "← cos, neg, for the derivative of sin");
   assert.equal(originWord(["mul"], new Map(), whose), "← mul");
   assert.equal(originWord(["cos"], new Map([["cos", "k1"]])), "← cos · again, also in k1");
-  assert.equal(originWord(["sin", "cos"], new Map([["cos", "k1, k2, k3"]])), "← sin, cos · cos again, also in k1 and 2 more");
+  assert.equal(
+    originWord(["sin", "cos"], new Map([["cos", "k1, k2, k3"]])),
+    "← sin, cos · cos again, also in k1 and 2 more",
+  );
   assert.equal(originWord(["a", "b", "c", "d"], new Map()), "← a, b, c and 1 more");
 });

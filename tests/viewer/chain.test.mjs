@@ -20,7 +20,7 @@ function links(seed) {
 /** Distance of everything that some items lead to, by trying every link until nothing changes. */
 function distances(count, edges, start) {
   const far = new Map(start.map((item) => [item, 0]));
-  for (let changed = true; changed; ) {
+  for (let changed = true; changed;) {
     changed = false;
     for (const [from, to] of edges) {
       const way = (far.get(from) ?? Infinity) + 1;
@@ -49,12 +49,19 @@ test("ancestors and descendants are what a naive search finds, each once, neares
     const roll = dice(seed + 1000);
     const count = index.names.length;
     const start = [...new Set(Array.from({ length: 1 + roll(3) }, () => roll(count)))];
-    for (const [found, edges] of [[chain.ancestors(start), up], [chain.descendants(start), down]]) {
+    for (const [found, edges] of [
+      [chain.ancestors(start), up],
+      [chain.descendants(start), down],
+    ]) {
       const wanted = distances(count, edges, start);
       assert.deepEqual(sorted(found), sorted(wanted.keys()), `seed ${seed}`);
-      for (let i = 1; i < found.length; i++) assert.ok(wanted.get(found[i - 1]) <= wanted.get(found[i]), `nearest first, seed ${seed}`);
+      for (let i = 1; i < found.length; i++)
+        assert.ok(wanted.get(found[i - 1]) <= wanted.get(found[i]), `nearest first, seed ${seed}`);
     }
-    assert.deepEqual(sorted(chain.through(start)), sorted(new Set([...start, ...chain.ancestors(start), ...chain.descendants(start)])));
+    assert.deepEqual(
+      sorted(chain.through(start)),
+      sorted(new Set([...start, ...chain.ancestors(start), ...chain.descendants(start)])),
+    );
   }
 });
 

@@ -3,9 +3,20 @@ import test from "node:test";
 import { Culling } from "../../compile_lens/views/viewer/web/graph/culling.js";
 
 /** @param {number} x @param {number} y */
-const box = (x, y) => ({ at: [x, y, 100, 40], out: [], far: false, element: null, level: { x: 0, y: 0, parent: null } });
+const box = (x, y) => ({
+  at: [x, y, 100, 40],
+  out: [],
+  far: false,
+  element: null,
+  level: { x: 0, y: 0, parent: null },
+});
 const column = (count) => Array.from({ length: count }, (_, i) => box(0, 60 * i));
-const edge = (top, bottom) => ({ far: false, element: null, level: { x: 0, y: 0 }, bounds: () => [50, top, 50, bottom] });
+const edge = (top, bottom) => ({
+  far: false,
+  element: null,
+  level: { x: 0, y: 0 },
+  bounds: () => [50, top, 50, bottom],
+});
 const view = (y) => ({ x: 0, y, width: 400, height: 300 });
 
 test("of a large drawing only what is near the view is wanted", () => {

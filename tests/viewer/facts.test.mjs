@@ -1,20 +1,52 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bytesInFull, bytesInShort, factsInLine, factsOf, sharedModule } from "../../compile_lens/views/viewer/web/data/facts.js";
+import {
+  bytesInFull,
+  bytesInShort,
+  factsInLine,
+  factsOf,
+  sharedModule,
+} from "../../compile_lens/views/viewer/web/data/facts.js";
 import { capture } from "./made.mjs";
 
 const MADE = capture([
   [-1, "python", [["/home/me/m.py:3", "python"]]],
-  [0, "forward", [["sin", "pointwise"], ["split", "view"], ["x", "input", [], "an argument"]]],
+  [
+    0,
+    "forward",
+    [
+      ["sin", "pointwise"],
+      ["split", "view"],
+      ["x", "input", [], "an argument"],
+    ],
+  ],
   [0, "forward.groups", [["g", "reduction", ["forward sin"]]]],
-  [0, "forward.code", [["mm", "kernel"], ["cpp", "kernel"], ["cpp:2", "line", [], "a loop's head"]]],
+  [
+    0,
+    "forward.code",
+    [
+      ["mm", "kernel"],
+      ["cpp", "kernel"],
+      ["cpp:2", "line", [], "a loop's head"],
+    ],
+  ],
 ]);
 const { model } = MADE;
 const TENSOR = { dtype: "float32", shape: "[1000]", stride: "[1]", device: "cpu", bytes: 4000, grad: true };
 const GRAPH = {
   apart: [],
-  strings: ["", "call_function", "aten.sin.default", "layers.0", "Linear", "/home/me/m.py:9 in f: a(x)", "/home/me/m.py:3 in a: sin(x)", "placeholder", "layers.0.norm"],
+  strings: [
+    "",
+    "call_function",
+    "aten.sin.default",
+    "layers.0",
+    "Linear",
+    "/home/me/m.py:9 in f: a(x)",
+    "/home/me/m.py:3 in a: sin(x)",
+    "placeholder",
+    "layers.0.norm",
+  ],
   op: [1, 1, 7],
   target: [2, 2, 0],
   module: [3, 8, 0],
@@ -27,18 +59,67 @@ const GRAPH = {
   members: [],
   saved: [0],
 };
-const GROUPS = { ...GRAPH, op: [0], target: [0], module: [0], moduleType: [0], outputs: [[]], frames: [[]], traffic: [[0, 20, 4]], detail: [], members: [[0, [1, 2]]], saved: [] };
-const kernel = { name: "mm", language: "extern", languageTitle: "library call", kind: "extern", launches: 1, launched: "1 launch", first: 0, last: 0, source: null, traffic: "~12 B", operators: ["mm"], lines: ["m.py:3"], unknown: "", facts: [], items: [], noOrigin: [] };
+const GROUPS = {
+  ...GRAPH,
+  op: [0],
+  target: [0],
+  module: [0],
+  moduleType: [0],
+  outputs: [[]],
+  frames: [[]],
+  traffic: [[0, 20, 4]],
+  detail: [],
+  members: [[0, [1, 2]]],
+  saved: [],
+};
+const kernel = {
+  name: "mm",
+  language: "extern",
+  languageTitle: "library call",
+  kind: "extern",
+  launches: 1,
+  launched: "1 launch",
+  first: 0,
+  last: 0,
+  source: null,
+  traffic: "~12 B",
+  operators: ["mm"],
+  lines: ["m.py:3"],
+  unknown: "",
+  facts: [],
+  items: [],
+  noOrigin: [],
+};
 const CODE = {
   device: "cpu",
   stamp: "built, not run",
   kernels: [
     { ...kernel, item: 5, launchLines: [30] },
     { ...kernel, item: 5, launchLines: [31], operators: ["mm_1"] },
-    { ...kernel, item: 6, name: "cpp", language: "cpp", languageTitle: "C++", kind: "pointwise", launchLines: [], first: 10, last: 12, source: { text: "{\n  a = 1;\n}", inks: [] }, items: [[2, 7]], unknown: "no origin was kept", facts: ["avx512", "9 instructions"] },
+    {
+      ...kernel,
+      item: 6,
+      name: "cpp",
+      language: "cpp",
+      languageTitle: "C++",
+      kind: "pointwise",
+      launchLines: [],
+      first: 10,
+      last: 12,
+      source: { text: "{\n  a = 1;\n}", inks: [] },
+      items: [[2, 7]],
+      unknown: "no origin was kept",
+      facts: ["avx512", "9 instructions"],
+    },
   ],
 };
-model.core.sources.push({ file: "/home/me/m.py", first: 2, name: "f", code: { text: "def f():\n  y = 1\n", inks: [] }, items: [] });
+model.core.sources.push({
+  file: "/home/me/m.py",
+  first: 2,
+  name: "f",
+  code: { text: "def f():\n  y = 1\n", inks: [] },
+  items: [],
+});
 const parts = { g1: GRAPH, g2: GROUPS, g3: CODE };
 model.payload.get = (name) => Promise.resolve(parts[name]);
 
@@ -60,7 +141,10 @@ test("a node: what it calls, its tensor in full, module, source innermost first,
     traffic: "reads 4,000 B, writes an unknown number of bytes (modelled)",
   });
   assert.deepEqual(facts.texts, [{ label: "in full", text: "def body" }]);
-  assert.equal(factsInLine(facts), "sin · forward · pointwise · float32 [1000] · layers.0 (Linear) · reads 4,000 B, writes an unknown number of bytes (modelled)");
+  assert.equal(
+    factsInLine(facts),
+    "sin · forward · pointwise · float32 [1000] · layers.0 (Linear) · reads 4,000 B, writes an unknown number of bytes (modelled)",
+  );
 });
 
 test("a node of several tensors lists each; one without a tensor says nothing of any", async () => {
@@ -87,17 +171,32 @@ test("calls that share a name are one item: launches add up, and each names what
 });
 
 test("a line of a kernel: its text, and where it stands in the module", async () => {
-  assert.deepEqual(await rowsOf(7), { kernel: "cpp", line: "2, line 11 of the module", text: "a = 1;", "no origin": "a loop's head" });
+  assert.deepEqual(await rowsOf(7), {
+    kernel: "cpp",
+    line: "2, line 11 of the module",
+    text: "a = 1;",
+    "no origin": "a loop's head",
+  });
 });
 
 test("a Python line: file, text and function", async () => {
   const facts = await factsOf(model, [0], "m.py:3");
   assert.equal(facts.title, "m.py:3");
-  assert.deepEqual(Object.fromEntries(facts.rows), { line: "3 of /home/me/m.py", text: "text of /home/me/m.py:3", function: "f" });
+  assert.deepEqual(Object.fromEntries(facts.rows), {
+    line: "3 of /home/me/m.py",
+    text: "text of /home/me/m.py:3",
+    function: "f",
+  });
 });
 
 test("several items: how many, of which kinds, and the module that they share", async () => {
-  assert.deepEqual(await rowsOf(1, 2), { holds: "2 items", kinds: "1 pointwise, 1 view", module: "layers.0 (Linear)", saved: "1 node kept for backward", items: "sin, split" });
+  assert.deepEqual(await rowsOf(1, 2), {
+    holds: "2 items",
+    kinds: "1 pointwise, 1 view",
+    module: "layers.0 (Linear)",
+    saved: "1 node kept for backward",
+    items: "sin, split",
+  });
 });
 
 test("modules are shared by whole steps", () => {
@@ -110,5 +209,13 @@ test("modules are shared by whole steps", () => {
 test("bytes are exact below 10,000, and in a unit from there on", () => {
   assert.equal(bytesInFull(9999), "9,999 B");
   assert.equal(bytesInFull(46_080_000), "46.1 MB (46,080,000 B)");
-  assert.deepEqual([0, 10_000, 95_624, 999_499, 999_500, 5e9, 2e15].map(bytesInShort), ["0 B", "10 kB", "95.6 kB", "999 kB", "1 MB", "5 GB", "2,000 TB"]);
+  assert.deepEqual([0, 10_000, 95_624, 999_499, 999_500, 5e9, 2e15].map(bytesInShort), [
+    "0 B",
+    "10 kB",
+    "95.6 kB",
+    "999 kB",
+    "1 MB",
+    "5 GB",
+    "2,000 TB",
+  ]);
 });

@@ -6,7 +6,15 @@ import { nextStop, topmost } from "../../compile_lens/views/viewer/web/graph/wal
 /** Boxes as the drawing keeps them, without elements. */
 function level(parent, places, edges, stubs = []) {
   const made = { parent, boxes: [] };
-  made.boxes = Object.entries(places).map(([name, at]) => ({ name, at, level: made, inside: null, into: [], out: [], stubs: [] }));
+  made.boxes = Object.entries(places).map(([name, at]) => ({
+    name,
+    at,
+    level: made,
+    inside: null,
+    into: [],
+    out: [],
+    stubs: [],
+  }));
   const box = (name) => made.boxes.find((one) => one.name === name);
   for (const [from, to] of edges) {
     const edge = { source: box(from), target: box(to) };
@@ -24,7 +32,12 @@ function level(parent, places, edges, stubs = []) {
 const flat = level(
   null,
   { a: [0, 0, 50, 20], b: [190, 0, 50, 20], c: [10, 50, 50, 20], d: [100, 52, 50, 20], e: [210, 50, 50, 20] },
-  [["a", "d"], ["a", "c"], ["b", "e"], ["b", "d"]],
+  [
+    ["a", "d"],
+    ["a", "c"],
+    ["b", "e"],
+    ["b", "d"],
+  ],
   [["c", true, [10, 90, 40, 14]]],
 );
 const go = (from, direction, all = flat.all) => nextStop(from, direction, all)?.name ?? null;
@@ -52,7 +65,10 @@ test("left and right stay in the row", () => {
 });
 
 test("an open box is entered from above and left at both ends", () => {
-  const outer = level(null, { x: [0, 0, 50, 20], group: [0, 40, 300, 200], y: [0, 260, 50, 20] }, [["x", "group"], ["group", "y"]]);
+  const outer = level(null, { x: [0, 0, 50, 20], group: [0, 40, 300, 200], y: [0, 260, 50, 20] }, [
+    ["x", "group"],
+    ["group", "y"],
+  ]);
   const group = outer.box("group");
   const inner = level(group, { p: [20, 80, 50, 20], q: [20, 120, 50, 20] }, [["p", "q"]]);
   group.inside = inner;

@@ -13,7 +13,10 @@ const data = {
   outputs: [[0], [0, 0, 0, 0, 0, 0], []],
   tensors: [{ dtype: "float32", shape: "[1000]", stride: "[1]", device: "cpu", bytes: 4000, grad: false }],
   frames: [[5], [], []],
-  traffic: [[0, 4000, 4000], [1, -1, -1]],
+  traffic: [
+    [0, 4000, 4000],
+    [1, -1, -1],
+  ],
   detail: [[2, "one\ntwo"]],
   members: [],
   saved: [0],
@@ -28,7 +31,10 @@ test("a label names the node, what it does, what it makes, and whether it is kep
 
 test("a box of several nodes says how many, and how many are kept", () => {
   assert.equal(words.label(box("layers.0", [0, 1], 4)), "layers.0, holds 2 nodes, 1 saved for backward");
-  assert.equal(words.tip(box("layers.0", [0, 1], 4)), "layers.0\nholds 2 nodes: sin, sin_1\n1 of them saved for backward\ndouble-click to open");
+  assert.equal(
+    words.tip(box("layers.0", [0, 1], 4)),
+    "layers.0\nholds 2 nodes: sin, sin_1\n1 of them saved for backward\ndouble-click to open",
+  );
   assert.match(words.tip(box("layers.0", [0, 1])), /its inside is not drawn$/);
 });
 

@@ -16,7 +16,10 @@ const ranges = [
 
 test("items of lines and lines of items, many to many", () => {
   const links = new LineLinks(6, items, ranges);
-  assert.deepEqual([0, 1, 2, 3, 4, 5].map((line) => links.itemsOf(line)), [[100], [100, 101], [], [7], [102], [7]]);
+  assert.deepEqual(
+    [0, 1, 2, 3, 4, 5].map((line) => links.itemsOf(line)),
+    [[100], [100, 101], [], [7], [102], [7]],
+  );
   assert.deepEqual(links.linesOf(100), [0, 1]);
   assert.deepEqual(links.linesOf(101), [1]);
   assert.deepEqual(links.linesOf(7), [3], "a range stands at its first line");
@@ -30,10 +33,29 @@ test("marks light the lines of their items, and only lines that change are told"
   const light = (entries) => links.light(new Map(entries)).sort((a, b) => a - b);
   assert.deepEqual(light([[100, 1]]), [0, 1]);
   assert.deepEqual([...links.bits], [1, 1, 0, 0, 0, 0]);
-  assert.deepEqual(light([[100, 1], [101, 64]]), [1]);
+  assert.deepEqual(
+    light([
+      [100, 1],
+      [101, 64],
+    ]),
+    [1],
+  );
   assert.deepEqual([...links.bits], [1, 65, 0, 0, 0, 0]);
-  assert.deepEqual(light([[100, 1], [101, 64]]), []);
-  assert.deepEqual(light([[102, 2], [7, 4], [3, 1]]), [0, 1, 4]);
+  assert.deepEqual(
+    light([
+      [100, 1],
+      [101, 64],
+    ]),
+    [],
+  );
+  assert.deepEqual(
+    light([
+      [102, 2],
+      [7, 4],
+      [3, 1],
+    ]),
+    [0, 1, 4],
+  );
   assert.deepEqual([...links.bits], [0, 0, 0, 0, 2, 0]);
   assert.deepEqual([...links.rangeBits], [4, 0]);
   assert.deepEqual(light([]), [4]);
@@ -45,10 +67,16 @@ test("many marks and few marks give the same light", () => {
   const many = new Map(Array.from({ length: 500 }, (_, i) => [i + 1, [i % 90, 90 + (i % 7)]]));
   const few = new LineLinks(500, many, []);
   const all = new LineLinks(500, many, []);
-  const marks = new Map([[3, 1], [91, 2], [92, 64]]);
+  const marks = new Map([
+    [3, 1],
+    [91, 2],
+    [92, 64],
+  ]);
   few.light(marks);
   all.light(new Map([...marks, ...Array.from({ length: 300 }, (_, i) => [1000 + i, 1])]));
-  const slow = Array.from({ length: 500 }, (_, i) => many.get(i + 1).reduce((mark, item) => mark | (marks.get(item) ?? 0), 0));
+  const slow = Array.from({ length: 500 }, (_, i) =>
+    many.get(i + 1).reduce((mark, item) => mark | (marks.get(item) ?? 0), 0),
+  );
   assert.deepEqual([...few.bits], slow);
   assert.deepEqual([...all.bits], slow);
 });

@@ -16,7 +16,7 @@ function made(seed, length) {
   const roll = dice(seed);
   const text = Array.from({ length }, () => "ab c\n\tß"[roll(7)]).join("");
   const inks = [];
-  for (let at = 0; at < length - 5; ) {
+  for (let at = 0; at < length - 5;) {
     const run = 1 + roll(5);
     inks.push(run * 16 + roll(4));
     at += run;
@@ -52,7 +52,8 @@ test("pieces hold the text of their line in the inks of its characters, in any o
       for (const [text, ink] of pieces) {
         for (const _ of text.split("")) assert.equal(ink, inks[at++]);
       }
-      for (let i = 1; i < pieces.length; i++) assert.notEqual(pieces[i][1], pieces[i - 1][1], "neighbours are one piece");
+      for (let i = 1; i < pieces.length; i++)
+        assert.notEqual(pieces[i][1], pieces[i - 1][1], "neighbours are one piece");
     }
   }
 });
@@ -70,7 +71,10 @@ test("a cut line ends at its limit and tears no character apart", () => {
 
 test("the line of a place in the text", () => {
   const lines = new Lines({ text: "ab\n\ncd\n", inks: [] });
-  assert.deepEqual([0, 2, 3, 4, 6].map((at) => lines.at(at)), [0, 0, 1, 2, 2]);
+  assert.deepEqual(
+    [0, 2, 3, 4, 6].map((at) => lines.at(at)),
+    [0, 0, 1, 2, 2],
+  );
 });
 
 test("what is looked for is found as it stands, capital letters or not", () => {

@@ -25,7 +25,15 @@ export function capture(stages, missing = []) {
     const number = index.stages.length;
     const title = key === "python" ? "Python" : key.replace(".", " ").replace("_", "-");
     const kernels = items.filter(([, kind]) => kind === "kernel").length;
-    index.stages.push({ compilation, key, title, start: index.names.length, count: items.length, kernels, part: `g${number}` });
+    index.stages.push({
+      compilation,
+      key,
+      title,
+      start: index.names.length,
+      count: items.length,
+      kernels,
+      part: `g${number}`,
+    });
     if (compilation >= 0) lane(lanes, compilation, key).push(step(key, number, ""));
     for (const [name, kind, above = [], reason = ""] of items) {
       const item = index.names.length;
@@ -46,7 +54,10 @@ export function capture(stages, missing = []) {
     steps.splice(at + 1, 0, step(key, -1, reason));
   }
   const core = { sources: [], compilations: lanes.map((found, i) => ({ id: `0/${i}`, lanes: found })) };
-  const model = new Model(core, index, { read: new Map(), get: (name) => Promise.reject(new Error(`no part ${name}`)) });
+  const model = new Model(core, index, {
+    read: new Map(),
+    get: (name) => Promise.reject(new Error(`no part ${name}`)),
+  });
   const item = (address) => numbers.get(address);
   return { model, chain: new Chain(index), index, item, items: (...addresses) => addresses.map(item) };
 }
@@ -68,13 +79,34 @@ function lane(lanes, compilation, key) {
 
 function step(key, stage, missing) {
   const title = key.split(".").pop().replace("_", "-");
-  return { key, title, meaning: "", facts: [], time: "", missing, kind: missing ? "missing" : "graph", stage, unchanged: "" };
+  return {
+    key,
+    title,
+    meaning: "",
+    facts: [],
+    time: "",
+    missing,
+    kind: missing ? "missing" : "graph",
+    stage,
+    unchanged: "",
+  };
 }
 
 /** A capture with links by dice: stages of one or two compilations, each item from some items before it. */
 export function diced(seed) {
   const roll = dice(seed);
-  const keys = ["dynamo", "joint", "forward", "forward.post_grad", "forward.loops", "forward.groups", "forward.code", "backward", "backward.loops", "backward.code"];
+  const keys = [
+    "dynamo",
+    "joint",
+    "forward",
+    "forward.post_grad",
+    "forward.loops",
+    "forward.groups",
+    "forward.code",
+    "backward",
+    "backward.loops",
+    "backward.code",
+  ];
   const stages = [[-1, "python", Array.from({ length: roll(5) }, (_, i) => [`m.py:${i + 1}`, "python"])]];
   const compilations = 1 + roll(2);
   const missing = [];
@@ -90,7 +122,14 @@ export function diced(seed) {
       const open = before.filter((other) => other.phase === "" || other.phase === phase);
       const items = [];
       for (let i = 0; i < roll(7); i++) {
-        const above = [...new Set(Array.from({ length: open.length ? roll(4) : 0 }, () => open[Math.max(0, open.length - 1 - roll(9))].address))];
+        const above = [
+          ...new Set(
+            Array.from(
+              { length: open.length ? roll(4) : 0 },
+              () => open[Math.max(0, open.length - 1 - roll(9))].address,
+            ),
+          ),
+        ];
         const kind = key.endsWith(".code") ? "kernel" : ["pointwise", "view", "input", "nop", "output"][roll(5)];
         items.push([`n${i}`, kind, above, above.length || roll(2) ? "" : "no origin by dice"]);
       }

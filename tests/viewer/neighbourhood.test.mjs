@@ -17,8 +17,32 @@ const sorted = (set) => [...set].sort((a, b) => a - b);
 /** a → b → c → d → e and a → e, whole: the last edge is cut. */
 const chain = {
   op: Array(5).fill(0),
-  layouts: [layout(5, [[0, 1], [1, 2], [2, 3], [3, 4]], [[0, true], [4, false]])],
-  bodies: [{ layout: 0, boxes: ["a", "b", "c", "d", "e"].map(node), labels: [], stubs: [{ others: ["e"], lines: [] }, { others: ["a"], lines: [] }] }],
+  layouts: [
+    layout(
+      5,
+      [
+        [0, 1],
+        [1, 2],
+        [2, 3],
+        [3, 4],
+      ],
+      [
+        [0, true],
+        [4, false],
+      ],
+    ),
+  ],
+  bodies: [
+    {
+      layout: 0,
+      boxes: ["a", "b", "c", "d", "e"].map(node),
+      labels: [],
+      stubs: [
+        { others: ["e"], lines: [] },
+        { others: ["a"], lines: [] },
+      ],
+    },
+  ],
 };
 
 test("steps go up and down, and over cut edges", () => {
@@ -31,21 +55,56 @@ test("steps go up and down, and over cut edges", () => {
 });
 
 test("what is beside is not a neighbour: up and down are not mixed", () => {
-  const fan = { op: [0, 0, 0], layouts: [layout(3, [[0, 1], [0, 2]])], bodies: [{ layout: 0, boxes: ["a", "b", "c"].map(node), labels: [], stubs: [] }] };
-  assert.deepEqual(sorted(new Neighbourhood(fan, { name: "", whole: 0, folded: -1, note: "" }).around([1], 3).nodes), [0, 1]);
+  const fan = {
+    op: [0, 0, 0],
+    layouts: [
+      layout(3, [
+        [0, 1],
+        [0, 2],
+      ]),
+    ],
+    bodies: [{ layout: 0, boxes: ["a", "b", "c"].map(node), labels: [], stubs: [] }],
+  };
+  assert.deepEqual(
+    sorted(new Neighbourhood(fan, { name: "", whole: 0, folded: -1, note: "" }).around([1], 3).nodes),
+    [0, 1],
+  );
 });
 
 /** x, and two groups: (a → b) → (c → d), closed on the page; insides name what is outside of them. */
 const nested = (inside) => ({
   op: Array(5).fill(0),
   layouts: [
-    layout(3, [[0, 1], [1, 2]]),
-    layout(2, [[0, 1]], [[0, false], [1, true]]),
+    layout(3, [
+      [0, 1],
+      [1, 2],
+    ]),
+    layout(
+      2,
+      [[0, 1]],
+      [
+        [0, false],
+        [1, true],
+      ],
+    ),
     layout(2, [[0, 1]], [[0, false]]),
   ],
   bodies: [
-    { layout: 0, boxes: [node("x", 4), group("first", [0, 1], 1), group("second", [2, 3], inside)], labels: [], stubs: [] },
-    { layout: 1, boxes: [node("a", 0), node("b", 1)], labels: [], stubs: [{ others: ["x"], lines: [] }, { others: [inside < 0 ? "second" : "c"], lines: [] }] },
+    {
+      layout: 0,
+      boxes: [node("x", 4), group("first", [0, 1], 1), group("second", [2, 3], inside)],
+      labels: [],
+      stubs: [],
+    },
+    {
+      layout: 1,
+      boxes: [node("a", 0), node("b", 1)],
+      labels: [],
+      stubs: [
+        { others: ["x"], lines: [] },
+        { others: [inside < 0 ? "second" : "c"], lines: [] },
+      ],
+    },
     { layout: 2, boxes: [node("c", 2), node("d", 3)], labels: [], stubs: [{ others: ["b"], lines: [] }] },
   ],
 });
@@ -73,7 +132,16 @@ test("a scene that is not drawn has no neighbours", () => {
 
 test("the words say what is shown and what is not", () => {
   const around = { nodes: new Set([1, 2, 3]), upstream: 1, downstream: 1, vague: 0 };
-  assert.equal(neighbourhoodWords("mm", 1, around, 1203, 0), "mm and 1 step around it: 1 upstream, 1 downstream; 1,200 other nodes dimmed");
-  assert.equal(neighbourhoodWords("mm", 2, around, 3, 0), "mm and 2 steps around it: 1 upstream, 1 downstream; nothing is left out");
-  assert.match(neighbourhoodWords("mm", 2, { ...around, vague: 1 }, 4, 2), /1 other node dimmed; 2 closed boxes among them hold other nodes too; 1 box that cannot be opened counts as one step$/);
+  assert.equal(
+    neighbourhoodWords("mm", 1, around, 1203, 0),
+    "mm and 1 step around it: 1 upstream, 1 downstream; 1,200 other nodes dimmed",
+  );
+  assert.equal(
+    neighbourhoodWords("mm", 2, around, 3, 0),
+    "mm and 2 steps around it: 1 upstream, 1 downstream; nothing is left out",
+  );
+  assert.match(
+    neighbourhoodWords("mm", 2, { ...around, vague: 1 }, 4, 2),
+    /1 other node dimmed; 2 closed boxes among them hold other nodes too; 1 box that cannot be opened counts as one step$/,
+  );
 });

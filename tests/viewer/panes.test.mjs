@@ -43,7 +43,16 @@ function compiled(...keys) {
 /** @param {Place[]} places */
 const stagesOf = (places) => places.map((place) => place.stage);
 
-const training = compiled("dynamo", "joint", "forward", "forward.loops", "forward.groups", "forward.code", "backward", "backward.code");
+const training = compiled(
+  "dynamo",
+  "joint",
+  "forward",
+  "forward.loops",
+  "forward.groups",
+  "forward.code",
+  "backward",
+  "backward.code",
+);
 
 test("three panes on a wide page: source, forward, its code", () => {
   assert.deepEqual(stagesOf(usualPlaces(training, 1280, true)).sort(), [0, 3, 6]);
@@ -57,7 +66,10 @@ test("two on a narrow page: the source beside the code; one on a phone", () => {
 });
 
 test("the usual panes where stages are missing", () => {
-  assert.deepEqual(stagesOf(usualPlaces(compiled("dynamo", "inference", "inference.code"), 1280, true)).sort(), [0, 2, 3]);
+  assert.deepEqual(
+    stagesOf(usualPlaces(compiled("dynamo", "inference", "inference.code"), 1280, true)).sort(),
+    [0, 2, 3],
+  );
   assert.deepEqual(stagesOf(usualPlaces(compiled("dynamo", "(forward)", "(forward.code)"), 1280, true)), [0, 1]);
   assert.deepEqual(stagesOf(usualPlaces(compiled("dynamo", "forward"), 900, true)), [0, 2]);
   assert.deepEqual(stagesOf(usualPlaces(compiled("dynamo", "forward"), 390, false)), [2]);
@@ -90,7 +102,10 @@ test("a sixth pane replaces the one that was not used for the longest time", () 
 
 test("panes stand in the order of the stages, the fusion right after its groups", () => {
   const open = [placeOf(6), placeOf(5, true), placeOf(0), placeOf(5)];
-  assert.deepEqual(sideBySide(open, 5).map((place) => place.key), ["stage 0", "stage 5", "fusion 5", "stage 6"]);
+  assert.deepEqual(
+    sideBySide(open, 5).map((place) => place.key),
+    ["stage 0", "stage 5", "fusion 5", "stage 6"],
+  );
 });
 
 test("where it gets narrow the most recently used panes stay, and the others come back", () => {
@@ -102,17 +117,29 @@ test("where it gets narrow the most recently used panes stay, and the others com
 
 test("another compilation: the like of each pane, without those that it does not have", () => {
   /** @type {IndexStage[]} */
-  const stages = [[-1, "python"], [0, "dynamo"], [0, "forward"], [0, "forward.groups"], [1, "dynamo"], [1, "forward.groups"]].map(
-    ([compilation, key]) => /** @type {any} */ ({ compilation, key }),
-  );
+  const stages = [
+    [-1, "python"],
+    [0, "dynamo"],
+    [0, "forward"],
+    [0, "forward.groups"],
+    [1, "dynamo"],
+    [1, "forward.groups"],
+  ].map(([compilation, key]) => /** @type {any} */ ({ compilation, key }));
   const open = [placeOf(0), placeOf(1), placeOf(2), placeOf(3, true)];
   assert.deepEqual(carriedOver(open, stages, 0, 1), [placeOf(0), placeOf(4), placeOf(5, true)]);
-  assert.deepEqual(carriedOver([placeOf(4), placeOf(1)], stages, 0, 1), [placeOf(4)], "one that is open already stands once");
+  assert.deepEqual(
+    carriedOver([placeOf(4), placeOf(1)], stages, 0, 1),
+    [placeOf(4)],
+    "one that is open already stands once",
+  );
 });
 
 test("a fusion needs the loops and the groups", () => {
   const lanes = compiled("forward.loops", "forward.groups", "backward.loops", "(backward.groups)").lanes;
-  assert.deepEqual(lanes.map((lane) => fusionOf(lane)?.groups.stage), [2, undefined]);
+  assert.deepEqual(
+    lanes.map((lane) => fusionOf(lane)?.groups.stage),
+    [2, undefined],
+  );
 });
 
 test("moving a border keeps the sum and the least widths", () => {
@@ -128,16 +155,42 @@ test("moving a border keeps the sum and the least widths", () => {
 
 test("the cards that are lit: bits of all items of a stage, none of the others", () => {
   const stages = /** @type {IndexStage[]} */ (
-    [[0, 3], [3, 0], [3, 2], [5, 4]].map(([start, count]) => /** @type {any} */ ({ start, count }))
+    [
+      [0, 3],
+      [3, 0],
+      [3, 2],
+      [5, 4],
+    ].map(([start, count]) => /** @type {any} */ ({ start, count }))
   );
-  const lit = litStages(new Map([[8, 1], [0, 64], [4, 2], [3, 128], [99, 1]]), stages);
-  assert.deepEqual([...lit].sort(), [[0, 64], [2, 130], [3, 1]]);
+  const lit = litStages(
+    new Map([
+      [8, 1],
+      [0, 64],
+      [4, 2],
+      [3, 128],
+      [99, 1],
+    ]),
+    stages,
+  );
+  assert.deepEqual([...lit].sort(), [
+    [0, 64],
+    [2, 130],
+    [3, 1],
+  ]);
   assert.equal(litStages(new Map(), stages).size, 0);
 });
 
 test("findings stand behind all stages, in their own order, and stay when the compilation changes", () => {
   const places = [placeOfFinding("memory", 3), placeOf(7), placeOfFinding("fusion", 0), placeOf(0)];
-  assert.deepEqual(sideBySide(places, 5).map((place) => place.key), ["stage 0", "stage 7", "finding fusion", "finding memory"]);
-  const stages = /** @type {IndexStage[]} */ (/** @type {unknown} */ ([{ compilation: -1 }, { compilation: 0, key: "dynamo" }, { compilation: 1, key: "dynamo" }]));
-  assert.deepEqual(carriedOver([placeOfFinding("fusion", 0), placeOf(1)], stages, 0, 1), [placeOfFinding("fusion", 0), placeOf(2)]);
+  assert.deepEqual(
+    sideBySide(places, 5).map((place) => place.key),
+    ["stage 0", "stage 7", "finding fusion", "finding memory"],
+  );
+  const stages = /** @type {IndexStage[]} */ (
+    /** @type {unknown} */ ([{ compilation: -1 }, { compilation: 0, key: "dynamo" }, { compilation: 1, key: "dynamo" }])
+  );
+  assert.deepEqual(carriedOver([placeOfFinding("fusion", 0), placeOf(1)], stages, 0, 1), [
+    placeOfFinding("fusion", 0),
+    placeOf(2),
+  ]);
 });

@@ -5,7 +5,10 @@ import { Payload, readPart } from "../../compile_lens/views/viewer/web/data/payl
 const plain = async (text) => text;
 
 test("bodies that are texts are read one by one, once", () => {
-  const bodies = [{ layout: 0, boxes: [{ name: "a\"b" }] }, { layout: 1, boxes: [] }];
+  const bodies = [
+    { layout: 0, boxes: [{ name: 'a"b' }] },
+    { layout: 1, boxes: [] },
+  ];
   const part = readPart(JSON.stringify({ op: [1], bodies: bodies.map((body) => JSON.stringify(body)) }));
   assert.equal(part.bodies.length, 2);
   assert.deepEqual(part.bodies[0], bodies[0]);

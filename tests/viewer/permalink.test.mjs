@@ -3,7 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placeOf, placeOfFinding } from "../../compile_lens/views/viewer/web/shell/arrangement.js";
-import { decodeRanges, decodeState, encodeRanges, encodeState } from "../../compile_lens/views/viewer/web/shell/permalink.js";
+import {
+  decodeRanges,
+  decodeState,
+  encodeRanges,
+  encodeState,
+} from "../../compile_lens/views/viewer/web/shell/permalink.js";
 
 /** @import { Index, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
 
@@ -94,7 +99,10 @@ test("a state comes back from its hash, whatever the names", () => {
     assert.equal(back.compilation, state.compilation);
     assert.deepEqual(back.panes, state.panes);
     // An empty name is shown as the item's own.
-    assert.deepEqual(back.pins.map((pin) => pin.items), pins.map((pin) => pin.items));
+    assert.deepEqual(
+      back.pins.map((pin) => pin.items),
+      pins.map((pin) => pin.items),
+    );
     for (const [i, pin] of pins.entries()) assert.equal(back.pins[i].name, pin.name || index.names[pin.items[0]]);
   }
 });
@@ -157,7 +165,10 @@ test("broken, foreign and hostile hashes name nothing and throw nothing", () => 
 });
 
 test("what is sound in a hash counts beside what is not", () => {
-  const state = decodeState("#open=0:dynamo:text,0:gone,7:dynamo,0:dynamo&pin=;0:dynamo:=sin&pin=;0:gone:=sin&x=y", index);
+  const state = decodeState(
+    "#open=0:dynamo:text,0:gone,7:dynamo,0:dynamo&pin=;0:dynamo:=sin&pin=;0:gone:=sin&x=y",
+    index,
+  );
   assert.deepEqual(state, {
     compilation: 0,
     panes: [{ place: placeOf(1), view: "text" }],
@@ -192,7 +203,11 @@ test("a finding is remembered by its key, where the page has it", () => {
   const hash = encodeState({ compilation: 0, panes, pins: [] }, index);
   assert.match(hash, /^open=why:memory,/);
   assert.deepEqual(decodeState(hash, index, findings)?.panes, panes);
-  assert.deepEqual(decodeState("open=why:memory,why:memory,why:fusion", index, findings)?.panes?.map(({ place }) => place.finding), ["memory", "fusion"]);
-  for (const bad of ["open=why:lowering", "open=why:", "open=why", "open=why:__proto__"]) assert.equal(decodeState(bad, index, findings), null);
+  assert.deepEqual(
+    decodeState("open=why:memory,why:memory,why:fusion", index, findings)?.panes?.map(({ place }) => place.finding),
+    ["memory", "fusion"],
+  );
+  for (const bad of ["open=why:lowering", "open=why:", "open=why", "open=why:__proto__"])
+    assert.equal(decodeState(bad, index, findings), null);
   assert.equal(decodeState(hash.replace(",python:source", ""), index), null);
 });

@@ -13,13 +13,15 @@ const LONGEST = 400;
 const ORDER = ["boot", "shell", "findings", "fusion", "graph", "code", "data", "dom", "types"];
 
 /** Imports of values, imports of types, and those of style sheets. */
-const IMPORT = /^import (?:[^;"]* from )?"([^"]+)";|^\/\*\* @import .* from "([^"]+)" \*\/|^import type .* from "([^"]+)";|^@import "([^"]+)";/gm;
+const IMPORT =
+  /^import (?:[^;"]* from )?"([^"]+)";|^\/\*\* @import .* from "([^"]+)" \*\/|^import type .* from "([^"]+)";|^@import "([^"]+)";/gm;
 /** Every other way to name a file: none of them is used, so that the one above sees every import. */
 const OTHER_IMPORT = /\bimport\s*\(|\bimport\s*\.\s*meta\b|\brequire\s*\(|^export .* from /m;
 
 /** What a page must never do, whatever its data are. */
 const FORBIDDEN = {
-  "requests to the outside": /\b(?:fetch|importScripts)\s*\(|\b(?:XMLHttpRequest|WebSocket|EventSource)\b|\bsendBeacon\b/,
+  "requests to the outside":
+    /\b(?:fetch|importScripts)\s*\(|\b(?:XMLHttpRequest|WebSocket|EventSource)\b|\bsendBeacon\b/,
   "markup made of data": /\b(?:innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe)\b|\bdocument\s*\.\s*write/,
   "code made of data": /\beval\s*\(|\bnew\s+Function\b/,
   "files of its own": /\bimport\s*\(|\bimport\s*\.\s*meta\b|\brequire\s*\(/,
@@ -27,10 +29,21 @@ const FORBIDDEN = {
 
 /** The texts of `web/` by path, such as `graph/pane.js`. */
 function sources() {
-  const all = readdirSync(join(VIEWER, "web"), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const all = readdirSync(join(VIEWER, "web"), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
   const root = join(VIEWER, "web");
-  const paths = all.map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(root.length + 1).replaceAll("\\", "/"));
-  return new Map(paths.filter((path) => path !== "package.json").sort().map((path) => [path, readFileSync(join(root, path), "utf-8")]));
+  const paths = all.map((entry) =>
+    join(entry.parentPath ?? entry.path, entry.name)
+      .slice(root.length + 1)
+      .replaceAll("\\", "/"),
+  );
+  return new Map(
+    paths
+      .filter((path) => path !== "package.json")
+      .sort()
+      .map((path) => [path, readFileSync(join(root, path), "utf-8")]),
+  );
 }
 
 /** The files that a file names, by their paths. */
@@ -84,7 +97,9 @@ test("an import that leads up is told", () => {
   assert.deepEqual(up('import { a } from "../graph/pane.js";\n'), ["data/model.js → graph/pane.js"]);
   assert.deepEqual(up('import {\n  a,\n  b,\n} from "../graph/pane.js";\n'), ["data/model.js → graph/pane.js"]);
   assert.deepEqual(up('/** @import { A } from "../graph/pane.js" */\n'), ["data/model.js → graph/pane.js"]);
-  assert.deepEqual(up('import type { A } from "../shell/main.js";\n', "data/app.d.ts"), ["data/app.d.ts → shell/main.js"]);
+  assert.deepEqual(up('import type { A } from "../shell/main.js";\n', "data/app.d.ts"), [
+    "data/app.d.ts → shell/main.js",
+  ]);
   assert.deepEqual(up('import "../boot/boot.js";\n', "shell/main.js"), ["shell/main.js → boot/boot.js"]);
   assert.deepEqual(up('@import "../shell/shell.css";\n', "graph/graph.css"), ["graph/graph.css → shell/shell.css"]);
   assert.deepEqual(up('import { h } from "../dom.js";\nimport { b } from "./chain.js";\n'), []);
@@ -116,13 +131,17 @@ test("the page carries every file", () => {
     for (const other of named(path, files.get(path))) visit(other);
   };
   for (const start of ["boot/boot.js", "boot/host.css", "shell/start.js", "shell/viewer.css"]) visit(start);
-  assert.deepEqual([...files.keys()].filter((path) => !reached.has(path)), []);
+  assert.deepEqual(
+    [...files.keys()].filter((path) => !reached.has(path)),
+    [],
+  );
 });
 
 test("files are short", () => {
   for (const [path, text] of sources()) {
     // The contract with Python is one list.
-    if (path !== "types.d.ts") assert.ok(text.split("\n").length <= LONGEST + 1, `${path} has more than ${LONGEST} lines`);
+    if (path !== "types.d.ts")
+      assert.ok(text.split("\n").length <= LONGEST + 1, `${path} has more than ${LONGEST} lines`);
   }
 });
 
@@ -135,8 +154,20 @@ test("a page asks for nothing and makes no code or markup of its data", () => {
 });
 
 test("what a page must not do is told", () => {
-  const bad = ['fetch("x")', "new WebSocket(a)", 'a.innerHTML=""', "document.write(a)", "eval(a)", "new Function(a)", 'import("./a.js")'];
-  for (const text of bad) assert.ok(Object.values(FORBIDDEN).some((pattern) => pattern.test(text)), text);
+  const bad = [
+    'fetch("x")',
+    "new WebSocket(a)",
+    'a.innerHTML=""',
+    "document.write(a)",
+    "eval(a)",
+    "new Function(a)",
+    'import("./a.js")',
+  ];
+  for (const text of bad)
+    assert.ok(
+      Object.values(FORBIDDEN).some((pattern) => pattern.test(text)),
+      text,
+    );
 });
 
 test("what stands in the page as it is ends neither its script nor its style", () => {

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arranged, boxesDrawn, closedBodies, FRAME_BAR, Holders, initialForm } from "../../compile_lens/views/viewer/web/graph/scene.js";
+import {
+  arranged,
+  boxesDrawn,
+  closedBodies,
+  FRAME_BAR,
+  Holders,
+  initialForm,
+} from "../../compile_lens/views/viewer/web/graph/scene.js";
 import { Stretch } from "../../compile_lens/views/viewer/web/graph/stretch.js";
 
 /** Numbers from 0 to 1, the same for the same seed. */
@@ -82,7 +89,12 @@ function made(seed) {
       const members = inside < 0 ? [data.op.push(0) - 1] : data.bodies[inside].boxes.flatMap((box) => box.members);
       return { name: `box ${number} ${i}`, kind: "pointwise", lines: [], members, body: inside };
     });
-    data.bodies[number] = { layout, boxes: held, labels: edges.map(() => ""), stubs: tails.map(() => ({ others: ["x"], lines: ["x"] })) };
+    data.bodies[number] = {
+      layout,
+      boxes: held,
+      labels: edges.map(() => ""),
+      stubs: tails.map(() => ({ others: ["x"], lines: ["x"] })),
+    };
     return number;
   };
   return { data, root: body(0), next };
@@ -97,7 +109,8 @@ function levels(placed) {
   return [placed, ...[...placed.inner.values()].flatMap(({ placed: inner }) => levels(inner))];
 }
 
-const apart = ([ax, ay, aw, ah], [bx, by, bw, bh]) => ax + aw <= bx + 1e-6 || bx + bw <= ax + 1e-6 || ay + ah <= by + 1e-6 || by + bh <= ay + 1e-6;
+const apart = ([ax, ay, aw, ah], [bx, by, bw, bh]) =>
+  ax + aw <= bx + 1e-6 || bx + bw <= ax + 1e-6 || ay + ah <= by + 1e-6 || by + bh <= ay + 1e-6;
 
 /** How far a point is from the border of a box. */
 function fromBorder([x, y, w, h], px, py) {
@@ -126,7 +139,8 @@ test("boxes and stubs of a level never overlap, whatever is open", () => {
       for (const { boxes, stubs, inner } of levels(placed)) {
         opened += inner.size;
         const all = [...boxes, ...stubs.map((stub) => stub.at)];
-        for (let i = 0; i < all.length; i++) for (let j = 0; j < i; j++) assert.ok(apart(all[i], all[j]), `seed ${seed}: ${all[i]} and ${all[j]}`);
+        for (let i = 0; i < all.length; i++)
+          for (let j = 0; j < i; j++) assert.ok(apart(all[i], all[j]), `seed ${seed}: ${all[i]} and ${all[j]}`);
       }
     }
   }
@@ -136,7 +150,9 @@ test("boxes and stubs of a level never overlap, whatever is open", () => {
 test("what is inside lies inside its frame, below the bar, and levels inside their size", () => {
   for (const seed of SEEDS) {
     const drawing = made(seed);
-    for (const { boxes, stubs, inner, width, height } of levels(arranged(drawing.data, drawing.root, chosen(drawing, 0.7)))) {
+    for (const { boxes, stubs, inner, width, height } of levels(
+      arranged(drawing.data, drawing.root, chosen(drawing, 0.7)),
+    )) {
       for (const [x, y, w, h] of [...boxes, ...stubs.map((stub) => stub.at)]) {
         assert.ok(x >= -1e-6 && y >= -1e-6 && x + w <= width + 1e-6 && y + h <= height + 1e-6);
       }
@@ -190,7 +206,16 @@ test("an end that is a digit off the border of its box stays that near when the 
       { layout: 1, boxes: [{ body: -1 }], labels: [], stubs: [] },
     ],
     layouts: [
-      { width: 100, height: 100, boxes: [[0, 0, 100, 40], [0, 60, 100, 40]], edges: [{ ends: [0, 1], points: [50, 39.6, 50, 45, 50, 55, 50, 60.3], label: null }], stubs: [] },
+      {
+        width: 100,
+        height: 100,
+        boxes: [
+          [0, 0, 100, 40],
+          [0, 60, 100, 40],
+        ],
+        edges: [{ ends: [0, 1], points: [50, 39.6, 50, 45, 50, 55, 50, 60.3], label: null }],
+        stubs: [],
+      },
       { width: 400, height: 900, boxes: [[0, 0, 400, 900]], edges: [], stubs: [] },
     ],
   };
@@ -207,7 +232,17 @@ test("curves that ran around a box run around its frame", () => {
       { layout: 1, boxes: [{ body: -1 }], labels: [], stubs: [] },
     ],
     layouts: [
-      { width: 250, height: 200, boxes: [[0, 0, 220, 10], [0, 80, 120, 40], [0, 190, 220, 10]], edges: [{ ends: [0, 2], points: long, label: [215, 100] }], stubs: [] },
+      {
+        width: 250,
+        height: 200,
+        boxes: [
+          [0, 0, 220, 10],
+          [0, 80, 120, 40],
+          [0, 190, 220, 10],
+        ],
+        edges: [{ ends: [0, 2], points: long, label: [215, 100] }],
+        stubs: [],
+      },
       { width: 700, height: 800, boxes: [[0, 0, 700, 800]], edges: [], stubs: [] },
     ],
   };
@@ -216,7 +251,11 @@ test("curves that ran around a box run around its frame", () => {
   const { points } = edges[0];
   for (let i = 0; i + 7 < points.length; i += 6) {
     for (let t = 0; t <= 1; t += 0.02) {
-      const at = (k) => (1 - t) ** 3 * points[i + k] + 3 * (1 - t) ** 2 * t * points[i + 2 + k] + 3 * (1 - t) * t * t * points[i + 4 + k] + t ** 3 * points[i + 6 + k];
+      const at = (k) =>
+        (1 - t) ** 3 * points[i + k] +
+        3 * (1 - t) ** 2 * t * points[i + 2 + k] +
+        3 * (1 - t) * t * t * points[i + 4 + k] +
+        t ** 3 * points[i + 6 + k];
       const [px, py] = [at(0), at(1)];
       assert.ok(!(px > x && px < x + w && py > y && py < y + h), `${px}, ${py} is in ${boxes[1]}`);
     }
@@ -229,7 +268,10 @@ test("opening and closing is no matter of the order", () => {
   for (const seed of SEEDS.slice(0, 10)) {
     const drawing = made(seed);
     const open = [...chosen(drawing, 0.7)];
-    assert.deepEqual(arranged(drawing.data, drawing.root, new Set(open)), arranged(drawing.data, drawing.root, new Set(open.reverse())));
+    assert.deepEqual(
+      arranged(drawing.data, drawing.root, new Set(open)),
+      arranged(drawing.data, drawing.root, new Set(open.reverse())),
+    );
   }
 });
 
@@ -245,7 +287,10 @@ test("a stretch gives each part its length and brings nothing closer", () => {
     for (const [low, high, least] of wanted) assert.ok(stretch.at(high) - stretch.at(low) >= least - 1e-6);
     for (let x = -20; x < 700; x += 7.3) assert.ok(stretch.at(x + 7.3) - stretch.at(x) >= 7.3 - 1e-6);
   }
-  const nested = new Stretch([[0, 100, 500], [40, 60, 300]]);
+  const nested = new Stretch([
+    [0, 100, 500],
+    [40, 60, 300],
+  ]);
   assert.ok(Math.abs(nested.at(100) - 500) < 1e-9, "room for the inner one counts for the outer one");
 });
 
@@ -257,7 +302,10 @@ test("counts, closed bodies and ways agree", () => {
   assert.equal(boxesDrawn(data, root, all), total);
   assert.equal(boxesDrawn(data, root, new Set()), data.bodies[root].boxes.length);
   assert.deepEqual(closedBodies(data, root, all), []);
-  assert.deepEqual(closedBodies(data, root, new Set()), data.bodies[root].boxes.map((box) => box.body).filter((body) => body >= 0));
+  assert.deepEqual(
+    closedBodies(data, root, new Set()),
+    data.bodies[root].boxes.map((box) => box.body).filter((body) => body >= 0),
+  );
   for (const local of data.op.keys()) {
     const way = holders.way(root, local);
     const last = way.length ? way.at(-1) : root;

@@ -3,7 +3,15 @@ import { test } from "node:test";
 
 import { NodeSearch, searchTerms, shortShape } from "../../compile_lens/views/viewer/web/graph/search.js";
 
-const strings = ["", "placeholder", "call_function", "aten.mm.default", "layers.0.attn", "Attention", "aten.Sin.default"];
+const strings = [
+  "",
+  "placeholder",
+  "call_function",
+  "aten.mm.default",
+  "layers.0.attn",
+  "Attention",
+  "aten.Sin.default",
+];
 const tensors = [
   { dtype: "float32", shape: "[8, 16]", stride: "[16, 1]", device: "cpu", bytes: 512, grad: false },
   { dtype: "torch.bfloat16", shape: "[16]", stride: "[1]", device: "cpu", bytes: 32, grad: false },
@@ -79,7 +87,10 @@ test("shapes lose brackets and blanks", () => {
 });
 
 test("names are plain text, whatever is in them", () => {
-  const odd = new NodeSearch({ ...data, op: [1, 1], target: [0, 0], module: [0, 0], moduleType: [0, 0], outputs: [[], []] }, ["a.*b", "</script>"]);
+  const odd = new NodeSearch(
+    { ...data, op: [1, 1], target: [0, 0], module: [0, 0], moduleType: [0, 0], outputs: [[], []] },
+    ["a.*b", "</script>"],
+  );
   assert.deepEqual(odd.find(".*"), [0]);
   assert.deepEqual(odd.find("</SCRIPT>"), [1]);
   assert.deepEqual(odd.find("(["), []);

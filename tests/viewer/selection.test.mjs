@@ -34,18 +34,28 @@ test("marks are the union of the chains of all pins and of the preview, and of n
     };
     for (const pin of selection.pins) light(pin.items, 1 << pin.colour);
     if (selection.hovered.length) light(selection.hovered, HOVER);
-    assert.deepEqual([...selection.marks].sort((a, b) => a[0] - b[0]), [...wanted].sort((a, b) => a[0] - b[0]), `seed ${seed}`);
+    assert.deepEqual(
+      [...selection.marks].sort((a, b) => a[0] - b[0]),
+      [...wanted].sort((a, b) => a[0] - b[0]),
+      `seed ${seed}`,
+    );
   }
 });
 
 test("a second click takes a pin out, and its colour is free again", () => {
   const { selection } = selected();
   for (const item of [0, 1, 2]) selection.toggle([item], `n${item}`);
-  assert.deepEqual(selection.pins.map((pin) => pin.colour), [0, 1, 2]);
+  assert.deepEqual(
+    selection.pins.map((pin) => pin.colour),
+    [0, 1, 2],
+  );
   assert.ok(selection.isPinned([1]));
   selection.toggle([1], "n1");
   assert.ok(!selection.isPinned([1]));
-  assert.deepEqual(selection.pins.map((pin) => pin.name), ["n0", "n2"]);
+  assert.deepEqual(
+    selection.pins.map((pin) => pin.name),
+    ["n0", "n2"],
+  );
   selection.toggle([3, 4], "box");
   assert.equal(selection.pins[2].colour, 1);
   assert.ok(selection.isPinned([3, 4]));
@@ -58,7 +68,10 @@ test("with more pins than colours the oldest gives way, and no colour stands twi
     selection.toggle([item], `n${item}`);
     assert.equal(new Set(selection.pins.map((pin) => pin.colour)).size, selection.pins.length);
   }
-  assert.deepEqual(selection.pins.map((pin) => pin.items[0]), [2, 3, 4, 5, 6, 7]);
+  assert.deepEqual(
+    selection.pins.map((pin) => pin.items[0]),
+    [2, 3, 4, 5, 6, 7],
+  );
 });
 
 test("listeners hear each change once, and those that left hear none", () => {
@@ -83,7 +96,10 @@ test("clearing and replacing leave nothing of what was", () => {
   selection.clear();
   assert.deepEqual([selection.pins, selection.hovered, selection.hoveredName, selection.marks.size], [[], [], "", 0]);
   selection.replace(Array.from({ length: COLOURS + 1 }, (_, item) => ({ items: [item], name: `n${item}` })));
-  assert.deepEqual(selection.pins.map((pin) => pin.colour), [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(
+    selection.pins.map((pin) => pin.colour),
+    [0, 1, 2, 3, 4, 5],
+  );
   selection.replace([{ items: [2], name: "n2" }]);
   assert.deepEqual(new Set(selection.marks.keys()), chain.through([2]));
 });

@@ -47,7 +47,7 @@ def test_the_unit_tests_pass() -> None:
     assert int(skipped) == 0
 
 
-def test_the_types_hold() -> None:
+def test_the_types_and_the_form_hold() -> None:
     _npm("check")
 
 

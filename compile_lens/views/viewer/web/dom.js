@@ -87,7 +87,9 @@ export function grouped(count) {
 
 /** Lets the page draw and answer. */
 export function turnOfOthers() {
-  const { scheduler } = /** @type {{ scheduler?: { yield?: () => Promise<void> } }} */ (/** @type {unknown} */ (globalThis));
+  const { scheduler } = /** @type {{ scheduler?: { yield?: () => Promise<void> } }} */ (
+    /** @type {unknown} */ (globalThis)
+  );
   return scheduler?.yield ? scheduler.yield() : new Promise((done) => setTimeout(done, 0));
 }
 
@@ -100,6 +102,40 @@ export function shortened(text, limit) {
   if (text.length <= limit) return text;
   const tail = Math.floor((limit - 1) / 3);
   return `${text.slice(0, limit - 1 - tail)}…${text.slice(text.length - tail)}`;
+}
+
+/**
+ * The item that an element stands for; -1 for none.
+ * @param {EventTarget | null} target
+ */
+export function itemOf(target) {
+  const element = target instanceof Element ? target.closest("[data-item]") : null;
+  return element ? Number(element.getAttribute("data-item")) : -1;
+}
+
+/**
+ * Puts a text on the clipboard. Pages without https have no clipboard, and a frame may have one that it may not
+ * write to: there a selection is copied.
+ * @param {string} text
+ * @param {HTMLElement} beside an element in the page
+ * @returns {Promise<boolean>} whether it worked
+ */
+export async function copied(text, beside) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const root = beside.getRootNode();
+    const focused = root instanceof ShadowRoot || root instanceof Document ? root.activeElement : null;
+    const area = h("textarea", { class: "copy-area", readonly: true, "aria-hidden": "true", tabindex: "-1" });
+    area.value = text;
+    beside.after(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (focused instanceof HTMLElement) focused.focus();
+    return done;
+  }
 }
 
 /**

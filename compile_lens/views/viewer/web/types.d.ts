@@ -356,7 +356,8 @@ export interface FindingData {
   sections: FindingSection[];
 }
 
-export type FindingSection = TableSection | ProseSection | BlockSection | PictureSection | StepsSection | ColumnsSection;
+export type FindingSection =
+  TableSection | ProseSection | BlockSection | PictureSection | StepsSection | ColumnsSection;
 
 export interface TableSection {
   kind: "table";

@@ -2,7 +2,10 @@
 
 const own = document.currentScript;
 // Some hosts run scripts from a place of their own: then it is the first page that has not been started.
-const waiting = () => [...document.querySelectorAll(".compile-lens")].find((r) => !r.hasAttribute("data-started") && r.querySelector(".cl-data"));
+const waiting = () =>
+  [...document.querySelectorAll(".compile-lens")].find(
+    (r) => !r.hasAttribute("data-started") && r.querySelector(".cl-data"),
+  );
 const root = (own && own.closest(".compile-lens")) || waiting();
 
 // Base 85 with the signs of RFC 1924, three of them others, which HTML cannot misread: see packed() in parts.py.

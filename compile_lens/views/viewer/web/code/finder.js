@@ -1,13 +1,12 @@
 // The search box of listings, and the button that copies a text.
 
-import { button, grouped, h, put } from "../dom.js";
+import { button, copied, grouped, h, put } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Listing } from "./listing.js" */
 
 /** Milliseconds without a key after which the search begins; how long "copied" stands. */
 const REST = { typing: 120, copied: 1500 };
-
 
 /** Finds a text in one listing or in several below each other. */
 export class Finder {
@@ -24,7 +23,14 @@ export class Finder {
     this.more = false;
     this.current = -1;
     this.timer = 0;
-    this.input = h("input", { type: "search", class: "finder-input", placeholder: "find", "aria-label": "find in this text", spellcheck: "false", autocomplete: "off" });
+    this.input = h("input", {
+      type: "search",
+      class: "finder-input",
+      placeholder: "find",
+      "aria-label": "find in this text",
+      spellcheck: "false",
+      autocomplete: "off",
+    });
     this.count = h("span", { class: "finder-count", "aria-hidden": "true" });
     this.previous = button("↑", () => this.step(-1), { label: "previous match", class: "button finder-step" });
     this.next = button("↓", () => this.step(1), { label: "next match", class: "button finder-step" });
@@ -141,29 +147,4 @@ export function copyButton(app, text, label = "copy this text") {
     setTimeout(() => put(made, "copy"), REST.copied);
   };
   return made;
-}
-
-/**
- * Puts a text on the clipboard. Pages without https have no clipboard: there a selection is copied.
- * @param {string} text
- * @param {HTMLElement} beside an element in the page
- * @returns {Promise<boolean>}
- */
-async function copied(text, beside) {
-  if (navigator.clipboard) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // A frame may have a clipboard that it may not write to: the other way can still work.
-    }
-  }
-  const area = h("textarea", { class: "copy-area", readonly: true, "aria-hidden": "true" });
-  area.value = text;
-  beside.after(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  beside.focus();
-  return done;
 }

@@ -4,6 +4,7 @@ import { button, h, shortened } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { KernelData, Remark } from "../types.d.ts" */
+/** @import { LineRange } from "./line_links.js" */
 
 /** Names and launches that are shown before the rest is only counted. */
 const FEW = 12;
@@ -15,12 +16,16 @@ const FEW = 12;
  * @param {(line: number) => void} go shows a line of the module
  */
 export function kernelHead(app, kernel, go) {
-  const name = button(shortened(kernel.name, 120), () => app.selection.toggle([kernel.item], kernel.name), { class: "kernel-name" });
+  const name = button(shortened(kernel.name, 120), () => app.selection.toggle([kernel.item], kernel.name), {
+    class: "kernel-name",
+  });
   name.dataset.item = String(kernel.item);
   name.title = `pin ${kernel.name}`;
   const chips = kernelChips(kernel).map((chip) => h("span", { class: "kernel-chip" }, chip));
   const shown = kernel.launchLines.slice(0, FEW);
-  const launched = shown.map((line) => button(String(line), () => go(line), { class: "kernel-launch", label: `line ${line} of the module` }));
+  const launched = shown.map((line) =>
+    button(String(line), () => go(line), { class: "kernel-launch", label: `line ${line} of the module` }),
+  );
   const more = kernel.launchLines.length - shown.length;
   const word = kernel.launchLines.length === 1 ? "launched in line " : "launched in lines ";
   return h(
@@ -28,7 +33,13 @@ export function kernelHead(app, kernel, go) {
     { class: "kernel-head" },
     h("div", { class: "kernel-title" }, name, h("span", { class: "kernel-chips" }, chips)),
     h("div", { class: "kernel-origin" }, kernelOrigin(kernel)),
-    h("div", { class: "kernel-launches" }, launched.length ? [word, ...launched, more > 0 ? `and ${more} more` : null] : "no line of the module is known to launch it"),
+    h(
+      "div",
+      { class: "kernel-launches" },
+      launched.length
+        ? [word, ...launched, more > 0 ? `and ${more} more` : null]
+        : "no line of the module is known to launch it",
+    ),
     remarkList(kernel.remarks),
   );
 }
@@ -58,7 +69,11 @@ function kernelOrigin({ operators, lines, unknown }) {
     if (names.length === 0) continue;
     const few = names.slice(0, FEW).map((name) => shortened(name, 60));
     const rest = names.length > FEW ? `, and ${names.length - FEW} more` : "";
-    parts.push("← ", h("span", { class: "kernel-names", title: shortened(names.join(", "), 2000) }, few.join(", ")), `${rest} `);
+    parts.push(
+      "← ",
+      h("span", { class: "kernel-names", title: shortened(names.join(", "), 2000) }, few.join(", ")),
+      `${rest} `,
+    );
   }
   if (unknown) parts.push(h("span", { class: "kernel-unknown" }, unknown));
   return parts;
@@ -71,7 +86,16 @@ function kernelOrigin({ operators, lines, unknown }) {
 export function remarkList(remarks) {
   return remarks.map(({ title, lines }) =>
     lines.length
-      ? h("details", { class: "remark" }, h("summary", {}, title), h("ul", {}, lines.map((line) => h("li", {}, line))))
+      ? h(
+          "details",
+          { class: "remark" },
+          h("summary", {}, title),
+          h(
+            "ul",
+            {},
+            lines.map((line) => h("li", {}, line)),
+          ),
+        )
       : h("div", { class: "remark" }, title),
   );
 }
@@ -114,4 +138,30 @@ export function kernelLinks(app, kernel, shift) {
   }
   const titles = new Map(kernel.noOrigin.map(([line, why]) => [line + shift, `no origin: ${why}`]));
   return { items, words, titles };
+}
+
+/**
+ * What the listing of a module needs to link its lines: those that launch a kernel, and those of its source.
+ * @param {App} app
+ * @param {KernelData[]} kernels
+ */
+export function moduleLinks(app, kernels) {
+  /** @type {Map<number, number[]>} */
+  const items = new Map();
+  /** @type {Map<number, string>} */
+  const words = new Map();
+  /** @type {Map<number, string>} */
+  const titles = new Map();
+  /** @type {LineRange[]} */
+  const ranges = [];
+  for (const kernel of kernels) {
+    for (const line of kernel.launchLines) items.set(line, [...(items.get(line) ?? []), kernel.item]);
+    if (kernel.first === 0) continue;
+    ranges.push({ first: kernel.first, last: kernel.last, item: kernel.item, whole: kernel.whole });
+    const own = kernelLinks(app, kernel, kernel.first - 1);
+    for (const [line, linked] of own.items) items.set(line, [...(items.get(line) ?? []), ...linked]);
+    for (const [line, word] of own.words) words.set(line, word);
+    for (const [line, title] of own.titles) titles.set(line, title);
+  }
+  return { items, words, titles, ranges };
 }

@@ -12,7 +12,8 @@ import { Listing } from "./listing.js";
  * What has an ink of its own in machine code, by group: 1 comment, 2 directive or label, 3 operation, 4 number,
  * 5 text. One pattern for all the compilers' dialects: those tell much the same apart.
  */
-const FORM_PIECES = /(\/\/.*|\/\*.*?\*\/|(?<=^\s*|\s)[;#] .*)|(?<=^\s*)([\w.$]+:|\.[\w.]+)|(?<=^\s*(?:\/\*\w+\*\/\s*)?(?:@\S+\s+)?(?:%\S+ = )?"?)([a-zA-Z][\w.]*)|(?<![\w%$.#])(0x[\da-fA-F]+|\d[\d.]*(?:e[-+]?\d+)?)\b|("[^"\n]*")/gm;
+const FORM_PIECES =
+  /(\/\/.*|\/\*.*?\*\/|(?<=^\s*|\s)[;#] .*)|(?<=^\s*)([\w.$]+:|\.[\w.]+)|(?<=^\s*(?:\/\*\w+\*\/\s*)?(?:@\S+\s+)?(?:%\S+ = )?"?)([a-zA-Z][\w.]*)|(?<![\w%$.#])(0x[\da-fA-F]+|\d[\d.]*(?:e[-+]?\d+)?)\b|("[^"\n]*")/gm;
 
 /** The ink of each group. */
 const FORM_INKS = [1, 2, 3, 4, 7];
@@ -49,10 +50,18 @@ export class KernelForms {
     /** @type {Listing | null} */
     this.listing = null;
     this.shown = -1;
-    this.buttons = kernel.forms.map((title, i) => button(title, () => this.show(i), { class: "button", pressed: false }));
+    this.buttons = kernel.forms.map((title, i) =>
+      button(title, () => this.show(i), { class: "button", pressed: false }),
+    );
     this.copy = copyButton(app, () => this.listing?.lines.text ?? "", "copy the machine code");
     this.none = h("span", {});
-    this.element = h("div", { class: "code-forms", role: "group", "aria-label": "machine code beside the source" }, this.buttons, this.copy, this.none);
+    this.element = h(
+      "div",
+      { class: "code-forms", role: "group", "aria-label": "machine code beside the source" },
+      this.buttons,
+      this.copy,
+      this.none,
+    );
     this.copy.hidden = true;
   }
 
@@ -77,7 +86,11 @@ export class KernelForms {
         const from = Number(app.model.name(item).split(":").pop());
         links.titles.set(line, `line ${from + (kernel.first || 1) - 1}: ${source[from - 1]?.trim()}`);
       }
-      this.listing = new Listing(app, { text: { text, inks: formInks(text) }, label: `${kernel.forms[shown]} of ${kernel.name}`, ...links });
+      this.listing = new Listing(app, {
+        text: { text, inks: formInks(text) },
+        label: `${kernel.forms[shown]} of ${kernel.name}`,
+        ...links,
+      });
       this.beside.append(this.listing.element);
       // A narrow pane scrolls.
       this.beside.parentElement?.scrollTo(0, this.beside.offsetTop);
@@ -92,7 +105,8 @@ export class KernelForms {
    */
   reveal(items) {
     const seen = this.listing?.reveal(items) ?? true;
-    this.none.textContent = items.length === 0 || seen ? "" : `no line of ${this.kernel.forms[this.shown]} is linked to what is pinned`;
+    this.none.textContent =
+      items.length === 0 || seen ? "" : `no line of ${this.kernel.forms[this.shown]} is linked to what is pinned`;
   }
 
   close() {

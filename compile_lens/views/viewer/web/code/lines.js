@@ -13,7 +13,7 @@ export class Lines {
   constructor({ text, inks }) {
     this.text = text;
     const starts = [];
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       starts.push(at);
       const end = text.indexOf("\n", at);
       at = end < 0 ? text.length : end + 1;
@@ -251,7 +251,8 @@ export class Folds {
     const fold = firstAbove(this.foldStarts, line, this.foldStarts.length) - 1;
     if (fold < 0) return line;
     const { last } = this.folds[fold];
-    if (line > last) return this.foldRows[fold] + (this.open[fold] ? last - this.foldStarts[fold] + 1 : 0) + line - last;
+    if (line > last)
+      return this.foldRows[fold] + (this.open[fold] ? last - this.foldStarts[fold] + 1 : 0) + line - last;
     return this.foldRows[fold] + (this.open[fold] ? line - this.foldStarts[fold] + 1 : 0);
   }
 

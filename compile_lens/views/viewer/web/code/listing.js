@@ -1,8 +1,8 @@
 // A text with line numbers whose lines stand for items: it folds, lights up and is searched.
 
 import { h } from "../dom.js";
-import { Folds, Lines } from "./lines.js";
 import { LineLinks } from "./line_links.js";
+import { Folds, Lines } from "./lines.js";
 import { litLineClass } from "./listing_block.js";
 import { LINE_HEIGHT, ListingRows } from "./listing_rows.js";
 
@@ -70,7 +70,12 @@ export class Listing {
     this.rows.body.prepend(this.shades);
     this.element = h(
       "div",
-      { class: content.viewport ? "listing grows" : "listing", role: "group", "aria-label": content.label, style: `--line:${LINE_HEIGHT}px` },
+      {
+        class: content.viewport ? "listing grows" : "listing",
+        role: "group",
+        "aria-label": content.label,
+        style: `--line:${LINE_HEIGHT}px`,
+      },
       this.lines.count ? this.rows.element : h("p", { class: "listing-empty" }, "no text"),
       this.scale,
     );
@@ -262,7 +267,9 @@ export class Listing {
     const lines = this.links.linesOf(item);
     const view = this.rows.view();
     // What is in view stays where it is.
-    this.showLine(lines.find((line) => this.folds.shows(line) && this.rows.sees(this.folds.row(line), view)) ?? lines[0]);
+    this.showLine(
+      lines.find((line) => this.folds.shows(line) && this.rows.sees(this.folds.row(line), view)) ?? lines[0],
+    );
     return true;
   }
 

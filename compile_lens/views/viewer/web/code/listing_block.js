@@ -1,8 +1,8 @@
 // A block of neighbouring rows of a listing: numbers in one column, code in the other.
 
+import { coloursOf, HOVER, SELF } from "../data/selection.js";
 import { h, plural } from "../dom.js";
 import { withMatches } from "./lines.js";
-import { coloursOf, HOVER, SELF } from "../data/selection.js";
 
 /** @import { Listing } from "./listing.js" */
 
@@ -52,7 +52,9 @@ export class ListingBlock {
       code.dataset.row = String(row);
       code.tabIndex = -1;
       if (items.length) code.dataset.item = String(items[0]);
-      const title = titles.get(line + 1) ?? (items.length === 0 && unlinked && this.listing.lines.line(line).trim() ? unlinked : "");
+      const title =
+        titles.get(line + 1) ??
+        (items.length === 0 && unlinked && this.listing.lines.line(line).trim() ? unlinked : "");
       if (title) code.title = title;
       number.dataset.number = String(first + line);
       this.codes.push(code);
@@ -68,7 +70,12 @@ export class ListingBlock {
     const open = folds.open[fold];
     const lines = `${plural(last - first + 1, "line")}: ${label}`;
     const act = open ? "Fold these lines away" : "Show these lines";
-    return h("button", { type: "button", class: "listing-fold", "aria-expanded": String(open), title: act }, h("span", { class: "listing-fold-sign", "aria-hidden": "true" }, open ? "▾" : "⋯"), lines);
+    return h(
+      "button",
+      { type: "button", class: "listing-fold", "aria-expanded": String(open), title: act },
+      h("span", { class: "listing-fold-sign", "aria-hidden": "true" }, open ? "▾" : "⋯"),
+      lines,
+    );
   }
 
   /**
@@ -97,8 +104,10 @@ export class ListingBlock {
       element.append(piece);
     }
     const left = lines.end(line) - lines.cut(line, limit);
-    if (left > 0) element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
-    else if (words.has(line + 1)) element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
+    if (left > 0)
+      element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
+    else if (words.has(line + 1))
+      element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     // A line that holds a button is no button itself; Enter pins it all the same.
     if (left <= 0 && element.dataset.item !== undefined) element.setAttribute("role", "button");
     else element.removeAttribute("role");
@@ -139,6 +148,8 @@ export function litLineClass(mark) {
 function stripes(mark) {
   const colours = coloursOf(mark).map((colour) => `var(--pin-${colour})`);
   if (colours.length === 0 && mark & HOVER) colours.push("var(--faint)");
-  const stops = colours.map((colour, i) => `${colour} ${(100 * i) / colours.length}% ${(100 * (i + 1)) / colours.length}%`);
+  const stops = colours.map(
+    (colour, i) => `${colour} ${(100 * i) / colours.length}% ${(100 * (i + 1)) / colours.length}%`,
+  );
   return stops.length ? `linear-gradient(${stops.join(",")})` : "";
 }

@@ -2,14 +2,13 @@
 
 import { button, h, plural, put, shortened } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
-import { kernelHead, kernelLinks, remarkList } from "./kernel_facts.js";
+import { kernelHead, kernelLinks, moduleLinks, remarkList } from "./kernel_facts.js";
 import { KernelForms } from "./kernel_forms.js";
 import { Listing } from "./listing.js";
 import { litLineClass } from "./listing_block.js";
 
 /** @import { App, Marks, Pin } from "../data/app.d.ts" */
 /** @import { CodeData, KernelData } from "../types.d.ts" */
-/** @import { LineRange } from "./line_links.js" */
 
 /** @typedef {{ kernel: KernelData | null, panel: HTMLElement, listing: Listing | null, name: HTMLElement | null, forms: KernelForms | null }} CodePage */
 
@@ -37,21 +36,37 @@ export class CodePane {
     this.shown = -1;
     this.marks = app.selection.marks;
     /** The kernel of each kernel's item and of those of its lines. @type {Map<number, number>} */
-    this.kernelOf = new Map(data.kernels.flatMap((kernel, i) => [kernel.item, ...kernel.items.map(([, item]) => item)].map((item) => /** @type {[number, number]} */ ([item, i]))));
+    this.kernelOf = new Map(
+      data.kernels.flatMap((kernel, i) =>
+        [kernel.item, ...kernel.items.map(([, item]) => item)].map(
+          (item) => /** @type {[number, number]} */ ([item, i]),
+        ),
+      ),
+    );
     /** Mark of each kernel. */
     this.kernelBits = new Uint8Array(data.kernels.length);
     /** The pin that the machine code was brought to last. @type {Pin | null | undefined} */
     this.pin = app.selection.pins.at(-1);
     this.finder = new Finder(app, () => this.listings());
     /** @type {HTMLElement | null} */
-    this.tools = h("div", { class: "listing-tools" }, this.finder.element, copyButton(app, () => this.text()));
+    this.tools = h(
+      "div",
+      { class: "listing-tools" },
+      this.finder.element,
+      copyButton(app, () => this.text()),
+    );
     /** @type {HTMLButtonElement[]} */
     this.tabs = [];
     /** @type {HTMLSelectElement | null} */
     this.list = null;
     this.litNames = h("div", { class: "code-lit" });
     this.body = h("div", { class: "code-body" });
-    this.element = h("div", { class: "code-pane" }, data.kernels.length > MOST_TABS ? this.kernelList() : this.kernelTabs(), this.body);
+    this.element = h(
+      "div",
+      { class: "code-pane" },
+      data.kernels.length > MOST_TABS ? this.kernelList() : this.kernelTabs(),
+      this.body,
+    );
     this.listen();
     this.open(MODULE);
   }
@@ -60,7 +75,14 @@ export class CodePane {
     this.tabs = [null, ...this.data.kernels].map((kernel, page) => {
       const tab = h(
         "button",
-        { type: "button", role: "tab", class: "code-tab", title: kernel ? kernel.name : "the whole module", "data-item": kernel?.item, "data-page": page },
+        {
+          type: "button",
+          role: "tab",
+          class: "code-tab",
+          title: kernel ? kernel.name : "the whole module",
+          "data-item": kernel?.item,
+          "data-page": page,
+        },
         kernel ? shortened(kernel.name, 30) : "module",
       );
       tab.addEventListener("click", () => this.open(page));
@@ -103,7 +125,8 @@ export class CodePane {
       return stands instanceof HTMLElement ? Number(stands.dataset.item) : -1;
     };
     /** @param {number} item */
-    const preview = (item) => this.app.selection.preview(item < 0 ? [] : [item], item < 0 ? "" : this.app.model.name(item));
+    const preview = (item) =>
+      this.app.selection.preview(item < 0 ? [] : [item], item < 0 ? "" : this.app.model.name(item));
     let over = -1;
     this.element.addEventListener("pointerover", (event) => {
       const item = kernelUnder(event);
@@ -168,32 +191,31 @@ export class CodePane {
     const strip = tab?.parentElement;
     if (!strip) return;
     const right = tab.offsetLeft + tab.offsetWidth;
-    if (tab.offsetLeft < strip.scrollLeft || right > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = tab.offsetLeft - 40;
+    if (tab.offsetLeft < strip.scrollLeft || right > strip.scrollLeft + strip.clientWidth)
+      strip.scrollLeft = tab.offsetLeft - 40;
   }
 
   /** @returns {CodePage} */
   modulePage() {
     const { module, folds, kernels, device } = this.data;
-    /** @type {Map<number, number[]>} */
-    const items = new Map();
-    /** @type {Map<number, string>} */
-    const words = new Map();
-    /** @type {Map<number, string>} */
-    const titles = new Map();
-    /** @type {LineRange[]} */
-    const ranges = [];
-    for (const kernel of kernels) {
-      for (const line of kernel.launchLines) items.set(line, [...(items.get(line) ?? []), kernel.item]);
-      if (kernel.first === 0) continue;
-      ranges.push({ first: kernel.first, last: kernel.last, item: kernel.item, whole: kernel.whole });
-      const own = kernelLinks(this.app, kernel, kernel.first - 1);
-      for (const [line, linked] of own.items) items.set(line, [...(items.get(line) ?? []), ...linked]);
-      for (const [line, word] of own.words) words.set(line, word);
-      for (const [line, title] of own.titles) titles.set(line, title);
-    }
-    const listing = new Listing(this.app, { text: module, label: `generated module, ${this.data.phase}`, items, ranges, folds, words, titles });
-    const facts = [device ? `for ${device}` : "", plural(listing.lines.count, "line"), kernels.length ? "" : "launches no kernel"];
-    return { kernel: null, panel: this.panel("module", this.head(facts), listing.element), listing, name: null, forms: null };
+    const listing = new Listing(this.app, {
+      text: module,
+      label: `generated module, ${this.data.phase}`,
+      folds,
+      ...moduleLinks(this.app, kernels),
+    });
+    const facts = [
+      device ? `for ${device}` : "",
+      plural(listing.lines.count, "line"),
+      kernels.length ? "" : "launches no kernel",
+    ];
+    return {
+      kernel: null,
+      panel: this.panel("module", this.head(facts), listing.element),
+      listing,
+      name: null,
+      forms: null,
+    };
   }
 
   /**
@@ -205,8 +227,17 @@ export class CodePane {
     const name = /** @type {HTMLElement} */ (head.querySelector(".kernel-name"));
     const stamp = this.head([]);
     if (!kernel.source) {
-      const said = kernel.language === "extern" ? "a library call: its source is not part of the generated code" : "the record holds no source for it";
-      return { kernel, panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, said)), listing: null, name, forms: null };
+      const said =
+        kernel.language === "extern"
+          ? "a library call: its source is not part of the generated code"
+          : "the record holds no source for it";
+      return {
+        kernel,
+        panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, said)),
+        listing: null,
+        name,
+        forms: null,
+      };
     }
     const last = kernel.source.text.split("\n").length;
     const listing = new Listing(this.app, {
@@ -219,7 +250,13 @@ export class CodePane {
     });
     const both = h("div", { class: "code-both" }, listing.element);
     const forms = kernel.part ? new KernelForms(this.app, kernel, both, () => this.formed()) : null;
-    return { kernel, panel: this.panel(kernel.name, stamp, head, ...(forms ? [forms.element] : []), both), listing, name, forms };
+    return {
+      kernel,
+      panel: this.panel(kernel.name, stamp, head, ...(forms ? [forms.element] : []), both),
+      listing,
+      name,
+      forms,
+    };
   }
 
   /**
@@ -227,7 +264,12 @@ export class CodePane {
    * @param {string[]} facts
    */
   head(facts) {
-    return h("div", { class: "code-head" }, [this.data.stamp, ...facts].filter(Boolean).join(" · "), remarkList(this.data.remarks));
+    return h(
+      "div",
+      { class: "code-head" },
+      [this.data.stamp, ...facts].filter(Boolean).join(" · "),
+      remarkList(this.data.remarks),
+    );
   }
 
   /** Another form of a kernel stands beside its source. */
@@ -243,7 +285,11 @@ export class CodePane {
    * @param {...Node} children
    */
   panel(name, ...children) {
-    return h("div", { class: "code-panel", role: this.tabs.length ? "tabpanel" : "group", "aria-label": shortened(name, 80) }, children);
+    return h(
+      "div",
+      { class: "code-panel", role: this.tabs.length ? "tabpanel" : "group", "aria-label": shortened(name, 80) },
+      children,
+    );
   }
 
   /**
@@ -290,7 +336,11 @@ export class CodePane {
     if (!this.litNames.matches(":hover, :focus-within")) {
       const lit = [...this.kernelBits.keys()].filter((i) => this.kernelBits[i]);
       const more = lit.length - LIT_NAMED;
-      put(this.litNames, lit.slice(0, LIT_NAMED).map((i) => this.litName(i)), more > 0 ? h("span", { class: "code-more" }, `and ${more} more lit`) : null);
+      put(
+        this.litNames,
+        lit.slice(0, LIT_NAMED).map((i) => this.litName(i)),
+        more > 0 ? h("span", { class: "code-more" }, `and ${more} more lit`) : null,
+      );
     }
     for (const made of this.litNames.querySelectorAll("button")) {
       made.className = `code-tab${litLineClass(this.kernelBits[Number(made.dataset.page) - 1])}`;

@@ -19,11 +19,17 @@ export class SourcePane {
     /** @type {{ section: HTMLElement, listing: Listing }[]} */
     this.parts = sources.map((source) => this.part(source));
     this.scroller.append(...this.parts.map(({ section }) => section));
-    if (sources.length === 0) this.scroller.append(h("p", { class: "listing-empty" }, "the record holds no Python source"));
+    if (sources.length === 0)
+      this.scroller.append(h("p", { class: "listing-empty" }, "the record holds no Python source"));
     /** @type {HTMLSelectElement | null} */
     this.list = sources.length > 1 ? this.jumps(sources) : null;
     this.finder = new Finder(app, () => this.parts.map(({ listing }) => listing));
-    this.element = h("div", { class: "source-pane" }, this.list ? h("div", { class: "source-bar" }, this.list) : null, this.scroller);
+    this.element = h(
+      "div",
+      { class: "source-pane" },
+      this.list ? h("div", { class: "source-bar" }, this.list) : null,
+      this.scroller,
+    );
     /** @type {HTMLElement | null} */
     this.tools = this.finder.element;
     this.top = 0;
@@ -75,7 +81,13 @@ export class SourcePane {
     const list = h(
       "select",
       { class: "source-jump", "aria-label": "go to a function" },
-      sources.map(({ name, file, first }, i) => h("option", { value: String(i) }, `${shortened(name, 60)} · ${shortened(file.split(/[\\/]/).pop() ?? "", 30)}:${first}`)),
+      sources.map(({ name, file, first }, i) =>
+        h(
+          "option",
+          { value: String(i) },
+          `${shortened(name, 60)} · ${shortened(file.split(/[\\/]/).pop() ?? "", 30)}:${first}`,
+        ),
+      ),
     );
     list.addEventListener("change", () => {
       const { section } = this.parts[Number(list.value)];

@@ -22,7 +22,12 @@ export class TextPane {
     this.finder = new Finder(app, () => [this.listing]);
     this.element = h("div", { class: "text-pane" }, this.listing.element);
     /** @type {HTMLElement | null} */
-    this.tools = h("div", { class: "listing-tools" }, this.finder.element, copyButton(app, () => data.code.text));
+    this.tools = h(
+      "div",
+      { class: "listing-tools" },
+      this.finder.element,
+      copyButton(app, () => data.code.text),
+    );
   }
 
   /** @param {Marks} marks */

@@ -29,7 +29,10 @@ export function apartPairs({ apart, strings }) {
  * @param {Apart} pair
  */
 export function apartLines({ follows, reason, sentence, remedy, saved }) {
-  const lines = [`not fused, ${reason}: ${follows ? "the second reads what the first writes" : "both read the same"}`, sentence];
+  const lines = [
+    `not fused, ${reason}: ${follows ? "the second reads what the first writes" : "both read the same"}`,
+    sentence,
+  ];
   if (saved) lines.push(`fusing them could save at most ${saved} (modelled)`);
   if (remedy) lines.push(`to try: ${remedy}`);
   return lines;

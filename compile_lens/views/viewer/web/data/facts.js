@@ -1,8 +1,8 @@
 // What the record knows of an item: plain rows first, then the elements that show them.
 
-import { PYTHON } from "./model.js";
-import { apartBoth, apartFrom, apartLines, apartPairs } from "./apart.js";
 import { grouped, h, plural, shortened } from "../dom.js";
+import { apartBoth, apartFrom, apartLines, apartPairs } from "./apart.js";
+import { PYTHON } from "./model.js";
 import { labelOf, shortPlace } from "./reasons.js";
 
 /** @import { CodeData, GraphData, KernelData, TensorFacts } from "../types.d.ts" */
@@ -74,14 +74,22 @@ export async function factsOf(model, items, name) {
 function lineFacts(model, item) {
   const place = model.name(item);
   const [file, number] = splitPlace(place);
-  const within = model.core.sources.filter((s) => s.file === file && s.first <= number && number < s.first + s.code.text.split("\n").length);
+  const within = model.core.sources.filter(
+    (s) => s.file === file && s.first <= number && number < s.first + s.code.text.split("\n").length,
+  );
   /** @type {[string, string][]} */
   const rows = [
     ["line", `${number} of ${file}`],
     ["text", model.index.lineTexts[item - model.index.stages[PYTHON].start] ?? ""],
     ["function", within.map((s) => s.name).join(", ")],
   ];
-  return { title: shortPlace(place), where: model.stageTitle(PYTHON), kind: "Python line", rows: rows.filter(([, value]) => value), texts: [] };
+  return {
+    title: shortPlace(place),
+    where: model.stageTitle(PYTHON),
+    kind: "Python line",
+    rows: rows.filter(([, value]) => value),
+    texts: [],
+  };
 }
 
 /** @param {Model} model @param {number} stage @param {number} item @param {GraphData} graph @returns {Facts} */
@@ -92,7 +100,10 @@ function nodeFacts(model, stage, item, graph) {
   /** @type {[string, string][]} */
   const rows = [];
   const op = word(graph.op[local]);
-  rows.push(["operation", [op.replace(/^(call_function|loop|group)$/, ""), word(graph.target[local])].filter(Boolean).join(" ")]);
+  rows.push([
+    "operation",
+    [op.replace(/^(call_function|loop|group)$/, ""), word(graph.target[local])].filter(Boolean).join(" "),
+  ]);
   const tensors = (graph.outputs[local] ?? []).map((number) => graph.tensors[number]);
   rows.push(...(tensors.length === 1 ? tensorRows(tensors[0]) : manyTensors(tensors)));
   const module = word(graph.module[local]);
@@ -135,7 +146,10 @@ function manyTensors(tensors) {
   const rows = tensors.slice(0, FACTS_LISTED).map((t, i) => {
     const stride = t.stride ? `stride ${t.stride}` : "";
     const bytes = t.bytes === null ? "bytes not known" : bytesInShort(t.bytes);
-    return [`output ${i}`, [tensorInShort(t), stride, t.device, bytes, t.grad ? "requires grad" : ""].filter(Boolean).join(", ")];
+    return [
+      `output ${i}`,
+      [tensorInShort(t), stride, t.device, bytes, t.grad ? "requires grad" : ""].filter(Boolean).join(", "),
+    ];
   });
   if (tensors.length > FACTS_LISTED) rows.push(["outputs", `and ${tensors.length - FACTS_LISTED} more`]);
   return rows;
@@ -159,12 +173,24 @@ function codeFacts(model, stage, item, code) {
   const [kernel] = kernels;
   /** @param {(k: KernelData) => string[]} pick */
   const all = (pick) => listedInline([...new Set(kernels.flatMap(pick))]);
-  const numbers = kernels.flatMap((k) => k.launchLines).slice(0, FACTS_LISTED).join(", ");
+  const numbers = kernels
+    .flatMap((k) => k.launchLines)
+    .slice(0, FACTS_LISTED)
+    .join(", ");
   const count = kernels.reduce((sum, k) => sum + k.launches, 0);
   // What a call launches by the turn or by the branch is no number to add to.
   const plain = kernels.every((k) => k.launched === plural(k.launches, "launch", "launches"));
-  const launches = plain ? plural(count, "launch", "launches") : kernels.map((k) => k.launched).slice(0, FACTS_LISTED).join(", ");
-  const traffic = kernels.map((k) => k.traffic).filter(Boolean).slice(0, FACTS_LISTED).join(", ");
+  const launches = plain
+    ? plural(count, "launch", "launches")
+    : kernels
+        .map((k) => k.launched)
+        .slice(0, FACTS_LISTED)
+        .join(", ");
+  const traffic = kernels
+    .map((k) => k.traffic)
+    .filter(Boolean)
+    .slice(0, FACTS_LISTED)
+    .join(", ");
   /** @type {[string, string][]} */
   const rows = [
     ["language", kernel.languageTitle],
@@ -209,7 +235,12 @@ async function manyFacts(model, stage, items, name) {
   if (stage !== PYTHON && !model.isCode(stage)) {
     const graph = await model.graph(stage);
     const { start } = model.index.stages[stage];
-    const types = new Map(items.map((item) => [graph.strings[graph.module[item - start]] ?? "", graph.strings[graph.moduleType[item - start]] ?? ""]));
+    const types = new Map(
+      items.map((item) => [
+        graph.strings[graph.module[item - start]] ?? "",
+        graph.strings[graph.moduleType[item - start]] ?? "",
+      ]),
+    );
     const shared = sharedModule([...types.keys()]);
     rows.push(["module", shared && types.get(shared) ? `${shared} (${types.get(shared)})` : shared]);
     const pair = items.length === 2 ? apartBoth(apartPairs(graph), items[0] - start, items[1] - start) : undefined;
@@ -219,7 +250,13 @@ async function manyFacts(model, stage, items, name) {
     rows.push(["saved", kept ? `${plural(kept, "node")} kept for backward` : ""]);
   }
   rows.push(["items", namesInShort(model, items)]);
-  return { title: name || plural(items.length, "item"), where: model.stageTitle(stage), kind: "collapsed", rows: rows.filter(([, value]) => value), texts: [] };
+  return {
+    title: name || plural(items.length, "item"),
+    where: model.stageTitle(stage),
+    kind: "collapsed",
+    rows: rows.filter(([, value]) => value),
+    texts: [],
+  };
 }
 
 /**
@@ -267,8 +304,18 @@ export function factsInLine(facts) {
   const value = (label) => facts.rows.find(([name]) => name === label)?.[1] ?? "";
   const tensor = [value("dtype"), value("shape")].filter(Boolean).join(" ");
   const first = value("output 0") || value("text") || value("holds") || value("launches");
-  const said = [shortened(facts.title, 80), facts.where, facts.kind, tensor || first, value("module"), value("traffic")];
-  return said.filter(Boolean).map((text) => shortened(text, 120)).join(" · ");
+  const said = [
+    shortened(facts.title, 80),
+    facts.where,
+    facts.kind,
+    tensor || first,
+    value("module"),
+    value("traffic"),
+  ];
+  return said
+    .filter(Boolean)
+    .map((text) => shortened(text, 120))
+    .join(" · ");
 }
 
 /**
@@ -279,10 +326,19 @@ export function factsInLine(facts) {
 export function factsView(facts, colour) {
   const rows = facts.rows.map(([label, value]) => [
     h("dt", { class: "facts-label" }, label),
-    h("dd", { class: "facts-value", dir: "auto" }, ...value.split("\n").map((line) => h("div", {}, shortened(line, FACTS_LONGEST)))),
+    h(
+      "dd",
+      { class: "facts-value", dir: "auto" },
+      ...value.split("\n").map((line) => h("div", {}, shortened(line, FACTS_LONGEST))),
+    ),
   ]);
   const texts = facts.texts.map(({ label, text }) =>
-    h("details", { class: "facts-text", open: text.length < 1500 }, h("summary", {}, label), h("pre", { tabindex: "0", role: "group", "aria-label": label }, shortened(text, FACTS_LONGEST * 5))),
+    h(
+      "details",
+      { class: "facts-text", open: text.length < 1500 },
+      h("summary", {}, label),
+      h("pre", { tabindex: "0", role: "group", "aria-label": label }, shortened(text, FACTS_LONGEST * 5)),
+    ),
   );
   const head = h(
     "div",

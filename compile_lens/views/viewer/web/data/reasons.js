@@ -1,8 +1,8 @@
 // Why a stage shows nothing of a chain, in words. Every word rests on a fact of the record: a stage that was
 // not seen, a chain that ends, a phase, a kind. Where the record holds no such fact, the words say that.
 
-import { PYTHON } from "./model.js";
 import { shortened } from "../dom.js";
+import { PYTHON } from "./model.js";
 
 /** @import { Step } from "../types.d.ts" */
 /** @import { Chain } from "./chain.js" */
@@ -96,7 +96,11 @@ export class Reach {
     if (stage === PYTHON) return this.whyUp(stage);
     if (count === 0) return "the stage is empty";
     const homes = new Set([...this.stages.keys()].map((s) => this.model.index.stages[s].compilation));
-    if (!homes.has(compilation)) return this.elsewhere([...homes].filter((c) => c >= 0), compilation);
+    if (!homes.has(compilation))
+      return this.elsewhere(
+        [...homes].filter((c) => c >= 0),
+        compilation,
+      );
     return this.otherPhase(stage) || (stage < Math.min(...this.home) ? this.whyUp(stage) : this.whyDown(stage));
   }
 
@@ -144,8 +148,13 @@ export class Reach {
     if (ends.length === 0) return "the record names nothing here that it came from";
     const tops = ends.map((item) => model.stageOf(item));
     const top = Math.min(...tops);
-    const end = ends.filter((_, i) => tops[i] === top).find((item) => model.noOrigin.get(item)) ?? ends[tops.indexOf(top)];
-    const said = model.noOrigin.get(end) || this.unseen(stage, top, "") || this.startsHere(end, stage) || "the record names no origin for it";
+    const end =
+      ends.filter((_, i) => tops[i] === top).find((item) => model.noOrigin.get(item)) ?? ends[tops.indexOf(top)];
+    const said =
+      model.noOrigin.get(end) ||
+      this.unseen(stage, top, "") ||
+      this.startsHere(end, stage) ||
+      "the record names no origin for it";
     const single = this.own.length === 1 && end === this.own[0];
     return single ? said : `the chain upward ends at ${this.at(end)}: ${said}`;
   }
@@ -155,7 +164,9 @@ export class Reach {
     const { model } = this;
     const wanted = model.phase(stage);
     const on = [...this.stages.keys()].filter((s) => this.leadsTo(s, stage));
-    const beyond = [...this.stages.keys()].find((s) => s > stage && model.phase(s) === wanted && this.sameCompilation(s, stage));
+    const beyond = [...this.stages.keys()].find(
+      (s) => s > stage && model.phase(s) === wanted && this.sameCompilation(s, stage),
+    );
     if (beyond !== undefined) {
       for (const item of this.stages.get(beyond) ?? []) {
         const over = this.chain.above(item).find((other) => model.stageOf(other) < stage && this.all.has(other));
@@ -165,17 +176,24 @@ export class Reach {
     const last = Math.max(...on, ...this.home.filter((s) => s < stage));
     const unseen = this.unseen(last, stage, wanted);
     if (unseen) return this.lastSeen(last, unseen);
-    const other = [...this.stages.keys()].find((s) => model.phase(s) && model.phase(s) !== wanted && this.sameCompilation(s, stage));
+    const other = [...this.stages.keys()].find(
+      (s) => model.phase(s) && model.phase(s) !== wanted && this.sameCompilation(s, stage),
+    );
     if (other !== undefined && !model.phase(last)) {
       return `${this.own.length > 1 ? "they" : "it"} became part of the ${model.phase(other)} only; this stage belongs to the ${wanted}`;
     }
-    const next = model.index.stages.findIndex((s, i) => i > last && (i === stage || (s.count > 0 && this.leadsTo(i, stage))));
+    const next = model.index.stages.findIndex(
+      (s, i) => i > last && (i === stage || (s.count > 0 && this.leadsTo(i, stage))),
+    );
     const tips = this.stages.get(last) ?? [];
     const before = model.index.stages[next].key.split(".").pop() ?? "";
     const kinds = new Set(tips.map((item) => model.kind(item)));
     const only = kinds.size === 1 ? ENDING_KINDS[[...kinds][0]] : undefined;
     if (!only || !only.before.includes(before)) {
-      return this.lastSeen(last, `the record names nothing in ${model.index.stages[next].title} that came from ${this.own.length > 1 ? "them" : "it"}`);
+      return this.lastSeen(
+        last,
+        `the record names nothing in ${model.index.stages[next].title} that came from ${this.own.length > 1 ? "them" : "it"}`,
+      );
     }
     const what = kinds.has("view") && before === "loops" ? `${only.is}, so no loop was made of it` : only.is;
     if (this.home.includes(last) && tips.length === 1) return `it is ${what}`;
@@ -211,7 +229,8 @@ export class Reach {
     const to = steps.findIndex(({ step }) => step.stage === Math.max(above, below));
     const gap = steps.slice(from + 1, to < 0 ? undefined : to).find(({ step }) => step.stage < 0);
     if (!gap) return "";
-    const title = gap.phase && gap.step.key !== gap.phase ? `${gap.phase} ${gap.step.title}` : gap.phase || gap.step.title;
+    const title =
+      gap.phase && gap.step.key !== gap.phase ? `${gap.phase} ${gap.step.title}` : gap.phase || gap.step.title;
     return `the stage between, ${title}, ${absent(gap.step)}`;
   }
 
@@ -219,7 +238,9 @@ export class Reach {
   leadsTo(stage, target) {
     if (stage === PYTHON) return true;
     const phase = this.model.phase(stage);
-    return stage < target && this.sameCompilation(stage, target) && (phase === "" || phase === this.model.phase(target));
+    return (
+      stage < target && this.sameCompilation(stage, target) && (phase === "" || phase === this.model.phase(target))
+    );
   }
 
   /** @param {number} one @param {number} other */

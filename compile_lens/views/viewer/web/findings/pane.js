@@ -1,8 +1,8 @@
 // A finding: sections one below the other. A row or a change that the record links to others lights up and pins.
 
+import { litLineClass } from "../code/listing_block.js";
 import { h, shortened } from "../dom.js";
 import { findingSection } from "./sections.js";
-import { litLineClass } from "../code/listing_block.js";
 
 /** @import { Listing } from "../code/listing.js" */
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
@@ -104,7 +104,11 @@ export class FindingPane {
     this.light(linked, 0);
     this.links.delete(element);
     element.removeAttribute("data-linked");
-    for (const item of linked.items) this.byItem.set(item, (this.byItem.get(item) ?? []).filter((other) => other !== linked));
+    for (const item of linked.items)
+      this.byItem.set(
+        item,
+        (this.byItem.get(item) ?? []).filter((other) => other !== linked),
+      );
   }
 
   /** @param {Marks} marks */

@@ -1,7 +1,7 @@
 // The sections of a finding: tables, paragraphs, code, pictures, changes to step through, things side by side.
 
-import { button, h, plural, put } from "../dom.js";
 import { Listing } from "../code/listing.js";
+import { button, h, plural, put } from "../dom.js";
 
 /** @import { FindingColumn, FindingSection, StepsSection, TableSection, Text } from "../types.d.ts" */
 /** @import { FindingPane } from "./pane.js" */
@@ -16,13 +16,25 @@ const ROWS = { first: 40, more: 400 };
  */
 export function findingSection(pane, section) {
   const body = sectionBody(pane, section);
-  return h("section", { class: `finding-section finding-of-${section.kind}` }, section.title ? sectionTitle(section.title) : null, body);
+  return h(
+    "section",
+    { class: `finding-section finding-of-${section.kind}` },
+    section.title ? sectionTitle(section.title) : null,
+    body,
+  );
 }
 
 /** @param {string} title */
 function sectionTitle(title) {
-  const [where, colon, what] = title.includes(": ") ? [title.slice(0, title.indexOf(": ")), ": ", title.slice(title.indexOf(": ") + 2)] : ["", "", title];
-  return h("div", { class: "finding-title", role: "heading", "aria-level": "4" }, colon ? h("span", { class: "finding-place" }, where) : null, what);
+  const [where, colon, what] = title.includes(": ")
+    ? [title.slice(0, title.indexOf(": ")), ": ", title.slice(title.indexOf(": ") + 2)]
+    : ["", "", title];
+  return h(
+    "div",
+    { class: "finding-title", role: "heading", "aria-level": "4" },
+    colon ? h("span", { class: "finding-place" }, where) : null,
+    what,
+  );
 }
 
 /**
@@ -45,7 +57,13 @@ function sectionBody(pane, section) {
     case "steps":
       return stepsSection(pane, section);
     case "columns":
-      return [h("div", { class: "finding-columns" }, section.columns.map((column) => columnOf(pane, column)))];
+      return [
+        h(
+          "div",
+          { class: "finding-columns" },
+          section.columns.map((column) => columnOf(pane, column)),
+        ),
+      ];
   }
 }
 
@@ -63,7 +81,12 @@ function tableSection(pane, section) {
     fill();
     return [place];
   }
-  const fold = h("details", { class: "finding-fold" }, h("summary", {}, `show ${plural(section.rows.length, "row")}`), place);
+  const fold = h(
+    "details",
+    { class: "finding-fold" },
+    h("summary", {}, `show ${plural(section.rows.length, "row")}`),
+    place,
+  );
   fold.addEventListener("toggle", () => {
     if (fold.open && !place.firstChild) fill();
   });
@@ -82,7 +105,15 @@ function tableOf(pane, { title, head, rows, ...section }) {
     "table",
     { class: "finding-rows" },
     h("caption", { class: "unseen" }, title),
-    h("thead", {}, h("tr", {}, columns.map(({ kind, word }) => h("th", { scope: "col", class: `cell-${kind}` }, word)))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        columns.map(({ kind, word }) => h("th", { scope: "col", class: `cell-${kind}` }, word)),
+      ),
+    ),
   );
   const rest = button("", () => add(ROWS.more), { class: "button finding-more" });
   let shown = 0;
@@ -106,11 +137,20 @@ function tableOf(pane, { title, head, rows, ...section }) {
  * @param {string[]} kinds
  */
 function rowOf(pane, { cells, items }, kinds) {
-  const link = items.length ? h("button", { type: "button", class: "finding-link", "aria-pressed": "false" }, cells[0]) : null;
-  const plain = cells.map((cell, i) => (kinds[i] === "note" ? null : h("td", { class: `cell-${kinds[i]}`, dir: "auto" }, i === 0 && link ? link : cell)));
+  const link = items.length
+    ? h("button", { type: "button", class: "finding-link", "aria-pressed": "false" }, cells[0])
+    : null;
+  const plain = cells.map((cell, i) =>
+    kinds[i] === "note" ? null : h("td", { class: `cell-${kinds[i]}`, dir: "auto" }, i === 0 && link ? link : cell),
+  );
   const notes = cells.filter((cell, i) => kinds[i] === "note" && cell !== "");
   const span = kinds.filter((kind) => kind !== "note").length;
-  const made = h("tbody", {}, h("tr", {}, plain), notes.map((note) => h("tr", { class: "finding-note" }, h("td", { colspan: span, dir: "auto" }, note))));
+  const made = h(
+    "tbody",
+    {},
+    h("tr", {}, plain),
+    notes.map((note) => h("tr", { class: "finding-note" }, h("td", { colspan: span, dir: "auto" }, note))),
+  );
   if (link) pane.link(made, link, items);
   return made;
 }
@@ -128,7 +168,14 @@ function stepsSection(pane, { title, steps, left }) {
   const name = h("button", { type: "button", class: "finding-link step-name", "aria-pressed": "false" });
   const words = h("div", { class: "step-words" });
   const sides = h("div", { class: "step-sides" });
-  const box = h("div", { class: "step-box", role: "group", "aria-label": title }, h("div", { class: "step-bar" }, back, on, count), name, words, sides);
+  const box = h(
+    "div",
+    { class: "step-box", role: "group", "aria-label": title },
+    h("div", { class: "step-bar" }, back, on, count),
+    name,
+    words,
+    sides,
+  );
   /** @type {Listing[]} */
   let shown = [];
   const show = () => {
@@ -141,7 +188,10 @@ function stepsSection(pane, { title, steps, left }) {
     put(name, step.title);
     name.disabled = step.items.length === 0;
     if (step.items.length) pane.link(name, name, step.items);
-    put(words, step.words.map((said) => h("p", { class: "finding-words" }, said)));
+    put(
+      words,
+      step.words.map((said) => h("p", { class: "finding-words" }, said)),
+    );
     count.textContent = `${at + 1} of ${steps.length}`;
     back.disabled = at === 0;
     on.disabled = at === steps.length - 1;
@@ -169,7 +219,11 @@ function stepsSection(pane, { title, steps, left }) {
  */
 function side(pane, name, text) {
   const head = h("div", { class: "step-side-name" }, name);
-  if (text.text === "") return { element: h("div", { class: "step-side" }, head, h("p", { class: "finding-left" }, "nothing")), listing: null };
+  if (text.text === "")
+    return {
+      element: h("div", { class: "step-side" }, head, h("p", { class: "finding-left" }, "nothing")),
+      listing: null,
+    };
   const listing = listingOf(pane, name, text);
   return { element: h("div", { class: "step-side" }, head, listing.element), listing };
 }
@@ -183,7 +237,11 @@ function columnOf(pane, { title, words, figures, blocks, left }) {
     "section",
     { class: "finding-column", "aria-label": title },
     h("div", { class: "finding-title", role: "heading", "aria-level": "5" }, title),
-    h("dl", { class: "finding-figures" }, figures.map(([what, value]) => h("div", {}, h("dd", {}, value), h("dt", {}, what)))),
+    h(
+      "dl",
+      { class: "finding-figures" },
+      figures.map(([what, value]) => h("div", {}, h("dd", {}, value), h("dt", {}, what))),
+    ),
     words.map((said) => h("p", { class: "finding-words" }, said)),
     blocks.map((block) => foldedCode(pane, block.title, block.code)),
     left ? h("p", { class: "finding-left" }, left) : null,

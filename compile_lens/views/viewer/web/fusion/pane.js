@@ -1,11 +1,11 @@
 // The fusion view: loops before on the left, groups after on the right, and what went into what.
 
-import { button, grouped, h, plural, put, s, shortened } from "../dom.js";
-import { bytesInShort } from "../data/facts.js";
 import { pairItems, pairName } from "../data/apart.js";
-import { FusionReasons } from "./reasons.js";
-import { curvesInto, figuresOf, firstNames, fusionPlan, rowsToShow } from "./plan.js";
 import { HOVER, SELF, coloursOf } from "../data/selection.js";
+import { button, grouped, h, itemOf, plural, put, s, shortened } from "../dom.js";
+import { fusionCard, kindStyle, savedText } from "./card.js";
+import { curvesInto, figuresOf, fusionPlan, rowsToShow } from "./plan.js";
+import { FusionReasons } from "./reasons.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { GraphData, Ledger } from "../types.d.ts" */
@@ -35,7 +35,12 @@ export class FusionPane {
     this.app = app;
     this.title = title;
     this.phase = app.model.phase(data.groups);
-    this.plan = fusionPlan(app.model, app.chain, { stage: data.loops, data: data.loopsData }, { stage: data.groups, data: data.groupsData });
+    this.plan = fusionPlan(
+      app.model,
+      app.chain,
+      { stage: data.loops, data: data.loopsData },
+      { stage: data.groups, data: data.groupsData },
+    );
     this.all = false;
     this.reasons = new FusionReasons(app, data.groups, data.groupsData);
     /** Rows that are shown but not built yet, by their element. @type {Map<Element, PlanRow>} */
@@ -52,12 +57,32 @@ export class FusionPane {
     this.marks = new Map();
     /** @type {HTMLElement | null} */
     this.tools = null;
-    this.rows = h("ol", { class: "fusion-rows", "aria-label": "Groups in the order in which they run, with their loops" });
+    this.rows = h("ol", {
+      class: "fusion-rows",
+      "aria-label": "Groups in the order in which they run, with their loops",
+    });
     this.rest = h("div", { class: "fusion-rest" });
     this.nops = h("div", { class: "fusion-nops" });
-    const columns = h("div", { class: "fusion-columns", "aria-hidden": "true" }, h("span", {}, "loops before fusion"), h("span", {}), h("span", {}, "groups after fusion"));
-    this.element = h("div", { class: "fusion", role: "group", "aria-label": title }, this.summary(data.ledger), columns, this.rows, this.rest, this.nops);
-    this.near = new IntersectionObserver((entries) => entries.forEach((entry) => entry.isIntersecting && this.fill(entry.target)), { root: this.element, rootMargin: `${FUSION_NEAR}px` });
+    const columns = h(
+      "div",
+      { class: "fusion-columns", "aria-hidden": "true" },
+      h("span", {}, "loops before fusion"),
+      h("span", {}),
+      h("span", {}, "groups after fusion"),
+    );
+    this.element = h(
+      "div",
+      { class: "fusion", role: "group", "aria-label": title },
+      this.summary(data.ledger),
+      columns,
+      this.rows,
+      this.rest,
+      this.nops,
+    );
+    this.near = new IntersectionObserver(
+      (entries) => entries.forEach((entry) => entry.isIntersecting && this.fill(entry.target)),
+      { root: this.element, rootMargin: `${FUSION_NEAR}px` },
+    );
     this.listen();
     this.showNops();
     this.build();
@@ -69,8 +94,7 @@ export class FusionPane {
     /** @param {string} title */
     const figure = (title) => figures?.get(title) ?? "—";
     /** @param {string} number @param {string} what */
-    const step = (number, what) =>
-      h("span", { class: "fusion-figure" }, h("b", {}, number), ` ${what}`);
+    const step = (number, what) => h("span", { class: "fusion-figure" }, h("b", {}, number), ` ${what}`);
     /** @param {string} number @param {string} one @param {string} [many] */
     const counted = (number, one, many = `${one}s`) => step(number, number === "1" ? one : many);
     const arrow = () => h("span", { class: "fusion-arrow", "aria-label": "to" }, "→");
@@ -85,7 +109,13 @@ export class FusionPane {
     const bytes =
       before === "—" && after === "—"
         ? []
-        : [h("span", { class: "fusion-gap" }), step(before.replace("~", ""), "B before"), arrow(), step(after.replace("~", ""), "B after"), h("span", { class: "fusion-note", title: "from sizes, not measured" }, "modelled")];
+        : [
+            h("span", { class: "fusion-gap" }),
+            step(before.replace("~", ""), "B before"),
+            arrow(),
+            step(after.replace("~", ""), "B after"),
+            h("span", { class: "fusion-note", title: "from sizes, not measured" }, "modelled"),
+          ];
     return h("div", { class: "fusion-summary" }, ...counts, ...bytes);
   }
 
@@ -93,7 +123,7 @@ export class FusionPane {
     const { selection, model } = this.app;
     /** @param {Event} event */
     const over = (event) => {
-      const item = cardItem(event.target);
+      const item = itemOf(event.target);
       const pair = pairItems(event.target);
       if (pair.length) selection.preview(pair, pairName(model, pair));
       else if (item >= 0) selection.preview([item], model.name(item));
@@ -105,7 +135,7 @@ export class FusionPane {
     this.element.addEventListener("focusout", () => selection.preview([]));
     // Cards are buttons: Enter and Space arrive as clicks.
     this.element.addEventListener("click", (event) => {
-      const item = cardItem(event.target);
+      const item = itemOf(event.target);
       const pair = pairItems(event.target);
       if (pair.length) selection.toggle(pair, pairName(model, pair));
       if (item >= 0) selection.toggle([item], model.name(item));
@@ -116,7 +146,8 @@ export class FusionPane {
   build() {
     this.near.disconnect();
     for (const known of [this.waiting, this.places, this.cards, this.hidden, this.lit]) known.clear();
-    for (const element of this.nops.querySelectorAll(".fusion-card")) this.register(/** @type {HTMLElement} */ (element));
+    for (const element of this.nops.querySelectorAll(".fusion-card"))
+      this.register(/** @type {HTMLElement} */ (element));
     const { rows, left } = rowsToShow(this.plan, FUSION_WHOLE, this.all);
     const elements = rows.map((row) => {
       const count = Math.max(1, Math.min(row.loops.length, FUSION_LOOPS + 1));
@@ -168,11 +199,15 @@ export class FusionPane {
       for (const loop of shown) this.hidden.delete(loop.item);
       for (const loop of hidden) this.hidden.set(loop.item, unfold);
       if (hidden.length) {
-        const more = button(`and ${hidden.length} more`, () => {
-          unfold();
-          const first = /** @type {HTMLElement | null} */ (place.children[count]?.firstElementChild);
-          first?.focus({ preventScroll: true });
-        }, { class: "button fusion-more" });
+        const more = button(
+          `and ${hidden.length} more`,
+          () => {
+            unfold();
+            const first = /** @type {HTMLElement | null} */ (place.children[count]?.firstElementChild);
+            first?.focus({ preventScroll: true });
+          },
+          { class: "button fusion-more" },
+        );
         place.append(h("div", { class: "fusion-slot" }, more));
       }
       if (group) put(curves, curveDrawing(shown.length + (hidden.length ? 1 : 0), group.kind));
@@ -184,46 +219,26 @@ export class FusionPane {
     element.setAttribute("style", group ? kindStyle(group.kind) : "");
     put(
       element,
-      label ? h("div", { class: "fusion-label" }, label, this.savedText(row)) : null,
-      h("div", { class: "fusion-pair" }, place, curves, h("div", { class: "fusion-side" }, group ? this.card(group, "group", row) : null)),
+      label ? h("div", { class: "fusion-label" }, label, savedText(row)) : null,
+      h(
+        "div",
+        { class: "fusion-pair" },
+        place,
+        curves,
+        h("div", { class: "fusion-side" }, group ? this.card(group, "group", row) : null),
+      ),
       group ? this.reasons.of(group.item) : null,
     );
   }
 
-  /** @param {PlanRow} row */
-  savedText({ saved }) {
-    if (saved === null || saved === 0) return null;
-    const said = saved > 0 ? `saves ${bytesInShort(saved)}` : `moves ${bytesInShort(-saved)} more`;
-    return h("span", { class: "fusion-saved", title: "Bytes that the loops move alone, less those that the group moves: modelled from sizes" }, said);
-  }
-
   /**
+   * A card that lights up with its item.
    * @param {PlanCard} card
    * @param {"loop" | "group"} what
    * @param {PlanRow | null} row of a group
    */
   card(card, what, row) {
-    const several = row !== null && row.loops.length > 1;
-    const extern = card.kind === "extern" || card.kind === "template";
-    const moved = card.reads < 0 || card.writes < 0 ? "" : `reads ${bytesInShort(card.reads)} · writes ${bytesInShort(card.writes)}`;
-    const does = firstNames(card.what, several ? 5 : 3) || card.target;
-    const kernels = row ? firstNames(row.kernels, 2) : "";
-    const element = h(
-      "button",
-      {
-        type: "button",
-        class: `fusion-card fusion-${what}${extern ? " fusion-extern" : ""}${card.kind === "nop" ? " fusion-idle" : ""}`,
-        "data-item": card.item,
-        "aria-pressed": "false",
-        style: kindStyle(card.kind),
-        title: shortened([card.name, card.target, card.what.join(", ")].filter(Boolean).join("\n"), 600),
-        "aria-label": [`${what} ${shortened(card.name, 80)}`, card.kind, shortened(does, 200), moved && `${moved} modelled`, kernels && `runs in ${shortened(kernels, 200)}`].filter(Boolean).join(", "),
-      },
-      h("span", { class: "fusion-head" }, h("bdi", { class: "fusion-name" }, shortened(card.name, 60)), h("span", { class: "fusion-kind" }, card.kind === "extern" ? "library call" : card.kind), h("span", { class: "fusion-dots" })),
-      does ? h("bdi", { class: "fusion-does" }, shortened(does, 120)) : null,
-      moved ? h("span", { class: "fusion-bytes" }, moved) : null,
-      kernels ? h("bdi", { class: "fusion-kernel" }, `→ ${shortened(kernels, 80)}`) : null,
-    );
+    const element = fusionCard(card, what, row);
     this.register(element);
     return element;
   }
@@ -234,7 +249,18 @@ export class FusionPane {
     this.nops.hidden = nops.length === 0;
     if (nops.length === 0) return;
     const names = nops.slice(0, FUSION_NOPS).map((nop) =>
-      h("button", { type: "button", class: "fusion-card fusion-nop", "data-item": nop.item, "aria-pressed": "false", title: shortened(`${nop.name}\n${nop.target}`, 300) }, h("bdi", {}, shortened(nop.name, 40)), h("span", { class: "fusion-dots" })),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "fusion-card fusion-nop",
+          "data-item": nop.item,
+          "aria-pressed": "false",
+          title: shortened(`${nop.name}\n${nop.target}`, 300),
+        },
+        h("bdi", {}, shortened(nop.name, 40)),
+        h("span", { class: "fusion-dots" }),
+      ),
     );
     const more = nops.length > FUSION_NOPS ? ` and ${grouped(nops.length - FUSION_NOPS)} more` : null;
     put(this.nops, h("span", { class: "fusion-nops-title" }, "Nops, which run nothing: "), ...names, more);
@@ -279,9 +305,11 @@ export class FusionPane {
     const hover = mark & HOVER ? " lit-hover" : "";
     const self = mark & SELF ? " lit-self" : "";
     element.className = `${own}${lit}${hover}${self}${colours.length ? ` lit-pin-${colours[0]}` : ""}`;
-    if ((mark | before) & SELF) element.setAttribute("aria-pressed", String(this.app.selection.isPinned([Number(element.dataset.item)])));
+    if ((mark | before) & SELF)
+      element.setAttribute("aria-pressed", String(this.app.selection.isPinned([Number(element.dataset.item)])));
     const dots = element.querySelector(".fusion-dots");
-    if (dots && (colours.length > 1 || dots.firstChild)) put(dots, ...colours.slice(1).map((colour) => h("i", { class: `pin-dot-${colour}` })));
+    if (dots && (colours.length > 1 || dots.firstChild))
+      put(dots, ...colours.slice(1).map((colour) => h("i", { class: `pin-dot-${colour}` })));
   }
 
   /** @param {number[]} items */
@@ -302,7 +330,11 @@ export class FusionPane {
 
   /** The element of an item, built or unfolded if it is not there yet. @param {number} item */
   find(item) {
-    if (!this.places.has(item) && !this.all && this.plan.rows.some((row) => row.group?.item === item || row.loops.some((loop) => loop.item === item))) {
+    if (
+      !this.places.has(item) &&
+      !this.all &&
+      this.plan.rows.some((row) => row.group?.item === item || row.loops.some((loop) => loop.item === item))
+    ) {
       this.all = true;
       this.build();
     }
@@ -326,16 +358,4 @@ export class FusionPane {
 function curveDrawing(count, kind) {
   const paths = curvesInto(count).map((d) => s("path", { d, class: "fusion-curve" }));
   return s("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", style: kindStyle(kind) }, paths);
-}
-
-/** The colours of a kind, as the properties that the style sheet uses. @param {string} kind */
-function kindStyle(kind) {
-  const known = /^[a-z]+$/.test(kind) ? kind : "other";
-  return `--own-line:var(--kind-${known}-line,var(--kind-other-line));--own-fill:var(--kind-${known}-fill,var(--kind-other-fill))`;
-}
-
-/** @param {EventTarget | null} target */
-function cardItem(target) {
-  const element = target instanceof Element ? target.closest("[data-item]") : null;
-  return element ? Number(element.getAttribute("data-item")) : -1;
 }

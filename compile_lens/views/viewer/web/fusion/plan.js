@@ -52,7 +52,9 @@ export function fusionPlan(model, chain, before, after) {
   const nops = [];
   for (const group of groupCards.values()) {
     // The members say the order; where the record gives none, its links say at least which loops they are.
-    const own = (members.get(group.item) ?? chain.above(group.item).filter(isLoop)).flatMap((item) => loopCards.get(item) ?? []);
+    const own = (members.get(group.item) ?? chain.above(group.item).filter(isLoop)).flatMap(
+      (item) => loopCards.get(item) ?? [],
+    );
     for (const loop of own) placed.add(loop.item);
     group.what = own.length === 1 ? own[0].what : [...new Set(own.flatMap((loop) => loop.what))];
     if (group.kind === "nop") nops.push(...own, group);
@@ -86,14 +88,25 @@ function planCards(model, chain, { stage, data }) {
     const above = chain.above(item).filter((other) => other < start && other >= python);
     const { reads, writes } = traffic.get(local) ?? { reads: -1, writes: -1 };
     const target = data.strings[data.target[local]] ?? "";
-    found.set(item, { item, name: model.name(item), kind, target, what: above.map((other) => model.name(other)), reads, writes });
+    found.set(item, {
+      item,
+      name: model.name(item),
+      kind,
+      target,
+      what: above.map((other) => model.name(other)),
+      reads,
+      writes,
+    });
   }
   return found;
 }
 
 /** @param {Model} model @param {Chain} chain @param {number} group */
 function kernelsOf(model, chain, group) {
-  return chain.below(group).filter((item) => model.kind(item) === "kernel").map((item) => model.name(item));
+  return chain
+    .below(group)
+    .filter((item) => model.kind(item) === "kernel")
+    .map((item) => model.name(item));
 }
 
 /**

@@ -38,14 +38,25 @@ export class FusionReasons {
     const shown = found.slice(0, REASONS_SHOWN).map(({ items, pair }) =>
       h(
         "button",
-        { type: "button", class: "fusion-why", "data-pair": items.join(" "), "aria-pressed": String(this.app.selection.isPinned(items)), title: apartLines(pair).join("\n") },
+        {
+          type: "button",
+          class: "fusion-why",
+          "data-pair": items.join(" "),
+          "aria-pressed": String(this.app.selection.isPinned(items)),
+          title: apartLines(pair).join("\n"),
+        },
         "≠ ",
         h("bdi", {}, shortened(this.app.model.name(items[0]), 32)),
         `: ${pair.reason}${pair.saved ? `, could save ${pair.saved}` : ""}`,
       ),
     );
     const more = found.length - shown.length;
-    return h("div", { class: "fusion-apart", role: "group", "aria-label": "not fused with" }, shown, more > 0 ? h("span", { class: "fusion-rest-apart" }, `and ${more} more`) : null);
+    return h(
+      "div",
+      { class: "fusion-apart", role: "group", "aria-label": "not fused with" },
+      shown,
+      more > 0 ? h("span", { class: "fusion-rest-apart" }, `and ${more} more`) : null,
+    );
   }
 
   /**

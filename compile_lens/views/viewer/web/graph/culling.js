@@ -56,7 +56,12 @@ export class Culling {
     for (const stub of stubs) {
       const [sx, sy, sw, sh] = stub.at;
       const [ox, oy, ow, oh] = stub.owner.at;
-      const near = this.near(Math.min(sx, ox), Math.min(sy, oy), Math.max(sx + sw, ox + ow), Math.max(sy + sh, oy + oh));
+      const near = this.near(
+        Math.min(sx, ox),
+        Math.min(sy, oy),
+        Math.max(sx + sw, ox + ow),
+        Math.max(sy + sh, oy + oh),
+      );
       this.sort(stub, held.has(stub) || near);
     }
   }

@@ -169,7 +169,10 @@ function passes(piece, heights) {
  * @returns {[number[], number[]]}
  */
 function halves(p, t) {
-  const between = (/** @type {number[]} */ a, /** @type {number[]} */ b) => [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t];
+  const between = (/** @type {number[]} */ a, /** @type {number[]} */ b) => [
+    a[0] + (b[0] - a[0]) * t,
+    a[1] + (b[1] - a[1]) * t,
+  ];
   const [a, b, c, d] = [p.slice(0, 2), p.slice(2, 4), p.slice(4, 6), p.slice(6, 8)];
   const [ab, bc, cd] = [between(a, b), between(b, c), between(c, d)];
   const [abc, bcd] = [between(ab, bc), between(bc, cd)];

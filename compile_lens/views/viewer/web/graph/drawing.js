@@ -1,14 +1,14 @@
 // One graph as inline SVG, built piece by piece so that a large one never blocks the page.
 
-import { plural, s, turnOfOthers } from "../dom.js";
 import { apartLines, apartPairs } from "../data/apart.js";
+import { plural, s, turnOfOthers } from "../dom.js";
 import { Culling } from "./culling.js";
-import { topmost } from "./walk.js";
-import { Lighting } from "./lighting.js";
 import { halfway } from "./curves.js";
+import { Lighting } from "./lighting.js";
 import { arranged } from "./scene.js";
 import { barShapes, cardShapes, curve, pixel, putLabel, signShapes, stubShapes, translate } from "./shapes.js";
 import { BoxView, EdgeView, LevelView, StubView } from "./views.js";
+import { topmost } from "./walk.js";
 
 /** @import { Apart } from "../data/apart.js" */
 /** @import { GraphData } from "../types.d.ts" */
@@ -217,7 +217,10 @@ export class Drawing {
    * @param {BoxView | StubView | null} stop
    */
   rove(stop) {
-    for (const [view, index] of /** @type {const} */ ([[this.roving, "-1"], [stop, "0"]])) {
+    for (const [view, index] of /** @type {const} */ ([
+      [this.roving, "-1"],
+      [stop, "0"],
+    ])) {
       view?.card?.setAttribute("tabindex", index);
       if (view instanceof BoxView) view.opener?.setAttribute("tabindex", index);
     }
@@ -237,7 +240,12 @@ export class Drawing {
 
   /** @param {BoxView} view */
   makeBox(view) {
-    view.card = s("g", { class: "graph-stop", role: "button", tabindex: this.roving === view ? 0 : -1, "aria-pressed": "false" });
+    view.card = s("g", {
+      class: "graph-stop",
+      role: "button",
+      tabindex: this.roving === view ? 0 : -1,
+      "aria-pressed": "false",
+    });
     view.element = s("g", { class: "node", "data-item": this.start + view.box.members[0] }, view.card);
     this.byCard.set(view.card, view);
     if (view.box.body >= 0) {
@@ -302,7 +310,12 @@ export class Drawing {
     const pair = this.apart.get(ends.join(" "));
     if (!pair) return null;
     const tip = s("title", {}, [`${source.box.name} → ${target.box.name}`, ...apartLines(pair)].join("\n"));
-    return s("text", { class: "apart", "data-pair": ends.map((local) => this.start + local).join(" ") }, `≠ ${pair.reason}`, tip);
+    return s(
+      "text",
+      { class: "apart", "data-pair": ends.map((local) => this.start + local).join(" ") },
+      `≠ ${pair.reason}`,
+      tip,
+    );
   }
 
   /** @param {EdgeView} view */

@@ -1,8 +1,8 @@
 // Pointer and keys on the drawing of a graph: hover and focus preview, click and Enter pin, arrows walk.
 
 import { pairItems, pairName } from "../data/apart.js";
-import { held, nextStop, topmost } from "./walk.js";
 import { BoxView, StubView } from "./views.js";
+import { held, nextStop, topmost } from "./walk.js";
 
 /** @import { GraphPane } from "./pane.js" */
 /** @import { Direction, Stop } from "./walk.js" */
@@ -36,7 +36,7 @@ export class GraphInput {
    */
   hit(event) {
     const found = /** @type {Element} */ (event.target).closest(".graph-stop, .graph-opener");
-    const stop = found ? this.pane.drawing.byCard.get(found) ?? null : null;
+    const stop = found ? (this.pane.drawing.byCard.get(found) ?? null) : null;
     return { stop, sign: found !== null && found.classList.contains("graph-opener") };
   }
 

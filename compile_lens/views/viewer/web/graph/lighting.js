@@ -1,9 +1,9 @@
 // Which pieces of a drawing are lit, found by the search, or dimmed. Only pieces that change are touched.
 
-import { grouped, s } from "../dom.js";
-import { isPlain } from "./words.js";
 import { COLOURS, HOVER, SELF, coloursOf } from "../data/selection.js";
+import { grouped, s } from "../dom.js";
 import { kindClass, pixel, tagShapes } from "./shapes.js";
+import { isPlain } from "./words.js";
 
 /** @import { Marks } from "../data/app.d.ts" */
 /** @import { BoxView, EdgeView, StubView } from "./views.js" */
@@ -194,7 +194,9 @@ export class Lighting {
       extra.append(s("rect", { class: name, x: -4, y: -4, width: pixel(w + 8), height: pixel(h + 8), rx: 9 }));
     }
     if (hits && !isPlain(view.box)) extra.append(...tagShapes("tally", `${grouped(hits)} found`, w + 7, h - 5));
-    dots.forEach((colour, i) => extra.append(s("circle", { class: `dot dot-${colour}`, cx: 10 + 11 * i, cy: pixel(h), r: 4 })));
+    dots.forEach((colour, i) =>
+      extra.append(s("circle", { class: `dot dot-${colour}`, cx: 10 + 11 * i, cy: pixel(h), r: 4 })),
+    );
     view.element.append(extra);
     view.extra = extra;
   }

@@ -56,7 +56,8 @@ export class Minimap {
   moved() {
     const { viewport } = this;
     const { clientWidth, clientHeight } = viewport.element;
-    const large = viewport.width * viewport.scale > LARGE * clientWidth || viewport.height * viewport.scale > LARGE * clientHeight;
+    const large =
+      viewport.width * viewport.scale > LARGE * clientWidth || viewport.height * viewport.scale > LARGE * clientHeight;
     this.useful = large && clientWidth >= LEAST_VIEW[0] && clientHeight >= LEAST_VIEW[1];
     this.element.hidden = !this.wanted || !this.useful;
     if (this.element.hidden) return;
@@ -84,9 +85,15 @@ export class Minimap {
     const move = (/** @type {PointerEvent} */ now) => {
       const frame = this.svg.getBoundingClientRect();
       const { width, height, x, y } = viewport.visible;
-      const [px, py] = [((now.clientX - frame.left) / frame.width) * viewport.width, ((now.clientY - frame.top) / frame.height) * viewport.height];
+      const [px, py] = [
+        ((now.clientX - frame.left) / frame.width) * viewport.width,
+        ((now.clientY - frame.top) / frame.height) * viewport.height,
+      ];
       const { scrollLeft, scrollTop } = viewport.element;
-      viewport.moveTo(scrollLeft + (px - width / 2 - x) * viewport.scale, scrollTop + (py - height / 2 - y) * viewport.scale);
+      viewport.moveTo(
+        scrollLeft + (px - width / 2 - x) * viewport.scale,
+        scrollTop + (py - height / 2 - y) * viewport.scale,
+      );
     };
     element.setPointerCapture(event.pointerId);
     move(event);
@@ -99,5 +106,7 @@ export class Minimap {
 
 /** @param {MapRectangle[]} rectangles */
 function rectanglePath(rectangles) {
-  return rectangles.map(([x, y, w, h]) => `M${Math.round(x)} ${Math.round(y)}h${Math.round(w)}v${Math.round(h)}h${-Math.round(w)}z`).join("");
+  return rectangles
+    .map(([x, y, w, h]) => `M${Math.round(x)} ${Math.round(y)}h${Math.round(w)}v${Math.round(h)}h${-Math.round(w)}z`)
+    .join("");
 }

@@ -17,7 +17,10 @@ export class Narrowing {
     this.known = new Map();
     this.words = h("span", { class: "graph-narrow-words" });
     this.buttons = Array.from({ length: MOST_STEPS }, (_, i) =>
-      button(String(i + 1), () => this.choose(i + 1), { label: `${i + 1} ${i === 0 ? "step" : "steps"}`, pressed: false }),
+      button(String(i + 1), () => this.choose(i + 1), {
+        label: `${i + 1} ${i === 0 ? "step" : "steps"}`,
+        pressed: false,
+      }),
     );
     this.element = h(
       "div",
@@ -35,14 +38,17 @@ export class Narrowing {
   start(view) {
     const { app, start, drawing, input } = this.pane;
     const last = view ?? (input.last?.level.gone ? null : input.last);
-    const own = (/** @type {number[]} */ items) => items.map((item) => item - start).filter((local) => drawing.shown[local]);
+    const own = (/** @type {number[]} */ items) =>
+      items.map((item) => item - start).filter((local) => drawing.shown[local]);
     const pin = last ? undefined : [...app.selection.pins].reverse().find(({ items }) => own(items).length > 0);
     if (!last && !pin) {
       this.pane.tell("Choose a node first: click it, or move to it with the arrow keys.");
       return;
     }
     this.pane.tell("");
-    this.around = last ? { locals: last.box.members, name: last.box.name } : { locals: own(pin?.items ?? []), name: pin?.name ?? "" };
+    this.around = last
+      ? { locals: last.box.members, name: last.box.name }
+      : { locals: own(pin?.items ?? []), name: pin?.name ?? "" };
     this.update();
     app.say(this.words.textContent ?? "");
   }
@@ -77,7 +83,9 @@ export class Narrowing {
     }
     const found = known.around(around.locals, steps);
     drawing.lighting.dim(found.nodes);
-    const mixed = drawing.boxes.filter((view) => !view.inside && view.near && view.box.members.some((local) => !found.nodes.has(local)));
+    const mixed = drawing.boxes.filter(
+      (view) => !view.inside && view.near && view.box.members.some((local) => !found.nodes.has(local)),
+    );
     put(this.words, neighbourhoodWords(around.name, steps, found, pane.count, mixed.length));
     this.buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(i + 1 === steps)));
   }

@@ -84,7 +84,8 @@ export class Neighbourhood {
     const all = new Set([...own, ...up, ...down]);
     const nodes = new Set(locals);
     for (const unit of all) for (const local of this.units[unit]) nodes.add(local);
-    const sum = (/** @type {Set<number>} */ units) => [...units].reduce((total, unit) => total + this.units[unit].length, 0);
+    const sum = (/** @type {Set<number>} */ units) =>
+      [...units].reduce((total, unit) => total + this.units[unit].length, 0);
     const vague = [...all].filter((unit) => this.units[unit].length > 1).length;
     return { nodes, upstream: sum(up), downstream: sum(down), vague };
   }
@@ -128,7 +129,13 @@ export function neighbourhoodWords(name, steps, around, total, boxes) {
     `${shortened(name, 60)} and ${plural(steps, "step")} around it: ${grouped(around.upstream)} upstream, ${grouped(around.downstream)} downstream`,
     rest > 0 ? `${plural(rest, "other node")} dimmed` : "nothing is left out",
   ];
-  if (boxes > 0) parts.push(`${plural(boxes, "closed box", "closed boxes")} among them ${boxes === 1 ? "holds" : "hold"} other nodes too`);
-  if (around.vague > 0) parts.push(`${plural(around.vague, "box", "boxes")} that cannot be opened ${around.vague === 1 ? "counts" : "count"} as one step`);
+  if (boxes > 0)
+    parts.push(
+      `${plural(boxes, "closed box", "closed boxes")} among them ${boxes === 1 ? "holds" : "hold"} other nodes too`,
+    );
+  if (around.vague > 0)
+    parts.push(
+      `${plural(around.vague, "box", "boxes")} that cannot be opened ${around.vague === 1 ? "counts" : "count"} as one step`,
+    );
   return parts.join("; ");
 }

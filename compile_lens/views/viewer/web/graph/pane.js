@@ -3,15 +3,15 @@
 import { grouped, h, plural, put, shortened } from "../dom.js";
 import { Drawing } from "./drawing.js";
 import { GraphInput } from "./input.js";
-import { GraphTools } from "./tools.js";
-import { held, topmost } from "./walk.js";
-import { GraphWords } from "./words.js";
 import { Minimap } from "./minimap.js";
 import { Narrowing } from "./narrowing.js";
 import { boxesDrawn, closedBodies, Holders, initialForm, MOST_BOXES } from "./scene.js";
 import { NodeSearch } from "./search.js";
 import { SearchBox } from "./search_box.js";
+import { GraphTools } from "./tools.js";
 import { Viewport } from "./viewport.js";
+import { held, topmost } from "./walk.js";
+import { GraphWords } from "./words.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { GraphData } from "../types.d.ts" */
@@ -44,10 +44,18 @@ export class GraphPane {
     this.input = new GraphInput(this);
     this.search = new SearchBox(
       new NodeSearch(data, names),
-      { found: (locals) => this.found(locals), go: (local) => this.goTo(local), leave: () => this.input.focus(this.drawing.roving) },
+      {
+        found: (locals) => this.found(locals),
+        go: (local) => this.goTo(local),
+        leave: () => this.input.focus(this.drawing.roving),
+      },
       app.say,
     );
-    this.commands = new GraphTools(data.scenes.map((scene) => scene.name), this.makeCommands(), this.search.element);
+    this.commands = new GraphTools(
+      data.scenes.map((scene) => scene.name),
+      this.makeCommands(),
+      this.search.element,
+    );
     this.narrowing = new Narrowing(this);
     this.note = h("p", { class: "graph-note", hidden: true });
     this.notice = h("p", { class: "graph-notice", hidden: true });
@@ -180,7 +188,8 @@ export class GraphPane {
 
   openLevel() {
     const more = closedBodies(this.data, this.body, this.open);
-    if (this.arrange(new Set([...this.open, ...more]), null)) this.app.say(`opened ${plural(more.length, "box", "boxes")}`);
+    if (this.arrange(new Set([...this.open, ...more]), null))
+      this.app.say(`opened ${plural(more.length, "box", "boxes")}`);
   }
 
   closeAll() {
@@ -199,7 +208,9 @@ export class GraphPane {
   arrange(open, held) {
     const count = boxesDrawn(this.data, this.body, open);
     if (count > MOST_BOXES && open.size > this.open.size) {
-      this.tell(`That would draw ${plural(count, "box", "boxes")}, and at most ${grouped(MOST_BOXES)} are drawn at once: close others first, or open single ones.`);
+      this.tell(
+        `That would draw ${plural(count, "box", "boxes")}, and at most ${grouped(MOST_BOXES)} are drawn at once: close others first, or open single ones.`,
+      );
       return false;
     }
     this.tell("");
@@ -300,7 +311,11 @@ export class GraphPane {
     const { boxes } = this.data.bodies[this.body];
     const members = boxes.flatMap((box) => box.members);
     // A node inside another graph goes by both names.
-    return members.find((local) => this.names[local] === name) ?? members.find((local) => this.names[local].endsWith(`/${name}`)) ?? -1;
+    return (
+      members.find((local) => this.names[local] === name) ??
+      members.find((local) => this.names[local].endsWith(`/${name}`)) ??
+      -1
+    );
   }
 
   /** @param {BoxView} view */
@@ -325,7 +340,8 @@ export class GraphPane {
   /** @param {number[]} items */
   reveal(items) {
     const locals = items.map((item) => item - this.start).filter((local) => local >= 0 && local < this.names.length);
-    const here = locals.find((local) => this.drawing.shown[local] !== undefined) ?? locals.find((local) => this.bring(local));
+    const here =
+      locals.find((local) => this.drawing.shown[local] !== undefined) ?? locals.find((local) => this.bring(local));
     const view = here === undefined ? undefined : this.drawing.shown[here];
     if (!view) return false;
     if (this.viewport.sized) this.viewport.reveal(view.at);

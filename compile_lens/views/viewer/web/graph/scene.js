@@ -51,7 +51,8 @@ export function arranged(data, body, open) {
     if (box.body >= 0 && open.has(box.body)) insides.set(i, arranged(data, box.body, open));
   });
   const { width, height } = layout;
-  if (insides.size === 0) return { body, width, height, boxes: layout.boxes, edges: layout.edges, stubs: layout.stubs, inner: new Map() };
+  if (insides.size === 0)
+    return { body, width, height, boxes: layout.boxes, edges: layout.edges, stubs: layout.stubs, inner: new Map() };
   return spread(body, layout, insides);
 }
 
@@ -71,8 +72,12 @@ function spread(body, layout, insides) {
       Math.max(h, inside.height + 2 * FRAME_BORDER + FRAME_BAR),
     ]);
   }
-  const across = new Stretch([...sizes].map(([i, [w]]) => [layout.boxes[i][0], layout.boxes[i][0] + layout.boxes[i][2], w]));
-  const down = new Stretch([...sizes].map(([i, [, h]]) => [layout.boxes[i][1], layout.boxes[i][1] + layout.boxes[i][3], h]));
+  const across = new Stretch(
+    [...sizes].map(([i, [w]]) => [layout.boxes[i][0], layout.boxes[i][0] + layout.boxes[i][2], w]),
+  );
+  const down = new Stretch(
+    [...sizes].map(([i, [, h]]) => [layout.boxes[i][1], layout.boxes[i][1] + layout.boxes[i][3], h]),
+  );
   const boxes = layout.boxes.map((box, i) => {
     const [w, h] = sizes.get(i) ?? [box[2], box[3]];
     return moved(box, across, down, w, h);
@@ -181,7 +186,8 @@ export class Holders {
     let boxes = this.known.get(body);
     if (boxes === undefined) {
       boxes = new Map();
-      for (const [i, box] of this.data.bodies[body].boxes.entries()) for (const member of box.members) boxes.set(member, i);
+      for (const [i, box] of this.data.bodies[body].boxes.entries())
+        for (const member of box.members) boxes.set(member, i);
       this.known.set(body, boxes);
     }
     return boxes.get(local) ?? -1;
@@ -196,7 +202,7 @@ export class Holders {
    */
   way(body, local) {
     const way = [];
-    for (let at = body; at >= 0; ) {
+    for (let at = body; at >= 0;) {
       const box = this.box(at, local);
       if (box < 0) return at === body ? null : way;
       at = this.data.bodies[at].boxes[box].body;

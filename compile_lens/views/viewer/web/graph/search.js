@@ -55,7 +55,11 @@ export function searchTerms(query) {
  * @param {string} shape
  */
 export function shortShape(shape) {
-  return shape.replace(/,\s*\)/, "").replace(/[[\]()\s]/g, "").replace(/[,×]/g, "x").toLowerCase();
+  return shape
+    .replace(/,\s*\)/, "")
+    .replace(/[[\]()\s]/g, "")
+    .replace(/[,×]/g, "x")
+    .toLowerCase();
 }
 
 export class NodeSearch {
@@ -127,7 +131,9 @@ export class NodeSearch {
         names: this.names.map((name) => name.toLowerCase()),
         strings: strings.map((string) => string.toLowerCase()),
         shapes: tensors.map((tensor) => shortShape(tensor.shape)),
-        dtypes: tensors.map(({ dtype }) => `${dtype} ${SHORT_DTYPES[dtype.replace(/^torch\./, "")] ?? ""}`.toLowerCase()),
+        dtypes: tensors.map(({ dtype }) =>
+          `${dtype} ${SHORT_DTYPES[dtype.replace(/^torch\./, "")] ?? ""}`.toLowerCase(),
+        ),
       };
     }
     return this.lowered;

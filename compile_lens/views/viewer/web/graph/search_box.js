@@ -60,14 +60,17 @@ export class SearchBox {
     this.at = -1;
     this.tell.found(this.found);
     this.told();
-    this.say(this.query.trim() ? this.count.textContent ?? "" : "search cleared");
+    this.say(this.query.trim() ? (this.count.textContent ?? "") : "search cleared");
   }
 
   told() {
     const { length } = this.found;
     const total = grouped(length);
     const asked = this.query.trim() !== "";
-    put(this.count, !asked ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${grouped(this.at + 1)} of ${total}`);
+    put(
+      this.count,
+      !asked ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${grouped(this.at + 1)} of ${total}`,
+    );
     this.steps.hidden = length === 0;
   }
 

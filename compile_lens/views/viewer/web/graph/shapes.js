@@ -117,7 +117,11 @@ export function barShapes(box, w, words) {
  * @param {boolean} open
  */
 export function signShapes(open) {
-  return [s("circle", { class: "reach", r: 12 }), s("circle", { class: "sign", r: 7.5 }), s("path", { class: "stroke", d: open ? "M-3.5 0H3.5" : "M-3.5 0H3.5M0 -3.5V3.5" })];
+  return [
+    s("circle", { class: "reach", r: 12 }),
+    s("circle", { class: "sign", r: 7.5 }),
+    s("path", { class: "stroke", d: open ? "M-3.5 0H3.5" : "M-3.5 0H3.5M0 -3.5V3.5" }),
+  ];
 }
 
 /**
@@ -132,7 +136,9 @@ export function stubShapes(lines, w, h) {
   lines.forEach((line, i) => {
     const indent = line.length - line.trimStart().length;
     const x = 7 + indent * CHARACTER * LABEL_SIZE;
-    shapes.push(s("text", { x: pixel(x), y: pixel(3 + (i + 1) * LABEL_SIZE * LINE_STEP - LABEL_SIZE * 0.36) }, line.trim()));
+    shapes.push(
+      s("text", { x: pixel(x), y: pixel(3 + (i + 1) * LABEL_SIZE * LINE_STEP - LABEL_SIZE * 0.36) }, line.trim()),
+    );
   });
   return shapes;
 }
@@ -157,7 +163,8 @@ export function curve(points) {
   const [x, y] = [points[last], points[last + 1]];
   while (from > 0 && Math.abs(points[from] - x) + Math.abs(points[from + 1] - y) < 0.05) from -= 2;
   const angle = Math.atan2(y - points[from + 1], x - points[from]);
-  const wing = (/** @type {number} */ turn) => `${pixel(x - WING * Math.cos(angle + turn))} ${pixel(y - WING * Math.sin(angle + turn))}`;
+  const wing = (/** @type {number} */ turn) =>
+    `${pixel(x - WING * Math.cos(angle + turn))} ${pixel(y - WING * Math.sin(angle + turn))}`;
   const rest = [];
   for (let i = 2; i < points.length; i += 2) rest.push(`${pixel(points[i])} ${pixel(points[i + 1])}`);
   return `M${pixel(points[0])} ${pixel(points[1])}C${rest.join(" ")}M${wing(-0.5)}L${pixel(x)} ${pixel(y)} ${wing(0.5)}`;

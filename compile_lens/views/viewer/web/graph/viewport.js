@@ -134,14 +134,22 @@ export class Viewport {
   get visible() {
     const ground = this.ground();
     const { clientWidth, clientHeight } = this.element;
-    return { x: -ground.x / this.scale, y: -ground.y / this.scale, width: clientWidth / this.scale, height: clientHeight / this.scale };
+    return {
+      x: -ground.x / this.scale,
+      y: -ground.y / this.scale,
+      width: clientWidth / this.scale,
+      height: clientHeight / this.scale,
+    };
   }
 
   /** Where the corner of the drawing is, from the corner of the element, in pixels of the page. */
   ground() {
     // A drawing that is narrower than the element stands in its middle.
     const spare = Math.max(0, this.element.clientWidth - (this.width + 2 * MARGIN) * this.scale) / 2;
-    return { x: spare + MARGIN * this.scale - this.element.scrollLeft, y: MARGIN * this.scale - this.element.scrollTop };
+    return {
+      x: spare + MARGIN * this.scale - this.element.scrollLeft,
+      y: MARGIN * this.scale - this.element.scrollTop,
+    };
   }
 
   /**
@@ -157,7 +165,10 @@ export class Viewport {
     this.scale = Math.max(SMALLEST, Math.min(LARGEST, scale));
     this.apply();
     const after = this.ground();
-    this.moveTo(this.element.scrollLeft + after.x + px * this.scale - x, this.element.scrollTop + after.y + py * this.scale - y);
+    this.moveTo(
+      this.element.scrollLeft + after.x + px * this.scale - x,
+      this.element.scrollTop + after.y + py * this.scale - y,
+    );
   }
 
   /** @param {number} direction 1 or -1 */
@@ -201,7 +212,10 @@ export class Viewport {
     this.holding = false;
     const after = this.ground();
     const [nx, ny] = point();
-    this.moveTo(this.element.scrollLeft + after.x + nx * this.scale - px, this.element.scrollTop + after.y + ny * this.scale - py);
+    this.moveTo(
+      this.element.scrollLeft + after.x + nx * this.scale - px,
+      this.element.scrollTop + after.y + ny * this.scale - py,
+    );
   }
 
   /** @param {WheelEvent} event */

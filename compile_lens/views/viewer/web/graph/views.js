@@ -21,7 +21,9 @@ export class LevelView {
     /** Whether it was taken from the page. */
     this.gone = false;
     this.boxes = boxes.map((box) => new BoxView(this, box));
-    this.edges = layout.edges.map(({ ends }, i) => new EdgeView(this, this.boxes[ends[0]], this.boxes[ends[1]], labels[i]));
+    this.edges = layout.edges.map(
+      ({ ends }, i) => new EdgeView(this, this.boxes[ends[0]], this.boxes[ends[1]], labels[i]),
+    );
     this.stubs = layout.stubs.map(({ box, outgoing }, i) => new StubView(this, this.boxes[box], outgoing, stubs[i]));
     this.lines = s("g", { class: "lines" });
     this.cards = s("g", { class: "cards" });

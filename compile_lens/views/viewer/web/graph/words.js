@@ -41,9 +41,16 @@ export class GraphWords {
   label(box) {
     if (isPlain(box)) {
       const local = box.members[0];
-      const parts = [box.name, this.operation(local), ...this.data.outputs[local].slice(0, 4).map((i) => tensorWord(this.data.tensors[i]))];
+      const parts = [
+        box.name,
+        this.operation(local),
+        ...this.data.outputs[local].slice(0, 4).map((i) => tensorWord(this.data.tensors[i])),
+      ];
       if (this.kept.has(local)) parts.push("saved for backward");
-      return [...new Set(parts)].filter(Boolean).map((part) => shortened(part, TIP_COLUMNS)).join(", ");
+      return [...new Set(parts)]
+        .filter(Boolean)
+        .map((part) => shortened(part, TIP_COLUMNS))
+        .join(", ");
     }
     const saved = this.savedIn(box);
     const parts = [shortened(box.name, TIP_COLUMNS), `holds ${plural(box.members.length, "node")}`];
@@ -57,7 +64,10 @@ export class GraphWords {
    */
   tip(box) {
     const lines = isPlain(box) ? this.nodeTip(box) : this.groupTip(box);
-    return lines.slice(0, TIP_LINES).map((line) => shortened(line, TIP_COLUMNS)).join("\n");
+    return lines
+      .slice(0, TIP_LINES)
+      .map((line) => shortened(line, TIP_COLUMNS))
+      .join("\n");
   }
 
   /** @param {BodyBox} box */
@@ -69,7 +79,8 @@ export class GraphWords {
       const { stride, device } = tensors[number];
       lines.push([tensorWord(tensors[number]), stride && `stride ${stride}`, device].filter(Boolean).join(" "));
     }
-    if (outputs[local].length > 4) lines.push(`and ${plural(outputs[local].length - 4, "more tensor", "more tensors")}`);
+    if (outputs[local].length > 4)
+      lines.push(`and ${plural(outputs[local].length - 4, "more tensor", "more tensors")}`);
     const type = strings[moduleType[local]];
     if (strings[module[local]]) lines.push(`module ${strings[module[local]]}${type ? ` (${type})` : ""}`);
     const frame = frames[local]?.at(-1);
@@ -86,7 +97,10 @@ export class GraphWords {
   groupTip(box) {
     const names = box.members.slice(0, TIP_NAMES).map((local) => shortened(this.names[local], 40));
     const more = box.members.length - names.length;
-    const lines = [box.name, `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`];
+    const lines = [
+      box.name,
+      `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`,
+    ];
     const saved = this.savedIn(box);
     if (saved) lines.push(`${saved} of them saved for backward`);
     lines.push(box.body >= 0 ? "double-click to open" : "its inside is not drawn");

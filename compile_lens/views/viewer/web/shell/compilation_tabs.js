@@ -16,7 +16,10 @@ export class CompilationTabs {
   constructor(compilations, choose, open) {
     this.compilations = compilations;
     this.open = open;
-    this.tabs = compilations.length > 1 ? compilations.slice(0, MOST_COMPILATION_TABS).map((c, i) => compilationTab(c, () => choose(i))) : [];
+    this.tabs =
+      compilations.length > 1
+        ? compilations.slice(0, MOST_COMPILATION_TABS).map((c, i) => compilationTab(c, () => choose(i)))
+        : [];
     this.said = h("div", { class: "banners" });
     this.list = h("div", { class: "tabs", role: "tablist", "aria-label": "compilations" }, this.tabs);
     this.list.addEventListener("keydown", (event) => this.step(event));
@@ -56,7 +59,8 @@ export class CompilationTabs {
   banners({ recompile, ending, dynamic }) {
     const said = [];
     if (recompile.length) said.push(this.banner("a recompile", recompile[0], "recompile", "every reason"));
-    if (ending) said.push(this.banner("ended in a graph break", ending.what, "break", ending.hint ? "why, and a hint" : "why"));
+    if (ending)
+      said.push(this.banner("ended in a graph break", ending.what, "break", ending.hint ? "why, and a hint" : "why"));
     if (dynamic.length) {
       const some = dynamic.slice(0, 4).join(", ") + (dynamic.length > 4 ? `, and ${dynamic.length - 4} more` : "");
       said.push(this.banner("dynamic dimensions", some, "dynamic", "all of them"));
@@ -88,7 +92,15 @@ export class CompilationTabs {
 function compilationTab({ id, function: name, place, recompile, ending }, choose) {
   return h(
     "button",
-    { type: "button", class: "tab", role: "tab", "aria-selected": "false", tabindex: "-1", title: `${id} ${name}, ${place}`, onclick: choose },
+    {
+      type: "button",
+      class: "tab",
+      role: "tab",
+      "aria-selected": "false",
+      tabindex: "-1",
+      title: `${id} ${name}, ${place}`,
+      onclick: choose,
+    },
     h("span", { class: "tab-id" }, id),
     h("span", { class: "tab-name" }, name),
     place ? h("span", { class: "tab-place" }, place) : null,

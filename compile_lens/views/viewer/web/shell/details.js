@@ -34,7 +34,12 @@ export class Details {
       this.own,
       this.section("break", `Graph break${whose}`, "why the graph ended here", breakReason(compilation)),
       this.section("recompile", `Recompile${whose}`, "the guard that failed", textLines(compilation.recompile)),
-      this.section("dynamic", `Dynamic dimensions${whose}`, String(compilation.dynamic.length), textLines(compilation.dynamic)),
+      this.section(
+        "dynamic",
+        `Dynamic dimensions${whose}`,
+        String(compilation.dynamic.length),
+        textLines(compilation.dynamic),
+      ),
       this.section("guards", `Guards${whose}`, guardCount(compilation), guardList(compilation)),
     );
   }
@@ -81,10 +86,12 @@ export class Details {
         "div",
         {},
         ledgerTable(ledger, "Ledger of the whole capture", true),
-        each.map((c) => [
-          h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, `${c.id} ${c.function}`),
-          ledgerTable(c.ledger, `Ledger of compilation ${c.id}`, false),
-        ]).flat(),
+        each
+          .map((c) => [
+            h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, `${c.id} ${c.function}`),
+            ledgerTable(c.ledger, `Ledger of compilation ${c.id}`, false),
+          ])
+          .flat(),
       ),
     );
     made.open = open;
@@ -94,14 +101,25 @@ export class Details {
   eager() {
     const { eager } = this.core;
     if (eager.length === 0) return null;
-    const places = eager.map((one) => [h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, one.head), reasonOf(one, one.became)]);
+    const places = eager.map((one) => [
+      h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, one.head),
+      reasonOf(one, one.became),
+    ]);
     return foldable("Ran eagerly", plural(eager.length, "place"), h("div", {}, places.flat()));
   }
 
   notes() {
     const { notes } = this.core;
     if (notes.length === 0) return null;
-    return foldable("Notes", String(notes.length), h("div", {}, notes.map((note) => h("p", { class: "note" }, note))));
+    return foldable(
+      "Notes",
+      String(notes.length),
+      h(
+        "div",
+        {},
+        notes.map((note) => h("p", { class: "note" }, note)),
+      ),
+    );
   }
 }
 
@@ -122,7 +140,13 @@ function foldable(title, detail, content) {
 
 /** @param {string[]} lines */
 function textLines(lines) {
-  return lines.length ? h("ul", { class: "below-lines" }, lines.map((line) => h("li", {}, line))) : null;
+  return lines.length
+    ? h(
+        "ul",
+        { class: "below-lines" },
+        lines.map((line) => h("li", {}, line)),
+      )
+    : null;
 }
 
 /** @param {Compilation} compilation */
@@ -143,8 +167,16 @@ function reasonOf(ending, became) {
     became ? h("p", {}, became) : null,
     ending.hint ? h("p", {}, h("b", {}, "Hint "), ending.hint) : null,
     ending.link ? h("p", {}, h("b", {}, "More "), ending.link) : null,
-    ending.frames.length ? h("ul", { class: "below-lines" }, ending.frames.map((frame) => h("li", {}, frame))) : null,
-    ending.whole ? h("details", {}, h("summary", {}, "the compiler's whole message"), h("pre", {}, ending.whole)) : null,
+    ending.frames.length
+      ? h(
+          "ul",
+          { class: "below-lines" },
+          ending.frames.map((frame) => h("li", {}, frame)),
+        )
+      : null,
+    ending.whole
+      ? h("details", {}, h("summary", {}, "the compiler's whole message"), h("pre", {}, ending.whole))
+      : null,
   );
 }
 
@@ -159,7 +191,11 @@ function guardList({ guards, guardsLeftOut }) {
   return h(
     "div",
     {},
-    h("dl", { class: "guards" }, guards.map(([kind, text]) => h("div", {}, h("dt", {}, kind), h("dd", {}, text)))),
+    h(
+      "dl",
+      { class: "guards" },
+      guards.map(([kind, text]) => h("div", {}, h("dt", {}, kind), h("dd", {}, text))),
+    ),
     guardsLeftOut ? h("p", { class: "note" }, `and ${plural(guardsLeftOut, "guard")} more: capture.guards`) : null,
   );
 }

@@ -16,8 +16,17 @@ export function pageHeader(core) {
     h(
       "div",
       { class: "top-row" },
-      h("div", { class: "top-name", role: "heading", "aria-level": "2", title: core.title }, shortened(core.function, 160)),
-      h("p", { class: `top-verdict state-${state}` }, h("span", { class: "top-state", "aria-hidden": "true" }), h("span", {}, verdict)),
+      h(
+        "div",
+        { class: "top-name", role: "heading", "aria-level": "2", title: core.title },
+        shortened(core.function, 160),
+      ),
+      h(
+        "p",
+        { class: `top-verdict state-${state}` },
+        h("span", { class: "top-state", "aria-hidden": "true" }),
+        h("span", {}, verdict),
+      ),
       savingTiles(core),
     ),
     h(
@@ -44,7 +53,13 @@ function eagerList({ eager }) {
     "details",
     { class: "top-nothing top-eager", open: eager.length < 4 },
     h("summary", {}, eager.length === 1 ? "1 place ran eagerly" : `${grouped(eager.length)} places ran eagerly`),
-    h("ul", {}, eager.map(({ head, what, frames }) => h("li", {}, h("b", {}, `${head}: `), what, frames.length ? ` (${frames[frames.length - 1]})` : ""))),
+    h(
+      "ul",
+      {},
+      eager.map(({ head, what, frames }) =>
+        h("li", {}, h("b", {}, `${head}: `), what, frames.length ? ` (${frames[frames.length - 1]})` : ""),
+      ),
+    ),
   );
 }
 
@@ -80,7 +95,11 @@ function inputList(core) {
     "details",
     { class: "top-inputs" },
     h("summary", {}, inputs.length === 1 ? "1 input" : `${grouped(inputs.length)} inputs`),
-    h("ul", {}, inputs.map((input) => h("li", {}, input))),
+    h(
+      "ul",
+      {},
+      inputs.map((input) => h("li", {}, input)),
+    ),
   );
 }
 
@@ -94,18 +113,30 @@ function outcomeDetail(core) {
     return h(
       "div",
       { class: "top-failure" },
-      h("pre", { class: "top-message", tabindex: "0", role: "group", "aria-label": "message of the failure" }, failure.message.trimEnd()),
+      h(
+        "pre",
+        { class: "top-message", tabindex: "0", role: "group", "aria-label": "message of the failure" },
+        failure.message.trimEnd(),
+      ),
       failure.traceback
         ? h(
             "details",
             {},
             h("summary", {}, "traceback"),
-            h("pre", { class: "top-traceback", tabindex: "0", role: "group", "aria-label": "traceback" }, failure.traceback),
+            h(
+              "pre",
+              { class: "top-traceback", tabindex: "0", role: "group", "aria-label": "traceback" },
+              failure.traceback,
+            ),
           )
         : null,
       core.compilations.length ? h("p", {}, "Every stage before the failure is below.") : null,
     );
   }
   if (state !== "nothing") return null;
-  return h("p", { class: "top-nothing" }, "There is no graph, ledger or code to show for this call: it ran as ordinary Python.");
+  return h(
+    "p",
+    { class: "top-nothing" },
+    "There is no graph, ledger or code to show for this call: it ran as ordinary Python.",
+  );
 }

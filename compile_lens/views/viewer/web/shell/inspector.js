@@ -1,9 +1,10 @@
 // The panel below the panes: what is pinned, what the record knows of it, and its chain as text.
 
-import { button, h, plural, put, shortened } from "../dom.js";
 import { factsInLine, factsOf, factsView } from "../data/facts.js";
-import { ChainList, sharedItems } from "./chain_list.js";
 import { Reach, labelOf } from "../data/reasons.js";
+import { button, h, plural, put, shortened } from "../dom.js";
+import { ChainList } from "./chain_list.js";
+import { sharedItems } from "./chain_rows.js";
 
 /** @import { App, Pin } from "../data/app.d.ts" */
 /** @import { Facts } from "../data/facts.js" */
@@ -33,7 +34,12 @@ export class Inspector {
     this.shared = h("div", { class: "inspector-shared", dir: "auto" });
     this.facts = h("div", { class: "inspector-facts" });
     this.chain = new ChainList(app);
-    this.body = h("div", { class: "inspector-body" }, this.shared, h("div", { class: "inspector-columns" }, this.facts, this.chain.element));
+    this.body = h(
+      "div",
+      { class: "inspector-body" },
+      this.shared,
+      h("div", { class: "inspector-columns" }, this.facts, this.chain.element),
+    );
     const head = h("div", { class: "inspector-head" }, this.toggle, this.chips, this.hover, this.clear);
     this.element = h("section", { class: "inspector", "aria-label": "What is pinned" }, head, this.body);
     this.listen();
@@ -88,7 +94,9 @@ export class Inspector {
     const { pins } = this.app.selection;
     const added = pins.filter((pin) => !this.pins.includes(pin));
     this.pins = [...pins];
-    this.reaches = new Map(pins.map((pin) => [pin, this.reaches.get(pin) ?? new Reach(this.app.model, this.app.chain, pin.items)]));
+    this.reaches = new Map(
+      pins.map((pin) => [pin, this.reaches.get(pin) ?? new Reach(this.app.model, this.app.chain, pin.items)]),
+    );
     const focused = this.focused && pins.includes(this.focused) ? this.focused : (pins[pins.length - 1] ?? null);
     this.focused = added[added.length - 1] ?? focused;
     put(this.chips, ...this.pins.map((pin, number) => this.chip(pin, number)));
@@ -104,7 +112,12 @@ export class Inspector {
     const { model } = this.app;
     const name = shortened(this.nameOf(pin), 80);
     const where = model.stageTitle(model.stageOf(pin.items[0]));
-    const show = h("button", { type: "button", class: "chip-show", title: `${shortened(this.nameOf(pin), 300)}, ${where}` }, h("bdi", { class: "chip-name" }, name), h("span", { class: "chip-where" }, where));
+    const show = h(
+      "button",
+      { type: "button", class: "chip-show", title: `${shortened(this.nameOf(pin), 300)}, ${where}` },
+      h("bdi", { class: "chip-name" }, name),
+      h("span", { class: "chip-where" }, where),
+    );
     const unpin = button("×", () => undefined, { class: "chip-unpin", label: `Unpin ${name}` });
     return h("span", { class: `chip pin-chip-${pin.colour}`, "data-pin": number }, show, unpin);
   }
@@ -183,7 +196,11 @@ export class Inspector {
         this.chain.readLoaded();
       },
       (error) => {
-        if (asked === this.asked) put(this.facts, h("div", { class: "inspector-failed", role: "alert" }, `These facts could not be read: ${error}`));
+        if (asked === this.asked)
+          put(
+            this.facts,
+            h("div", { class: "inspector-failed", role: "alert" }, `These facts could not be read: ${error}`),
+          );
       },
     );
   }
@@ -199,7 +216,8 @@ export class Inspector {
       const first = shortened(labelOf(model, items[0]), 48);
       return `${model.stageTitle(stage)}: ${items.length > 1 ? `${first} +${items.length - 1}` : first}`;
     });
-    const nothing = this.pins.length === 2 ? "The two chains share nothing." : `No item is in all ${this.pins.length} chains.`;
+    const nothing =
+      this.pins.length === 2 ? "The two chains share nothing." : `No item is in all ${this.pins.length} chains.`;
     put(this.shared, common.length ? [h("b", {}, `${who} hold `), said.join(" · ")] : nothing);
   }
 
@@ -213,7 +231,10 @@ export class Inspector {
       return;
     }
     const stage = model.stageOf(items[0]);
-    const name = shortened(items.length === 1 ? labelOf(model, items[0]) : selection.hoveredName || plural(items.length, "item"), 80);
+    const name = shortened(
+      items.length === 1 ? labelOf(model, items[0]) : selection.hoveredName || plural(items.length, "item"),
+      80,
+    );
     const kind = items.length === 1 ? model.kind(items[0]) : plural(items.length, "item");
     const plain = [name, model.stageTitle(stage), kind].join(" · ");
     this.hover.textContent = plain;

@@ -19,7 +19,12 @@ export function ledgerTable(ledger, caption, explain) {
     {},
     h("td", {}),
     ledger.columns.map(({ title, meaning }) =>
-      h("th", { scope: "col", title: explain ? null : meaning }, title, explain ? h("span", { class: "ledger-meaning" }, meaning) : null),
+      h(
+        "th",
+        { scope: "col", title: explain ? null : meaning },
+        title,
+        explain ? h("span", { class: "ledger-meaning" }, meaning) : null,
+      ),
     ),
   );
   const last = ledger.rows.length - 1;
@@ -47,5 +52,10 @@ export function ledgerTable(ledger, caption, explain) {
 function ledgerNotes(notes) {
   const shown = notes.map((note) => h("p", { class: "note" }, note));
   if (notes.length <= FEW_NOTES + 1) return shown;
-  return h("div", {}, shown[0], h("details", {}, h("summary", {}, `${notes.length - 1} more notes on these figures`), shown.slice(1)));
+  return h(
+    "div",
+    {},
+    shown[0],
+    h("details", {}, h("summary", {}, `${notes.length - 1} more notes on these figures`), shown.slice(1)),
+  );
 }

@@ -1,17 +1,17 @@
 // Brings a page to life: reads what it carries, builds the app beside the static layer, and puts that away.
 
-import { h, put, turnOfOthers } from "../dom.js";
-import { Payload } from "../data/payload.js";
-import { Model } from "../data/model.js";
 import { Chain } from "../data/chain.js";
+import { Model } from "../data/model.js";
+import { Payload } from "../data/payload.js";
 import { Selection } from "../data/selection.js";
-import { Inspector } from "./inspector.js";
-import { pageHeader } from "./header.js";
-import { Strip } from "./strip.js";
+import { h, put, turnOfOthers } from "../dom.js";
 import { CompilationTabs } from "./compilation_tabs.js";
-import { Panes } from "./panes.js";
 import { Details } from "./details.js";
+import { pageHeader } from "./header.js";
+import { Inspector } from "./inspector.js";
+import { Panes } from "./panes.js";
 import { decodeState, encodeState } from "./permalink.js";
+import { Strip } from "./strip.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { PageState } from "./permalink.js" */
@@ -59,7 +59,13 @@ export async function start(root, parts, style, unpack) {
     root.removeAttribute("data-alive");
     for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
     const said = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
-    root.prepend(h("p", { class: "cl-not-alive", role: "alert" }, `The interactive view did not start: ${said}. The page below says the same without it.`));
+    root.prepend(
+      h(
+        "p",
+        { class: "cl-not-alive", role: "alert" },
+        `The interactive view did not start: ${said}. The page below says the same without it.`,
+      ),
+    );
   }
 }
 

@@ -1,13 +1,13 @@
 // The frame around one pane: title, facts, graph or text, its own tools, close; and the wait until its data is read.
 
-import { button, h, put, shortened, turnOfOthers } from "../dom.js";
 import { CodePane } from "../code/pane.js";
-import { FindingPane } from "../findings/pane.js";
-import { FusionPane } from "../fusion/pane.js";
-import { GraphPane } from "../graph/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { TextPane } from "../code/text_pane.js";
 import { PYTHON } from "../data/model.js";
+import { button, h, put, shortened, turnOfOthers } from "../dom.js";
+import { FindingPane } from "../findings/pane.js";
+import { FusionPane } from "../fusion/pane.js";
+import { GraphPane } from "../graph/pane.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { Reach } from "../data/reasons.js" */
@@ -45,7 +45,13 @@ export class PaneFrame {
     const phase = place.finding ? "" : app.model.phase(place.stage);
     this.element = h(
       "section",
-      { class: "frame", "aria-label": this.title, "data-stage": place.stage, "data-fusion": place.fusion, "data-finding": place.finding || null },
+      {
+        class: "frame",
+        "aria-label": this.title,
+        "data-stage": place.stage,
+        "data-fusion": place.fusion,
+        "data-finding": place.finding || null,
+      },
       h(
         "div",
         { class: "frame-head" },
@@ -86,7 +92,11 @@ export class PaneFrame {
       const loops = model.stage(compilation, key.replace(/groups$/, "loops"));
       const [loopsData, groupsData] = await Promise.all([model.graph(loops), model.graph(stage)]);
       const { ledger } = model.core.compilations[compilation];
-      if (await this.turn()) this.put("fusion", () => new FusionPane(this.app, this.title, { loops, groups: stage, loopsData, groupsData, ledger }));
+      if (await this.turn())
+        this.put(
+          "fusion",
+          () => new FusionPane(this.app, this.title, { loops, groups: stage, loopsData, groupsData, ledger }),
+        );
     } else if (stage === PYTHON) {
       if (await this.turn()) this.put("source", () => new SourcePane(this.app));
     } else if (model.isCode(stage)) {
@@ -204,7 +214,12 @@ export class PaneFrame {
    * @param {string} name of that pin
    */
   explain(reach, name) {
-    const why = reach === null || this.place.finding ? "" : this.stages().map((stage) => reach.why(stage)).reduce((one, other) => one && other);
+    const why =
+      reach === null || this.place.finding
+        ? ""
+        : this.stages()
+            .map((stage) => reach.why(stage))
+            .reduce((one, other) => one && other);
     this.none.hidden = why === "";
     put(this.none, why && h("b", {}, shortened(name, 40)), why && ` has no match in this stage: ${why}`);
   }

@@ -1,9 +1,18 @@
 // The row of panes: which are open, how wide and how high they are, and what each shows of the selection.
 
-import { h, put } from "../dom.js";
-import { carriedOver, LEAST_WIDTH, placeOf, roomFor, sharesMoved, sideBySide, usualPlaces, withPlace } from "./arrangement.js";
-import { PaneFrame } from "./pane_frame.js";
 import { Reach } from "../data/reasons.js";
+import { h, put } from "../dom.js";
+import {
+  carriedOver,
+  LEAST_WIDTH,
+  placeOf,
+  roomFor,
+  sharesMoved,
+  sideBySide,
+  usualPlaces,
+  withPlace,
+} from "./arrangement.js";
+import { PaneFrame } from "./pane_frame.js";
 import { separator } from "./resizer.js";
 
 /** @import { App } from "../data/app.d.ts" */
@@ -158,7 +167,8 @@ export class Panes {
       }
       this.row.insertBefore(frame.element, next);
     }
-    for (let i = 1; i < this.shown.length; i++) this.row.insertBefore(this.line(this.shown[i - 1], this.shown[i]), this.shown[i].element);
+    for (let i = 1; i < this.shown.length; i++)
+      this.row.insertBefore(this.line(this.shown[i - 1], this.shown[i]), this.shown[i].element);
     if (this.shown.length === 0) put(this.row, this.empty);
     for (const frame of this.shown) {
       if (!before.includes(frame)) {

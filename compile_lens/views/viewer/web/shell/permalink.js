@@ -1,9 +1,9 @@
 // The state of a page in the hash of its address: compilation, open panes, pins. What a hash says is checked
 // against what was captured; the rest of it is passed over.
 
-import { MOST_PANES, placeOf, placeOfFinding } from "./arrangement.js";
 import { COLOURS } from "../data/selection.js";
 import { shortened } from "../dom.js";
+import { MOST_PANES, placeOf, placeOfFinding } from "./arrangement.js";
 
 /** @import { Index, IndexStage } from "../types.d.ts" */
 /** @import { Place } from "./arrangement.js" */
@@ -95,7 +95,8 @@ function decodePanes(value, index, findings) {
     if (compilation === "why") {
       const number = key ? findings.indexOf(key) : -1;
       const known = panes.some(({ place }) => place.finding === key);
-      if (number >= 0 && !known && panes.length < MOST_PANES) panes.push({ place: placeOfFinding(findings[number], number), view: "" });
+      if (number >= 0 && !known && panes.length < MOST_PANES)
+        panes.push({ place: placeOfFinding(findings[number], number), view: "" });
       continue;
     }
     const stage = referredStage(compilation, key, index);
@@ -130,7 +131,8 @@ function encodePin(pin, index) {
   for (const [number, items] of byStage) {
     const stage = index.stages[number];
     const own = items.length === 1 ? index.names[items[0]] : "";
-    const named = own !== "" && own.length <= LONGEST_NAME && own === wellFormed(own) && itemNamed(own, stage, index) === items[0];
+    const named =
+      own !== "" && own.length <= LONGEST_NAME && own === wellFormed(own) && itemNamed(own, stage, index) === items[0];
     const what = named ? `=${escaped(own)}` : encodeRanges(items.map((item) => item - stage.start));
     parts.push(`${stageReference(stage)}:${what}`);
   }
@@ -170,7 +172,7 @@ function decodePin(value, index) {
  */
 export function encodeRanges(numbers) {
   const runs = [];
-  for (let at = 0; at < numbers.length; ) {
+  for (let at = 0; at < numbers.length;) {
     let end = at;
     while (end + 1 < numbers.length && numbers[end + 1] === numbers[end] + 1) end += 1;
     runs.push(end === at ? `${numbers[at]}` : `${numbers[at]}-${numbers[end]}`);

@@ -1,8 +1,8 @@
 // The stage strip: every form that the function took, left to right, a lane for each phase. A card opens its pane.
 
+import { coloursOf, HOVER } from "../data/selection.js";
 import { h, put } from "../dom.js";
 import { fusionOf, placeOf, placeOfFinding } from "./arrangement.js";
-import { coloursOf, HOVER } from "../data/selection.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { FindingHead, IndexStage, Lane, Step } from "../types.d.ts" */
@@ -94,7 +94,11 @@ export class Strip {
       "div",
       { class: `strip-lane phase-lane-${lane.phase || "shared"}` },
       h("div", { class: `strip-phase phase-${lane.phase || "shared"}` }, name),
-      h("ol", { class: "strip-cards", "aria-label": `${name} stages` }, cards.map((card) => h("li", {}, card))),
+      h(
+        "ol",
+        { class: "strip-cards", "aria-label": `${name} stages` },
+        cards.map((card) => h("li", {}, card)),
+      ),
     );
   }
 
@@ -111,7 +115,11 @@ export class Strip {
       "div",
       { class: "strip-lane phase-lane-shared strip-why" },
       h("div", { class: "strip-phase phase-shared" }, "why"),
-      h("ul", { class: "strip-cards", "aria-label": "why it is so" }, items.map((card) => h("li", {}, card))),
+      h(
+        "ul",
+        { class: "strip-cards", "aria-label": "why it is so" },
+        items.map((card) => h("li", {}, card)),
+      ),
     );
   }
 
@@ -124,7 +132,9 @@ export class Strip {
   /** @param {Step} step */
   stepCard(step) {
     const facts = step.unchanged ? [...step.facts, `= ${step.unchanged}`] : step.facts;
-    const meaning = step.unchanged ? `${step.meaning}; the same operations as in ${step.unchanged}: no pass changed them` : step.meaning;
+    const meaning = step.unchanged
+      ? `${step.meaning}; the same operations as in ${step.unchanged}: no pass changed them`
+      : step.meaning;
     return this.card(placeOf(step.stage), [step.stage], step.title, facts, step.time, meaning);
   }
 
@@ -164,7 +174,12 @@ export class Strip {
       h(
         "span",
         { class: "card-facts" },
-        h("span", {}, facts[0] ?? "", facts.length > 1 ? h("span", { class: "card-more" }, ` · ${facts.slice(1).join(" · ")}`) : null),
+        h(
+          "span",
+          {},
+          facts[0] ?? "",
+          facts.length > 1 ? h("span", { class: "card-more" }, ` · ${facts.slice(1).join(" · ")}`) : null,
+        ),
         time ? h("span", { class: "card-time" }, time) : null,
       ),
     );
@@ -183,7 +198,13 @@ function missingCard(step) {
   const none = step.kind === "none";
   return h(
     "div",
-    { class: none ? "card card-none" : "card card-missing", tabindex: "0", role: "note", "data-key": step.key, title: reason },
+    {
+      class: none ? "card card-none" : "card card-missing",
+      tabindex: "0",
+      role: "note",
+      "data-key": step.key,
+      title: reason,
+    },
     h("span", { class: "card-title" }, step.title, h("span", { class: "card-unseen" }, none ? "none" : "not seen")),
     h("span", { class: "card-reason" }, reason),
   );
