@@ -265,11 +265,11 @@ def test_a_large_capture_is_trimmed_honestly() -> None:
     capture = samples.layers(24, code_lines=1000)
     size = sum(len(t) for t in capture.code.values())
     assert size > 2_000_000 and sum(len(g.nodes) for g in capture.compilations[0].graphs.values()) > 14_000
-    start = time.perf_counter()
+    start = time.process_time()  # of this process: what else the machine does is no fault of the page's
     page = html.document(capture)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert len(page) < 15_000_000
-    assert seconds < 15  # the aim is 5 s on a free machine; this catches what grows faster than the capture
+    assert seconds < 15  # the aim is 5 s; this catches what grows faster than the capture
     assert re.search(r"[\d,]+ of [\d,]+ lines \([\d,]+ characters\) left out", page)
     assert "capture.save('capture.json')" in page
 
