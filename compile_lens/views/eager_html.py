@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compile_lens.record import Capture
 
-from . import outcome, outline
+from . import outcome, outline, sentences
 from .markup import (
     FAINT,
     MONO,
@@ -65,5 +65,5 @@ def _place(one: outcome.Eager) -> str:
         parts.append(div(at + code, "margin:6px 0 0 0", "frame"))
     if reason.whole:
         whole = div(block(short(reason.whole)), f"{look};{MONO};font-size:12px")
-        parts.append(fold(faint("the compiler's whole message"), whole, "message", level=1))
+        parts.append(fold(faint(sentences.WHOLE_MESSAGE), whole, "message", level=1))
     return "".join(parts)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from compile_lens.graph import Frame
 from compile_lens.record import Capture, Compilation
 
-from . import outcome, outline, stamp
+from . import outcome, outline, sentences, stamp
 from .eager_html import eager
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
@@ -91,7 +91,7 @@ def static(capture: Capture) -> str:
         more = outline.plural(len(capture.compilations) - _MANY, "compilation")
         parts.append(note(f"and {more} more: capture.compilations"))
     if ledger.rows:
-        parts.append(heading("Ledger", "what there was to do, and what fusion left of it", "ledger-heading"))
+        parts.append(heading("Ledger", sentences.LEDGER, "ledger-heading"))
         parts.append(ledger_table(ledger))
     parts.append(_target(capture))
     parts.append(_findings(capture))
@@ -173,13 +173,8 @@ def _outcome(capture: Capture) -> str:
         if failure.traceback:
             shown = tag("pre", block(short(failure.traceback, 20_000)), look.replace(ground, GROUND))
             said += fold("traceback", shown, "traceback", level=1)
-        if capture.compilations:
-            said += div(
-                "Every stage before the failure is below.", f"margin-top:6px;font-size:13px;color:{ink}"
-            )
-    elif state == "nothing":
-        hint = "There is no graph, ledger or code to show for this call: it ran as ordinary Python."
-        said += div(hint, f"margin-top:4px;font-size:13px;color:{ink}")
+    if below := sentences.below(capture):
+        said += div(below, f"margin-top:{6 if failure else 4}px;font-size:13px;color:{ink}")
     look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(said, look, f"outcome cl-{state}")
 
@@ -228,7 +223,7 @@ def _findings(capture: Capture) -> str:
 def _sources(capture: Capture, budget: Budget) -> str:
     if not capture.sources:
         return ""
-    parts = [heading("Source", "the functions that were seen", "sources-heading")]
+    parts = [heading("Source", sentences.SOURCES, "sources-heading")]
     for source in capture.sources[:_MANY]:
         where = faint(
             text(short(f"{source.file}:{source.first_line}", 1000)), "font-size:12px;margin-left:8px"
@@ -249,7 +244,7 @@ def _compilation(compilation: Compilation, stages: Stages, above: str, first: bo
         return heading("Graphs and code", "open a stage", "graphs-heading") + div(content, "", "compilation")
     summary = span(text(short(_where(compilation), 300)), "font-weight:600;font-size:15px")
     broken = compilation.ending is not None and compilation.ending.kind == "graph break"
-    summary += faint(" ended in a graph break", "font-size:13px") if broken else ""
+    summary += faint(f" {sentences.BROKE}", "font-size:13px") if broken else ""
     summary += faint(" a recompile", "font-size:13px") if compilation.recompile_reasons else ""
     return div(fold(summary, content, "compilation", open=first), "margin:18px 0 0 0")
 
@@ -260,7 +255,7 @@ def _banner(compilation: Compilation) -> str:
     if compilation.recompile_reasons:
         said.append(f"a recompile: {text(short(compilation.recompile_reasons[0], 400))}")
     if compilation.ending is not None and compilation.ending.kind == "graph break":
-        said.append(f"ended in a graph break: {text(short(outcome.reason(compilation.ending).what, 400))}")
+        said.append(f"{sentences.BROKE}: {text(short(outcome.reason(compilation.ending).what, 400))}")
     look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
     return "".join(div(s, f"{look};margin:0 0 6px 84px;overflow-wrap:break-word", "banner") for s in said)
 
@@ -289,9 +284,7 @@ def _guards(compilation: Compilation) -> str:
             open=True,
         )
     if compilation.guards:
-        count = faint(
-            f"{outline.plural(len(compilation.guards), 'condition')} under which this code is used again"
-        )
+        count = faint(sentences.guards(compilation))
         parts += fold(f"{_strong('Guards')} {count}", guards_list(compilation.guards), "guards")
     return parts
 
@@ -302,7 +295,7 @@ def _recompile(compilation: Compilation) -> str:
     rows = "".join(
         div(mono(short(r), "font-size:13px"), "margin:2px 0") for r in compilation.recompile_reasons[:_MANY]
     )
-    return fold(f"{_strong('Recompile')} {faint('the guard that failed')}", rows, "recompile", open=True)
+    return fold(f"{_strong('Recompile')} {faint(sentences.RECOMPILE)}", rows, "recompile", open=True)
 
 
 def _rest(capture: Capture) -> str:

@@ -10,7 +10,7 @@ from compile_lens.graph import Frame, Graph
 from compile_lens.record import PHASES, Capture, Code, Ending, Skip
 
 from .launches import counted
-from .outline import place, plural
+from .outline import UNSAID, place, plural
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
 """What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly."""
@@ -93,7 +93,7 @@ def reason(ending: Ending) -> Reason:
     stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
     why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
     whole = ending.reason.strip() if any(lines[stop:]) else ""
-    return Reason(what or "no reason was recorded", why, ending.hint.strip(), whole, ending.link.strip())
+    return Reason(what or UNSAID, why, ending.hint.strip(), whole, ending.link.strip())
 
 
 _AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")

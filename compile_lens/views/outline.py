@@ -75,7 +75,7 @@ class Step:
     none: str = ""
 
 
-_UNSAID = "no reason was recorded"
+UNSAID = "no reason was recorded"
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ def _step(capture: Capture, compilation: Compilation, stage: Stage) -> Step:
     key = stage.key
     time = seconds(capture, compilation, key)
     if isinstance(stage, Missing):
-        return Step(key, title(key), (), time, stage.reason or _UNSAID, stage)
+        return Step(key, title(key), (), time, stage.reason or UNSAID, stage)
     if isinstance(stage, NotApplicable):
-        return Step(key, title(key), (), time, "", stage, stage.reason or _UNSAID)
+        return Step(key, title(key), (), time, "", stage, stage.reason or UNSAID)
     if isinstance(stage, Code):
         facts = (plural(len(stage.kernels), "kernel"), launched(stage, *stage.kernels))
         return Step(key, title(key), facts, time, "", stage)

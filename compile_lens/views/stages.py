@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from compile_lens.graph import Graph
 from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, Stage
 
-from . import outline, stamp
+from . import outline, sentences, stamp
 from .launches import launched
 from .listing import kernel_origins, listing
 from .machine_html import MachineCode
@@ -171,18 +171,15 @@ class Stages:
         language = outline.LANGUAGES.get(kernel.language, kernel.language)
         facts = [text(language)] + ([text(kernel.kind)] if kernel.kind != kernel.language else [])
         facts.append(launched(code, kernel))
-        size = outline.traffic(kernel)
-        facts.append(f"{size} read and written, modelled" if size else "bytes unknown")
+        facts.append(sentences.moved(kernel))
         head = div(f"{name} {faint(' · '.join(facts), 'font-size:13px')}")
         if kernel.source.strip():
             first = kernel.first_line or 1
             origin = self._origins.of(kernel)
             links = kernel_origins(kernel, {name for name, _ in origin.again}, origin.whose)
             body = listing(kernel.source, kernel.language, self._budget, first, links, height=520)
-        elif kernel.language == "extern":
-            body = note("a library call: its source is not part of the generated code")
         else:
-            body = note("the record holds no source for it")
+            body = note(sentences.sourceless(kernel))
         frame = f"border-left:3px solid {PHASE_COLOURS.get(code.phase, EDGE)};padding:2px 0 2px 12px"
         page = head + self._origin(kernel) + body + self._machine.of(kernel)
         return div(page, f"{frame};margin:4px 0 16px 0;background:{GROUND}", "kernel")
@@ -257,7 +254,7 @@ def _unchanged(compilation: Compilation, graph: Graph) -> bool:
 def _nothing_new(compilation: Compilation, graph: Graph) -> str:
     """Why a graph needs neither text nor drawing, since other stages show it, as HTML; "" if it does."""
     if _unchanged(compilation, graph):
-        return f"the same operations as in {text(_name(graph.before))}: no pass changed them"
+        return f"{sentences.same_as(text(_name(graph.before)))}: no pass changed them"
     if graph.stage == "groups" and f"{graph.phase}.loops" in compilation.graphs and _alone(graph):
         return "nothing was fused: each loop is a group of its own"
     if graph.stage == "joint" and {"forward", "backward"} <= set(compilation.graphs) and not graph.subgraphs:

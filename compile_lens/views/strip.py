@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compile_lens.record import Capture, Compilation
 
-from . import outline
+from . import outline, sentences
 from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, SANS, SUNK, div, tag, text
 
 _MISSING_INK = "#7a4b00"
@@ -14,7 +14,7 @@ def strip(capture: Capture, compilation: Compilation) -> str:
     """HTML of the stages of one compilation: what each holds, how long it took, or why it was not seen."""
     lanes = outline.lanes(capture, compilation)
     if not lanes:
-        return div("no stage was recorded", f"color:{FAINT};font-size:13px", "strip")
+        return div(sentences.NO_STAGE, f"color:{FAINT};font-size:13px", "strip")
     rows = []
     for lane in lanes:
         colour = PHASE_COLOURS[lane.phase]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compile_lens.measures.ledger import COLUMNS, Ledger, Row
 from compile_lens.record import Capture, Guard
 
-from . import outline
+from . import outline, sentences
 from .characters import flat
 from .markup import (
     EDGE,
@@ -142,6 +142,5 @@ def guards_list(guards: Sequence[Guard]) -> str:
     page = tag(
         "pre", "\n".join(lines), f"{look};white-space:pre-wrap;overflow-wrap:break-word", "guards-list"
     )
-    if len(guards) > _GUARDS:
-        page += note(f"and {outline.plural(len(guards) - _GUARDS, 'guard')} more: capture.guards")
-    return page
+    left = sentences.guards_left(len(guards) - _GUARDS)
+    return page + note(left) if left else page

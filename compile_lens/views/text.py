@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from compile_lens.graph import Frame
 from compile_lens.record import Capture, Code, Compilation, Kernel
 
-from . import machine, outcome, outline, savings, stamp
+from . import machine, outcome, outline, savings, sentences, stamp
 from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
@@ -176,7 +176,7 @@ def _strip(paper: _Paper, capture: Capture, compilation: Compilation) -> None:
                 facts = (*step.facts, "")[:2]
                 rows.append((name, facts[0], facts[1], outline.duration(step.seconds)))
     if not rows:
-        paper.line("  no stage was recorded")
+        paper.line(f"  {sentences.NO_STAGE}")
         return
     plain = [row for row in rows if row[1] not in ("missing:", "none:")]
     widths = [max((cells(paper.say(r[i])) for r in plain), default=0) for i in range(4)]

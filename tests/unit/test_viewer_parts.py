@@ -412,6 +412,7 @@ def test_the_sample_has_all_that_it_should() -> None:
     assert kernel["first"] > 0 and len(kernel["items"]) == 15 and len(kernel["noOrigin"]) == 10
     assert kernel["launches"] == 1 and kernel["operators"] == ["sin", "pow_1", "cos", "pow_2", "add"]
     assert kernel["lines"] == ["example.py:5"] and kernel["traffic"] == "~8,000 B"
+    assert kernel["moved"] == "~8,000 B read and written, modelled" and kernel["sourceless"] == ""
     assert kernel["languageTitle"] == "C++"
     (launch,) = kernel["launchLines"]
     assert data["module"]["text"].split("\n")[launch - 1].strip().startswith(kernel["name"] + "(")
@@ -672,7 +673,10 @@ def test_many_of_everything_is_counted_not_carried() -> None:
         )
     )["core"]
     contract.check(core, "Core")
-    assert len(core["compilations"]) == MOST_COMPILATIONS and core["compilations"][0]["guardsLeftOut"] == 100
+    assert (
+        len(core["compilations"]) == MOST_COMPILATIONS
+        and core["compilations"][0]["guardsLeft"] == "and 100 guards more: capture.guards"
+    )
     assert core["inputs"][-1] == "and 60 inputs more: capture.inputs"
     said = "\n".join(core["notes"])
     assert "and 3 compilations more" in said and "100 functions more" in said and "and 60 notes more" in said

@@ -11,12 +11,14 @@ const strings = [
   "~4,000 B",
   "extern",
   "A library call.",
+  "the second reads what the first writes",
+  "both read the same",
 ];
 const data = {
   strings,
   apart: [
-    { first: 1, second: 2, follows: true, reason: 1, sentence: 2, remedy: 3, saved: 4 },
-    { first: 0, second: 2, follows: false, reason: 5, sentence: 6, remedy: 0, saved: 0 },
+    { first: 1, second: 2, how: 7, reason: 1, sentence: 2, remedy: 3, saved: 4 },
+    { first: 0, second: 2, how: 8, reason: 5, sentence: 6, remedy: 0, saved: 0 },
   ],
 };
 const names = ["op0", "op1", "op2"];
@@ -26,7 +28,7 @@ test("pairs read their words", () => {
   assert.deepEqual(first, {
     first: 1,
     second: 2,
-    follows: true,
+    how: "the second reads what the first writes",
     reason: "too large",
     sentence: strings[2],
     remedy: strings[3],

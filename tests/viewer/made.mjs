@@ -89,6 +89,7 @@ function step(key, stage, missing) {
     kind: missing ? "missing" : "graph",
     stage,
     unchanged: "",
+    same: "",
   };
 }
 

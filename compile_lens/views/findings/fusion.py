@@ -9,7 +9,7 @@ from compile_lens.graph import Node
 from compile_lens.measures.apart import Apart, apart
 from compile_lens.record import Capture
 
-from .. import outline
+from .. import outline, sentences
 from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from .places import Place, places, size
 
@@ -86,8 +86,7 @@ def _stake(pairs: Sequence[Apart]) -> int:
 
 
 def _pair(place: Place, groups: Groups, pair: Apart) -> Row:
-    how = "the second reads what the first writes" if pair.follows else "both read the same"
-    shown = "; ".join((how, *_shown(pair)))
+    shown = "; ".join((sentences.touching(pair), *_shown(pair)))
     cells = (groups.named(pair.first), groups.named(pair.second), size(pair.why.saved), shown)
     return Row(cells, (place.at("groups", pair.first), place.at("groups", pair.second)))
 

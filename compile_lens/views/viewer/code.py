@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compile_lens.measures.chain import kernel_lines
 from compile_lens.record import Capture, Code, Kernel
 
-from .. import machine, outline, stamp
+from .. import machine, outline, sentences, stamp
 from ..derivatives import of_names, phrase
 from ..launches import launched
 from .folds import Fold, kernel_folds, module_folds
@@ -90,6 +90,8 @@ class Codes:
             "source": source,
             "folds": _folds(folds),
             "traffic": outline.traffic(kernel),
+            "moved": sentences.moved(kernel),
+            "sourceless": sentences.sourceless(kernel),
             "operators": _names(origin.operators),
             "whose": [
                 [line(name), phrase([line(word) for word in words])] for name, words in origin.whose[:MANY]

@@ -8,7 +8,7 @@ from compile_lens.graph import Frame, Graph, Source
 from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
 
-from .. import outcome, outline, savings, stamp
+from .. import outcome, outline, savings, sentences, stamp
 from ..findings import findings
 from ..tables import MEANINGS as MEANINGS
 from .findings import finding_head
@@ -55,6 +55,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
         ],
         "findings": [finding_head(finding) for finding in findings(capture)],
         "notes": _notes(capture, items),
+        "words": sentences.ALL,
     }
 
 
@@ -66,7 +67,12 @@ def _outcome(capture: Capture) -> dict[str, object]:
         "message": block(failure.message),
         "traceback": block(failure.traceback, 20_000),
     }
-    return {"state": outcome.state(capture), "verdict": line(outcome.verdict(capture)), "failure": said}
+    return {
+        "state": outcome.state(capture),
+        "verdict": line(outcome.verdict(capture)),
+        "failure": said,
+        "below": sentences.below(capture),
+    }
 
 
 def _ledger(ledger: Ledger) -> dict[str, object]:
@@ -108,7 +114,8 @@ def _compilation(
             for d in compilation.dynamic
         ],
         "guards": [[line(guard.kind), line(guard.text)] for guard in compilation.guards[:GUARDS]],
-        "guardsLeftOut": max(len(compilation.guards) - GUARDS, 0),
+        "guardsMeaning": sentences.guards(compilation),
+        "guardsLeft": sentences.guards_left(len(compilation.guards) - GUARDS),
         "lanes": [
             {"phase": lane.phase, "steps": [_step(items, index, step) for step in lane.steps]}
             for lane in outline.lanes(capture, compilation)
@@ -166,10 +173,11 @@ def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
         "meaning": outline.meaning(step.key),
         "facts": [line(fact) for fact in step.facts],
         "time": outline.duration(step.seconds),
-        "missing": block(step.missing or step.none),
+        "missing": block(step.missing or step.none or ("" if seen else outline.UNSAID)),
         "kind": kind,
         "stage": seen.number if seen is not None else -1,
         "unchanged": unchanged,
+        "same": sentences.same_as(unchanged) if unchanged else "",
     }
 
 

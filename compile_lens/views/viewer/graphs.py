@@ -12,6 +12,7 @@ from compile_lens.measures.chain import walk
 from compile_lens.measures.ledger import MODELLED, Figure
 from compile_lens.record import Capture
 
+from .. import sentences
 from ..outline import amount
 from .core import frame_line
 from .drawings import drawn
@@ -97,7 +98,7 @@ class Graphs:
             yield {
                 "first": seen.locals[pair.first],
                 "second": seen.locals[pair.second],
-                "follows": pair.follows,
+                "how": strings.number(sentences.touching(pair)),
                 "reason": strings.number(pair.why.reason),
                 "sentence": strings.number(pair.why.sentence),
                 "remedy": strings.number(pair.why.remedy),

@@ -23,7 +23,7 @@ export interface Core {
   stamp: string;
   asked: string;
   inputs: string[];
-  outcome: { state: "compiled" | "partial" | "nothing" | "failed"; verdict: string; failure: Failure | null };
+  outcome: Outcome;
   /** Where Python took over: what happened, and the compiler's reason. */
   eager: Eager[];
   /** `[what, before, after]`, `~` marks a modelled figure. */
@@ -34,6 +34,25 @@ export interface Core {
   findings: FindingHead[];
   /** What a reader should know about the whole capture. */
   notes: string[];
+  words: Words;
+}
+
+export interface Outcome {
+  state: "compiled" | "partial" | "nothing" | "failed";
+  verdict: string;
+  failure: Failure | null;
+  /** What a reader finds below it; "" where nothing need be said. */
+  below: string;
+}
+
+/** Sentences that the page without scripts says too, the same for every capture. */
+export interface Words {
+  ledger: string;
+  sources: string;
+  recompile: string;
+  broke: string;
+  wholeMessage: string;
+  noStage: string;
 }
 
 export interface Failure {
@@ -71,7 +90,10 @@ export interface Compilation {
   dynamic: string[];
   /** `[kind, text]`. */
   guards: [string, string][];
-  guardsLeftOut: number;
+  /** How many there are, and what for. */
+  guardsMeaning: string;
+  /** How many are left out, and where they are; "" if none is. */
+  guardsLeft: string;
   lanes: Lane[];
   ledger: Ledger;
 }
@@ -120,6 +142,8 @@ export interface Step {
   stage: number;
   /** Title of the stage that holds the same operations under the same names; "" if none does. */
   unchanged: string;
+  /** The same in words. */
+  same: string;
 }
 
 /**
@@ -194,8 +218,8 @@ export interface GraphData {
 export interface ApartPair {
   first: number;
   second: number;
-  /** Whether the second reads what the first writes; else both read the same. */
-  follows: boolean;
+  /** How they touch: the second reads what the first writes, or both read the same. */
+  how: number;
   reason: number;
   sentence: number;
   remedy: number;
@@ -303,6 +327,10 @@ export interface KernelData {
   folds: Fold[];
   /** `"~8,000 B"`, or "". */
   traffic: string;
+  /** The same in words, or that it is unknown. */
+  moved: string;
+  /** Why there is no source to show; "" where there is. */
+  sourceless: string;
   /** Operators and Python lines it came from, in words; `unknown` says why there are none. */
   operators: string[];
   /** Operators that other kernels of the module compute as well, and which. */

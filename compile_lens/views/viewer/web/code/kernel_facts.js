@@ -53,7 +53,7 @@ export function kernelChips(kernel) {
     kernel.languageTitle,
     kernel.kind !== kernel.language ? kernel.kind : "",
     kernel.launched,
-    kernel.traffic ? `${kernel.traffic} read and written, modelled` : "bytes unknown",
+    kernel.moved,
     ...kernel.facts,
   ].filter((fact) => fact !== "");
 }

@@ -227,13 +227,9 @@ export class CodePane {
     const name = /** @type {HTMLElement} */ (head.querySelector(".kernel-name"));
     const stamp = this.head([]);
     if (!kernel.source) {
-      const said =
-        kernel.language === "extern"
-          ? "a library call: its source is not part of the generated code"
-          : "the record holds no source for it";
       return {
         kernel,
-        panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, said)),
+        panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, kernel.sourceless)),
         listing: null,
         name,
         forms: null,

@@ -5,7 +5,7 @@ import { shortened } from "../dom.js";
 /** @import { GraphData } from "../types.d.ts" */
 /** @import { Model } from "./model.js" */
 
-/** @typedef {{ first: number, second: number, follows: boolean, reason: string, sentence: string, remedy: string, saved: string }} Apart */
+/** @typedef {{ first: number, second: number, how: string, reason: string, sentence: string, remedy: string, saved: string }} Apart */
 
 /**
  * The pairs of a stage, in the order in which they run.
@@ -13,10 +13,10 @@ import { shortened } from "../dom.js";
  * @returns {Apart[]}
  */
 export function apartPairs({ apart, strings }) {
-  return apart.map(({ first, second, follows, ...words }) => ({
+  return apart.map(({ first, second, ...words }) => ({
     first,
     second,
-    follows,
+    how: strings[words.how],
     reason: strings[words.reason],
     sentence: strings[words.sentence],
     remedy: strings[words.remedy],
@@ -28,11 +28,8 @@ export function apartPairs({ apart, strings }) {
  * Everything that is to be said of a pair, a line each.
  * @param {Apart} pair
  */
-export function apartLines({ follows, reason, sentence, remedy, saved }) {
-  const lines = [
-    `not fused, ${reason}: ${follows ? "the second reads what the first writes" : "both read the same"}`,
-    sentence,
-  ];
+export function apartLines({ how, reason, sentence, remedy, saved }) {
+  const lines = [`not fused, ${reason}: ${how}`, sentence];
   if (saved) lines.push(`fusing them could save at most ${saved} (modelled)`);
   if (remedy) lines.push(`to try: ${remedy}`);
   return lines;

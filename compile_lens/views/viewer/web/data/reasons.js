@@ -297,6 +297,5 @@ function quotedName(name) {
 
 /** Why a step of the strip is no stage that could be shown. @param {Step} step */
 function absent({ kind, missing }) {
-  const reason = missing || "the record does not say why";
-  return kind === "none" ? `does not exist here: ${reason}` : `was not seen: ${reason}`;
+  return kind === "none" ? `does not exist here: ${missing}` : `was not seen: ${missing}`;
 }

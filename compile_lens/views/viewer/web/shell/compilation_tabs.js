@@ -2,19 +2,20 @@
 
 import { grouped, h, put } from "../dom.js";
 
-/** @import { Compilation } from "../types.d.ts" */
+/** @import { Compilation, Core } from "../types.d.ts" */
 
 /** Tabs that are made at once; a record of thousands of recompiles should not fill the page with them. */
 const MOST_COMPILATION_TABS = 200;
 
 export class CompilationTabs {
   /**
-   * @param {Compilation[]} compilations
+   * @param {Core} core
    * @param {(number: number) => void} choose
    * @param {(section: string) => void} open shows a section below the panes
    */
-  constructor(compilations, choose, open) {
+  constructor({ compilations, words }, choose, open) {
     this.compilations = compilations;
+    this.words = words;
     this.open = open;
     this.tabs =
       compilations.length > 1
@@ -59,8 +60,7 @@ export class CompilationTabs {
   banners({ recompile, ending, dynamic }) {
     const said = [];
     if (recompile.length) said.push(this.banner("a recompile", recompile[0], "recompile", "every reason"));
-    if (ending)
-      said.push(this.banner("ended in a graph break", ending.what, "break", ending.hint ? "why, and a hint" : "why"));
+    if (ending) said.push(this.banner(this.words.broke, ending.what, "break", ending.hint ? "why, and a hint" : "why"));
     if (dynamic.length) {
       const some = dynamic.slice(0, 4).join(", ") + (dynamic.length > 4 ? `, and ${dynamic.length - 4} more` : "");
       said.push(this.banner("dynamic dimensions", some, "dynamic", "all of them"));

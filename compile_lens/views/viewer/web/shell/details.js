@@ -4,7 +4,7 @@ import { h, plural, put } from "../dom.js";
 import { ledgerTable } from "./ledger.js";
 
 /** @import { App } from "../data/app.d.ts" */
-/** @import { Compilation, Ending } from "../types.d.ts" */
+/** @import { Compilation, Ending, Words } from "../types.d.ts" */
 
 export class Details {
   /**
@@ -32,15 +32,20 @@ export class Details {
     const whose = this.core.compilations.length > 1 ? ` of ${compilation.id}` : "";
     put(
       this.own,
-      this.section("break", `Graph break${whose}`, "why the graph ended here", breakReason(compilation)),
-      this.section("recompile", `Recompile${whose}`, "the guard that failed", textLines(compilation.recompile)),
+      this.section(
+        "break",
+        `Graph break${whose}`,
+        "why the graph ended here",
+        breakReason(compilation, this.core.words),
+      ),
+      this.section("recompile", `Recompile${whose}`, this.core.words.recompile, textLines(compilation.recompile)),
       this.section(
         "dynamic",
         `Dynamic dimensions${whose}`,
         String(compilation.dynamic.length),
         textLines(compilation.dynamic),
       ),
-      this.section("guards", `Guards${whose}`, guardCount(compilation), guardList(compilation)),
+      this.section("guards", `Guards${whose}`, compilation.guardsMeaning, guardList(compilation)),
     );
   }
 
@@ -81,7 +86,7 @@ export class Details {
     const each = compilations.length > 1 ? compilations.filter((c) => c.ledger.rows.length) : [];
     const made = foldable(
       "Ledger",
-      "what there was to do, and what fusion left of it",
+      this.core.words.ledger,
       h(
         "div",
         {},
@@ -103,7 +108,7 @@ export class Details {
     if (eager.length === 0) return null;
     const places = eager.map((one) => [
       h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, one.head),
-      reasonOf(one, one.became),
+      reasonOf(one, one.became, this.core.words),
     ]);
     return foldable("Ran eagerly", plural(eager.length, "place"), h("div", {}, places.flat()));
   }
@@ -149,16 +154,17 @@ function textLines(lines) {
     : null;
 }
 
-/** @param {Compilation} compilation */
-function breakReason({ ending }) {
-  return ending && reasonOf(ending, "");
+/** @param {Compilation} compilation @param {Words} words */
+function breakReason({ ending }, words) {
+  return ending && reasonOf(ending, "", words);
 }
 
 /**
  * @param {Ending} ending
  * @param {string} became of the function for it
+ * @param {Words} words
  */
-function reasonOf(ending, became) {
+function reasonOf(ending, became, words) {
   return h(
     "div",
     { class: "below-break" },
@@ -174,19 +180,12 @@ function reasonOf(ending, became) {
           ending.frames.map((frame) => h("li", {}, frame)),
         )
       : null,
-    ending.whole
-      ? h("details", {}, h("summary", {}, "the compiler's whole message"), h("pre", {}, ending.whole))
-      : null,
+    ending.whole ? h("details", {}, h("summary", {}, words.wholeMessage), h("pre", {}, ending.whole)) : null,
   );
 }
 
 /** @param {Compilation} compilation */
-function guardCount({ guards, guardsLeftOut }) {
-  return `${plural(guards.length + guardsLeftOut, "condition")} under which this code is used again`;
-}
-
-/** @param {Compilation} compilation */
-function guardList({ guards, guardsLeftOut }) {
+function guardList({ guards, guardsLeft }) {
   if (guards.length === 0) return null;
   return h(
     "div",
@@ -196,6 +195,6 @@ function guardList({ guards, guardsLeftOut }) {
       { class: "guards" },
       guards.map(([kind, text]) => h("div", {}, h("dt", {}, kind), h("dd", {}, text))),
     ),
-    guardsLeftOut ? h("p", { class: "note" }, `and ${plural(guardsLeftOut, "guard")} more: capture.guards`) : null,
+    guardsLeft ? h("p", { class: "note" }, guardsLeft) : null,
   );
 }

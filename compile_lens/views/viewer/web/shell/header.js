@@ -108,7 +108,7 @@ function inputList(core) {
  * @param {Core} core
  */
 function outcomeDetail(core) {
-  const { state, failure } = core.outcome;
+  const { failure, below } = core.outcome;
   if (failure) {
     return h(
       "div",
@@ -130,13 +130,8 @@ function outcomeDetail(core) {
             ),
           )
         : null,
-      core.compilations.length ? h("p", {}, "Every stage before the failure is below.") : null,
+      below ? h("p", {}, below) : null,
     );
   }
-  if (state !== "nothing") return null;
-  return h(
-    "p",
-    { class: "top-nothing" },
-    "There is no graph, ledger or code to show for this call: it ran as ordinary Python.",
-  );
+  return below ? h("p", { class: "top-nothing" }, below) : null;
 }

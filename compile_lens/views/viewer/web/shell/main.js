@@ -101,7 +101,7 @@ class Shell {
     this.details = new Details(this.app, standalone);
     this.strip = new Strip(this.app, (place) => this.panes.toggle(place));
     this.tabs = new CompilationTabs(
-      model.core.compilations,
+      model.core,
       (number) => this.choose(number),
       (section) => this.details.open(section),
     );

@@ -282,8 +282,7 @@ function frameFacts(app, place) {
     return { facts: fact, meaning: intro };
   }
   const step = app.model.step(place.stage);
-  if (!step) return { facts: "", meaning: "the functions that were seen" };
+  if (!step) return { facts: "", meaning: app.model.core.words.sources };
   if (place.fusion) return { facts: "", meaning: "which loops went into which group, and what that saved" };
-  const same = step.unchanged ? [`the same operations as in ${step.unchanged}`] : [];
-  return { facts: [...step.facts, ...same].join(" · "), meaning: step.meaning };
+  return { facts: [...step.facts, step.same].filter(Boolean).join(" · "), meaning: step.meaning };
 }

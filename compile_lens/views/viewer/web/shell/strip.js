@@ -40,7 +40,7 @@ export class Strip {
     if (source || shared.steps.length) rows.push(this.lane(shared, source));
     for (const lane of rest) rows.push(this.lane(lane, null));
     if (core.findings.length) rows.push(this.findings());
-    put(this.element, rows.length ? rows : h("p", { class: "note" }, "no stage was recorded"));
+    put(this.element, rows.length ? rows : h("p", { class: "note" }, core.words.noStage));
     this.press(this.shown);
     this.mark(this.app.selection.marks);
   }
@@ -124,17 +124,15 @@ export class Strip {
   }
 
   sourceCard() {
-    const { sources } = this.app.model.core;
+    const { sources, words } = this.app.model.core;
     const functions = sources.length === 1 ? "1 function" : `${sources.length} functions`;
-    return this.card(placeOf(0), [0], "Python source", [functions], "", "the functions that were seen");
+    return this.card(placeOf(0), [0], "Python source", [functions], "", words.sources);
   }
 
   /** @param {Step} step */
   stepCard(step) {
     const facts = step.unchanged ? [...step.facts, `= ${step.unchanged}`] : step.facts;
-    const meaning = step.unchanged
-      ? `${step.meaning}; the same operations as in ${step.unchanged}: no pass changed them`
-      : step.meaning;
+    const meaning = step.same ? `${step.meaning}; ${step.same}: no pass changed them` : step.meaning;
     return this.card(placeOf(step.stage), [step.stage], step.title, facts, step.time, meaning);
   }
 
@@ -194,7 +192,6 @@ export class Strip {
  * @param {Step} step
  */
 function missingCard(step) {
-  const reason = step.missing || "no reason was recorded";
   const none = step.kind === "none";
   return h(
     "div",
@@ -203,10 +200,10 @@ function missingCard(step) {
       tabindex: "0",
       role: "note",
       "data-key": step.key,
-      title: reason,
+      title: step.missing,
     },
     h("span", { class: "card-title" }, step.title, h("span", { class: "card-unseen" }, none ? "none" : "not seen")),
-    h("span", { class: "card-reason" }, reason),
+    h("span", { class: "card-reason" }, step.missing),
   );
 }
 
