@@ -122,7 +122,10 @@ def _encode(value: Any) -> Any:
         for name, default in _fields(cls):
             item = getattr(value, name)
             if name != "unknown_fields" and (
-                default is dataclasses.MISSING or item != default or type(item) is not type(default)
+                default is dataclasses.MISSING
+                or item != default
+                or type(item) is not type(default)
+                or (type(item) is float and repr(item) != repr(default))  # -0.0 equals 0.0
             ):
                 out[name] = _encode(item)
         return out

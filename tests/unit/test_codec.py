@@ -23,6 +23,7 @@ from compile_lens import codec
 from compile_lens import graph as graph_module
 from compile_lens import record as record_module
 from compile_lens.codec import FORMAT, from_json, to_json
+from compile_lens.device_model import DeviceModel, Target
 from compile_lens.errors import RecordError
 from compile_lens.graph import Graph, Literal, Node, Ref, Value
 from compile_lens.record import SCHEMA_VERSION, Capture, Code, Compilation, Environment, Missing, Timing
@@ -105,6 +106,12 @@ def test_round_trip_is_exact_for_every_class_of_the_record(capture: Capture) -> 
     assert back.unknown_fields == ()
     assert to_json(back) == text
     text.encode("ascii")
+
+
+def test_a_negative_zero_is_not_left_out_as_a_zero() -> None:
+    model = DeviceModel(name="", title="", device="", arch="", bandwidth=-0.0)
+    back = from_json(to_json(dataclasses.replace(samples.sample(), target=Target("", model, ""))))
+    assert back.target is not None and repr(back.target.model.bandwidth) == "-0.0"
 
 
 @settings(deadline=None, max_examples=200)
