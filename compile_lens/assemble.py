@@ -37,7 +37,8 @@ def assemble(
         ``Kernel.machine_note``.
 
     Raises:
-        UsageError: for a capture without Triton kernels, an unknown kernel, target or launch configuration.
+        UsageError: for what is no capture, a capture without Triton kernels, an unknown kernel, target or launch
+            configuration.
         BuildError: without Triton, or if the process that compiles cannot start.
 
     Example::
@@ -45,6 +46,11 @@ def assemble(
         built = compile_lens.assemble(compile_lens.load("run.json"))
         print(built.kernels[0].sass)
     """
+    if not isinstance(capture, Capture):
+        raise UsageError(
+            f"assemble needs a capture first, got {type(capture).__name__}: assemble(compile_lens.capture(f, x, "
+            "target='h100')), or the one that compile_lens.load opens"
+        )
     found = [k for k in _kernels(capture) if k.language == "triton"]
     if not found:
         languages = sorted({k.language for k in _kernels(capture)}) or ["none"]

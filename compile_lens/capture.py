@@ -145,6 +145,18 @@ class Asked:
     build: bool = False
     target: str | Path | DeviceModel | None = None
 
+    def __post_init__(self) -> None:
+        choices = {
+            "backward": ("auto", True, False),
+            "dynamic": (None, True, False),
+            "fullgraph": (True, False),
+            "build": (True, False),
+        }
+        for name, valid in choices.items():
+            value = getattr(self, name)
+            if not any(type(value) is type(one) and value == one for one in valid):  # 1 is equal to True
+                raise UsageError(f"{name}={short(value)} is not one of {', '.join(map(repr, valid))}")
+
     def recorded(self) -> Options:
         """Their plain form."""
         said = {True: "yes", False: "no"}.get(self.backward) if isinstance(self.backward, bool) else "auto"
@@ -176,7 +188,7 @@ def _captured(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, ask
     """In this process, or elsewhere if it is for a device that is not the one of the inputs."""
     from . import elsewhere
 
-    keywords = _check(fn, args, kwargs, asked.backward, asked.dynamic)
+    keywords = _check(fn, args, kwargs)
     model = elsewhere.needed(asked.target, target_of(args, keywords, fn))
     if model is not None:
         if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
@@ -191,7 +203,7 @@ def perform(
     """One session, its record, and what else it left. ``more`` are fields of the session's ``Request``."""
     from ._torch import session
 
-    keywords = _check(fn, args, kwargs, asked.backward, asked.dynamic)
+    keywords = _check(fn, args, kwargs)
     outcome = session.run(fn, args, keywords, asked.request(**more))
     made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"))
     if asked.build and more.get("model") is not None:
@@ -209,18 +221,12 @@ def perform(
 
 
 @unseen
-def _check(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, backward: bool | str, dynamic: bool | None
-) -> dict[str, Any]:
+def _check(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> dict[str, Any]:
     if not callable(fn):
         raise UsageError(
             f"capture needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
             "pass the function and then its arguments, capture(f, x), not capture(f(x))"
         )
-    if backward not in (True, False, "auto"):
-        raise UsageError(f'backward={backward!r} is not one of "auto", True, False')
-    if dynamic not in (True, False, None):
-        raise UsageError(f"dynamic={dynamic!r} is not one of None, True, False")
     if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
         raise UsageError(
             f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
@@ -259,7 +265,7 @@ def _patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | N
     try:
         return session.inductor_patches(mode, options, dynamic)
     except (RuntimeError, AttributeError, TypeError) as error:
-        raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:300]}") from None
+        raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:400]}") from None
 
 
 def _record(
@@ -328,7 +334,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     from ._torch import named
 
     options = dict(given.get("options") or {})
-    build = bool(options.pop("build", False))
+    build = Asked(build=options.pop("build", False)).build
     patches = _patches(given.get("mode"), options or None, None)
     recorder, compiled, function = named.compile(
         gm, example_inputs, patches, build, _programs[-1][0] if _programs else None

@@ -74,7 +74,9 @@ def from_json(text: str) -> Capture:
     if _deeper(raw, DEEPEST):
         raise RecordError(f"the record is nested too deeply to be one of ours: over {DEEPEST} levels")
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
-        raise RecordError(f'this JSON is not a record: it lacks "format": {FORMAT!r}')
+        raise RecordError(
+            f"this JSON is not a record: it lacks \"format\": {FORMAT!r}; save one with capture.save('x.json')"
+        )
     version = raw.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RecordError(

@@ -99,6 +99,10 @@ def read(path: Path) -> DeviceModel:
     """A device model from its file. Raises ``UsageError``, with the place, if it is none."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no device model {str(path)!r}: {_known()}, as {FOLDER / 'h100.json'}"
+        ) from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is not a device model: {error}") from None
     try:

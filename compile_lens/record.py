@@ -129,6 +129,20 @@ class Stages(Mapping[str, Graph]):
         return key in self._graphs
 
 
+class Codes(dict[str, Any]):
+    """Generated code by phase. A phase without code raises ``StageMissing``, a ``KeyError``, with the reason."""
+
+    def __init__(self, codes: Mapping[str, Any], absent: Mapping[str, Absent]) -> None:
+        super().__init__(codes)
+        self._absent = absent
+
+    def __missing__(self, phase: str) -> Any:
+        absent = self._absent.get(phase)
+        if absent is not None:
+            raise StageMissing(absent.said)
+        raise StageMissing(f"no code of phase {phase!r}; there is code of {', '.join(self) or 'none'}")
+
+
 @dataclass(frozen=True)
 class Compilation:
     """One Dynamo compile: id ``"0/0"``; ``"0/1"`` is a recompile, ``"1/0"`` another frame.
@@ -164,8 +178,9 @@ class Compilation:
 
     @property
     def code(self) -> dict[str, Code]:
-        """Generated modules by phase."""
-        return {s.phase: s for s in self.stages if isinstance(s, Code)}
+        """Generated modules by phase. One that is not there raises ``StageMissing`` with the reason."""
+        absent = {s.stage.removesuffix(".code"): s for s in self.stages if isinstance(s, Absent)}
+        return Codes({s.phase: s for s in self.stages if isinstance(s, Code)}, absent)
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -270,13 +285,21 @@ class Capture:
 
     @property
     def code(self) -> dict[str, str]:
-        """Text of the generated modules by phase; with several compilations the keys read ``"0/0 forward"``."""
+        """Text of the generated modules by phase; with several compilations the keys read ``"0/0 forward"``.
+
+        One that is not there raises ``StageMissing`` with the reason.
+        """
         many = sum(1 for c in self.compilations if c.code) > 1
-        return {
+        texts = {
             (f"{c.id} {phase}" if many else phase): code.text
             for c in self.compilations
             for phase, code in c.code.items()
         }
+        stages = [(c, s) for c in self.compilations for s in c.stages if isinstance(s, Absent)]
+        one = len(self.compilations) == 1
+        return Codes(
+            texts, {("" if one else f"{c.id} ") + s.stage.removesuffix(".code"): s for c, s in stages}
+        )
 
     @property
     def missing(self) -> tuple[Missing, ...]:

@@ -72,12 +72,15 @@ def _products(side: int, kind: torch.dtype, place: torch.device, seconds: float)
 
 def _device(device: str | torch.device) -> torch.device:
     try:
-        place = torch.device(device)
-    except RuntimeError as error:
-        raise UsageError(f"{device!r} is no device: {str(error).splitlines()[0]}") from None
+        place: torch.device | None = torch.device(device)
+    except (RuntimeError, TypeError):  # torch's own message lists devices that have no clock here
+        place = None
     here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not here.get(place.type, False):
-        raise UsageError(f"device {place.type!r} cannot be measured here; there is {_said(here)}")
+    if place is None or not here.get(place.type, False):
+        raise UsageError(
+            f"device {device!r} cannot be measured here; what can be measured is cpu, cuda (cuda:1 is the second one) "
+            f"and mps, of which this machine has {_said(here)}"
+        )
     if place.type == "cuda" and place.index is not None and place.index >= torch.cuda.device_count():
         raise UsageError(f"there is no {place}; there are {torch.cuda.device_count()} CUDA devices")
     return place

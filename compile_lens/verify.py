@@ -12,7 +12,8 @@ from .agreement import Comparison as Comparison
 from .agreement import Verification as Verification
 from .agreement import compared, without_values
 from .copies import copied
-from .errors import CaptureError, UsageError
+from .errors import CaptureError, LensError, UsageError
+from .inputs import name_of, short
 from .observation import Observation, observed
 from .record import Capture
 from .repeatable import Reached
@@ -40,7 +41,8 @@ def verify(
     every leaf, and of each tensor type, shape and strides. What the calls change is put back.
 
     Raises:
-        UsageError: the function or an input of the capture is gone and none was passed.
+        UsageError: the function or an input of the capture is gone and none was passed, or the function raises
+            without a compiler, too.
         CaptureError: the code could not be built or run.
     """
     from ._torch import copies
@@ -90,7 +92,15 @@ class Trial:
         self.call = (fn, args, kwargs)
         self.backward = backward
         self.held = Reached(fn, args, kwargs, state=True)
-        self.eager = self._observed()
+        try:
+            self.eager = self._observed()
+        except LensError:
+            raise
+        except Exception as error:  # whatever the function raises for these inputs
+            raise UsageError(
+                f"{name_of(fn)} raised {type(error).__name__} without a compiler, so that there is nothing to compare "
+                f"with: {error}. Pass the inputs that it takes: capture.verify(f, x)"
+            ) from error
         self.random = random or self.eager.drew
 
     def against(self, compiled: Any) -> Verification:
@@ -152,6 +162,8 @@ def _call(
     capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if fn is not None:
+        if not callable(fn):
+            raise UsageError(f"verify needs a callable first, got {short(fn)}: capture.verify(f, x)")
         return fn, args, dict(kwargs or {})
     live = getattr(capture, "_live", None)
     found = live.call() if live is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -65,6 +66,17 @@ def inductor_patches(
 
     Raises RuntimeError, as ``torch.compile`` does, for a mode or an option that torch does not know.
     """
+    import torch._inductor.config as config
+
+    if isinstance(options, dict) and all(isinstance(name, str) for name in options):
+        known = {name for name, value in config.get_config_copy().items() if not name.isupper()}
+        for name in options:
+            if name.replace("-", "_") not in known:
+                close = difflib.get_close_matches(name.replace("-", "_"), sorted(known), 3)
+                meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+                raise RuntimeError(
+                    f"Inductor has no option {name!r}; {meant}torch._inductor.list_options() has all {len(known)}"
+                )
     wrapper = torch._TorchCompileInductorWrapper(mode, options, dynamic)
     return dict(wrapper.config)
 

@@ -106,8 +106,14 @@ class Chain:
     def kernels(self, file: str, line: int) -> tuple[Kernel, ...]:
         """The kernels that a Python line became, itself or through what it calls, in order of the record.
 
-        Empty for a line that became none: one that holds no tensor work, or whose work was optimised away.
+        Empty for a line that became none: one that holds no tensor work, or whose work was optimised away. Raises
+        ``UsageError`` for a file that the record does not know.
         """
+        if file not in self._links.files:
+            files = list(self._links.files)
+            some = ", ".join(map(repr, files[:12])) or "none"
+            more = f" and {len(files) - 12} more" if len(files) > 12 else ""
+            raise UsageError(f"the record knows no file {file!r}; it knows {some}{more}")
         start = python(file, line)
         reached = {start, *_reach(self._links.down, [start])}
         every = zip(self._links.every, self._links.uses, strict=True)
@@ -154,6 +160,12 @@ class Chain:
 
     def _known(self, address: Address) -> Address:
         links = self._links
+        if not (isinstance(address, tuple) and list(map(type, address)) == [str] * 3):
+            kernels = ", ".join(dict.fromkeys(k.name for k in links.every)) or "none"
+            raise UsageError(
+                f"{address!r} is neither a kernel nor an address, as (compile id, stage, name): give one of "
+                f"capture.kernels ({kernels}), or of capture.chain.addresses()"
+            )
         if address in links.nodes or address in links.kernels or address in links.code_lines:
             return address
         if address[1] == PYTHON:
@@ -187,6 +199,8 @@ class _Links:
     """Nodes that are linked to their own frames."""
     lost: dict[Address, str] = field(default_factory=dict)
     missing: dict[tuple[str, str], str] = field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
+    """Python files that the record names."""
     every: list[Kernel] = field(default_factory=list)
     uses: list[list[Address]] = field(default_factory=list)
     """For each kernel of ``every`` what it directly came from. Two library calls may share a name, and so
@@ -208,8 +222,12 @@ def _links(capture: Capture) -> _Links:
     if known is not None and known[0]() is capture:
         return known[1]
     links = _Links()
+    links.files.update((source.file, None) for source in capture.sources)
     for compilation in capture.compilations:
+        links.files[compilation.file] = None
         _compilation(links, compilation)
+    for node in links.nodes.values():
+        links.files.update((frame.file, None) for frame in node.frames)
     key = id(capture)
     _built[key] = (weakref.ref(capture, lambda ref: _forget(key, ref)), links)
     return links

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compile_lens import device_models
+from compile_lens.errors import UsageError
 from compile_lens.measurement import DeviceSpeed
 from compile_lens.record import Capture
 
@@ -144,7 +145,15 @@ def roofline(capture: Capture, speed: DeviceSpeed | None = None) -> Roofline:
     Args:
         speed: the roof; otherwise the one that ``benchmark`` measured, or the model of the capture's device in
             ``compile_lens.device_models``. With none of them there are intensities and no verdicts.
+
+    Raises:
+        UsageError: ``speed`` is something else.
     """
+    if speed is not None and not isinstance(speed, DeviceSpeed):
+        raise UsageError(
+            f"speed={speed!r} is {type(speed).__name__}, not a DeviceSpeed: compile_lens.measure_speed() measures one; "
+            "without an argument it is that of the benchmark, or of the target's published peaks"
+        )
     moved = traffic(capture)
     note = "; ".join(moved.notes) if not moved.kernels else ""
     if speed is None and capture.benchmark is not None:

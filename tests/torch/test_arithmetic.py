@@ -94,11 +94,15 @@ def test_measuring_leaves_the_program_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype"), [("tpu", "float32"), ("meta", "float32"), ("cpu", "int8"), ("cpu", "nn")]
+    ("device", "dtype"),
+    [("tpu", "float32"), ("zz", "float32"), ("meta", "float32"), ("cpu", "int8"), ("cpu", "nn")],
 )
 def test_what_cannot_be_measured_is_refused(device: str, dtype: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as caught:
         measure_speed(device, dtype)
+    said = str(caught.value)
+    assert (dtype if device == "cpu" else device) in said
+    assert device == "cpu" or ("cpu, cuda" in said and "mps" in said and "vulkan" not in said)
 
 
 def test_a_chain_of_sines_on_16_bit_numbers_is_bound_by_arithmetic() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from compile_lens import CaptureError, LensError, UsageError, capture
+from compile_lens import CaptureError, LensError, UsageError, capture, compare
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -50,13 +50,46 @@ def test_kwargs_must_be_a_mapping() -> None:
         ({"mode": "warp"}, "warp"),
         ({"options": {"no_such_option": 1}}, "no_such_option"),
         ({"mode": "max-autotune", "options": {"max_fusion_size": 1}}, "mode"),
-        ({"dynamic": "yes"}, "dynamic"),
+        ({"dynamic": "yes"}, "dynamic='yes' is not one of None, True, False"),
+        ({"dynamic": 1}, "dynamic=1"),
+        ({"backward": 1}, "backward=1 is not one of 'auto', True, False"),
+        ({"build": "yes"}, "build='yes' is not one of True, False"),
+        ({"fullgraph": None}, "fullgraph=None is not one of True, False"),
+        ({"fullgraph": 0}, "fullgraph=0"),
+        ({"options": {"max_fuson_size": 3}}, "no option 'max_fuson_size'; did you mean 'max_fusion_size'"),
+        ({"options": {"triton.cudagraph": 1}}, "did you mean 'triton.cudagraphs'"),
+        ({"options": {"xyzzy": 3}}, "no option 'xyzzy'; torch._inductor.list_options"),
+        ({"bild": True}, "capture has no argument 'bild'; did you mean 'build'"),
+        ({"dim": 1}, r"capture has no argument 'dim'; it has kwargs, backward.*kwargs=\{'dim': …\}"),
     ],
-    ids=["backward", "backward_type", "mode", "option", "mode_and_options", "dynamic"],
 )
 def test_bad_option(options: dict[str, Any], word: str) -> None:
     with pytest.raises(UsageError, match=word):
         capture(double, torch.ones(2), **options)
+
+
+def test_options_that_torch_knows_under_either_name() -> None:
+    for name in ("max_fusion_size", "max-fusion-size"):
+        assert capture(double, torch.ones(2), options={name: 3}).kernels
+
+
+@pytest.mark.parametrize("options", [{"bild": True}, {"build": "yes"}])
+def test_a_comparison_refuses_what_a_capture_does(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"bild|build='yes'"):
+        compare(double, torch.ones(2), targets=["cpu"], **options)
+
+
+def test_the_named_backend_refuses_a_build_that_is_no_bool() -> None:
+    with pytest.raises(Exception, match="build='yes' is not one of True, False"):
+        torch.compile(double, backend="compile_lens", options={"build": "yes"})(torch.ones(2))
+
+
+@pytest.mark.parametrize(("fn", "args"), [(double, ({},)), (double, ()), (3, ())], ids=["input", "few", "fn"])
+def test_verify_names_what_it_cannot_call(fn: Any, args: tuple[Any, ...]) -> None:
+    found = capture(double, torch.ones(2))
+    with pytest.raises(UsageError, match=r"capture.verify\(f, x\)") as caught:
+        found.verify(fn, *args)
+    assert ("double raised TypeError" if fn is double else "got 3") in str(caught.value)
 
 
 def test_device_that_is_not_there() -> None:

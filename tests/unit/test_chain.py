@@ -145,6 +145,18 @@ def test_python_lines_and_kernels_find_each_other(whole: Capture) -> None:
     assert chain.lines(("0/0", "dynamo", "add")) == (ADD,)
 
 
+def test_a_file_that_the_record_does_not_know_is_no_line_without_a_kernel() -> None:
+    with pytest.raises(UsageError, match=r"knows no file 'nofile\.py'; it knows '/u/f\.py'"):
+        Chain(capture(*STAGES)).kernels("nofile.py", 3)
+
+
+@pytest.mark.parametrize("of", ["nok", 3, ("0/0", "joint"), None])
+def test_what_is_no_address_is_named(of: Any) -> None:
+    with pytest.raises(UsageError, match=r"is neither a kernel nor an address.*k0") as caught:
+        Chain(capture(*STAGES)).lines(of)
+    assert repr(of) in str(caught.value)
+
+
 def test_a_line_that_calls_a_helper_became_the_kernels_of_the_helper(whole: Capture) -> None:
     chain = Chain(whole)
     assert [k.name for k in chain.kernels("/u/f.py", 2)] == ["k0", "k1"]

@@ -87,5 +87,5 @@ def test_a_model_that_is_none(tmp_path: Path, change: dict[str, object], said: s
 
 
 def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match="not a device model"):
+    with pytest.raises(UsageError, match=r"there is no device model 'nowhere.json': .*h100.*h100\.json"):
         device_models.resolve("nowhere.json")

@@ -91,3 +91,35 @@ def test_what_cannot_be_assembled_is_refused() -> None:
 
     with pytest.raises(UsageError, match=r"no Triton kernel \(kernels: cpp.*\): capture with target='cuda'"):
         assemble(sample())
+
+
+def test_code_that_is_not_there_says_why() -> None:
+    from samples import sample
+
+    from compile_lens.record import Missing, NotApplicable
+
+    found = sample()
+    with pytest.raises(StageMissing, match="no code of phase 'backwrd'; there is code of forward, backward"):
+        found.code["backwrd"]
+    only = dataclasses.replace(
+        found.compilations[0],
+        stages=(
+            *(s for s in found.compilations[0].stages if not s.key.startswith("backward")),
+            NotApplicable("backward", "backward=False"),
+            Missing("inference.code", "cache hit"),
+        ),
+    )
+    for code in (only.code, dataclasses.replace(found, compilations=(only,)).code):
+        assert list(code) == ["forward"] and code.get("backward") is None
+        with pytest.raises(StageMissing, match="there is no stage backward: backward=False"):
+            code["backward"]
+        with pytest.raises(KeyError, match="cache hit"):
+            code["inference"]
+
+
+@pytest.mark.parametrize("thing", [3, None, "run.json"])
+def test_what_is_no_capture_is_not_assembled(thing: object) -> None:
+    from compile_lens.assemble import assemble
+
+    with pytest.raises(UsageError, match=f"needs a capture first, got {type(thing).__name__}"):
+        assemble(thing)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import pytest
 from samples import HOSTILE, sample
 
 from compile_lens import device_models
+from compile_lens.errors import UsageError
 from compile_lens.measurement import Benchmark, DeviceSpeed, Series
 from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, _bound, _dtype, roofline
 from compile_lens.measures.traffic import KernelTraffic
@@ -24,6 +25,13 @@ def moved(
     name: str = "k", nbytes: int | None = 1000, flops: int | None = 1000, dtype: str = "float32"
 ) -> KernelTraffic:
     return KernelTraffic(name, "forward", reads=nbytes, writes=0, flops=flops, dtype=dtype)
+
+
+def test_a_speed_that_is_none_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"speed=3 is int, not a DeviceSpeed: compile_lens.measure_speed\(\)"
+    ):
+        sample().roofline(3)  # type: ignore[arg-type]
 
 
 def many(count: int, speed: DeviceSpeed | None = SPEED) -> Roofline:
