@@ -25,13 +25,20 @@ from .environment import environment, target_of
 from .errors import CaptureError, UsageError
 from .inputs import Live, describe_all, name_of, short, tensors
 from .record import Capture, Options
-from .sources import with_inlined
+from .sources import run_early, with_inlined
 
 if TYPE_CHECKING:
     from ._torch.session import Outcome, Request
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Names that ``mode`` takes, as in ``torch.compile``."""
+
+AWAITED = (
+    "{names}: an async function, whose body Dynamo ran where it is called. What awaits it got its result in place of a "
+    "coroutine: torch.compile does that, Python does not. Mark the function that awaits it with "
+    "torch.compiler.disable, and compile what it calls."
+)
+"""What stands beside an error where that happened."""
 
 
 @outside_dynamo
@@ -281,16 +288,20 @@ def _record(
     recorder = outcome.recorder
     recorder.note(versions.note())
     compilations, timings = recorder.finish()
+    sources = with_inlined(recorder.sources.values(), compilations)
+    failure = outcome.failure
+    if failure is not None and failure.stage == "run" and (early := run_early(sources, compilations)):
+        failure = dataclasses.replace(failure, hint=AWAITED.format(names=", ".join(early)))
     return Capture(
         function=name_of(fn),
         environment=environment(target_of(args, kwargs, fn), recorder.isa, model),
         options=asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
-        sources=with_inlined(recorder.sources.values(), compilations),
+        sources=sources,
         compilations=compilations,
         timings=timings,
         nothing=outcome.nothing,
-        failure=outcome.failure,
+        failure=failure,
         notes=tuple(recorder.notes),
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         skipped=recorder.left_to_python(),
@@ -312,9 +323,15 @@ def _say(made: Capture) -> str:
         )
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
-    return (
-        f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}{next_step}\n"
-        f"(error.capture holds what was seen until then: {', '.join(seen) or 'no stage'})"
+    lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in failure.frames[-1:]]
+    lines += [f"  hint: {hint}" for hint in failure.hint.splitlines()]
+    lines += [f"  more: {failure.link}"] if failure.link else []
+    return "\n".join(
+        (
+            f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}{next_step}",
+            *lines,
+            f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
+        )
     )
 
 

@@ -23,7 +23,7 @@ from .breaks import Skip as Skip
 from .decision import Decision
 from .device_model import Target
 from .errors import StageMissing
-from .graph import Graph, Source
+from .graph import Frame, Graph, Source
 from .kernel import LINE_FORMS as LINE_FORMS
 from .kernel import NO_LINES as NO_LINES
 from .kernel import UNSAID as UNSAID
@@ -97,12 +97,21 @@ class Timing:
 
 @dataclass(frozen=True)
 class Failure:
-    """The error that ended a capture: the stage it happened in, its type, message and traceback text."""
+    """The error that ended a capture.
+
+    Attributes:
+        stage: the stage it happened in; ``run``: the program raised it while it ran.
+        frames: the stack of the program there, callers first, as far as it is known.
+        hint, link: what the compiler advises, and its page about it.
+    """
 
     stage: str
     type: str
     message: str
     traceback: str = ""
+    frames: tuple[Frame, ...] = ()
+    hint: str = ""
+    link: str = ""
 
 
 class Stages(Mapping[str, Graph]):

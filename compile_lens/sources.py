@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from compile_lens.graph import Graph, Source
@@ -31,6 +33,21 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
             found.append(source)
             shown.update((file, n) for n in _lines(source))
     return tuple(found)
+
+
+def run_early(sources: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[str, ...]:
+    """Async functions whose body was traced where an ordinary function calls them, by name: nothing awaited it."""
+    lines = {(s.file, n): s.name for s in sources if _ASYNC.match(s.text.lstrip()) for n in _lines(s)}
+    nodes = (n for c in compilations for s in c.stages if isinstance(s, Graph) for n in s.nodes)
+    found: dict[str, None] = {}
+    for node in nodes:
+        stack = [lines.get((f.file, f.line)) for f in node.frames]
+        pairs = itertools.pairwise(stack)
+        found.update((inner, None) for outer, inner in pairs if inner is not None and outer is None)
+    return tuple(found)
+
+
+_ASYNC = re.compile(r"(?:@.*\n\s*)*async\s+def\b")
 
 
 def _lines(source: Source) -> range:

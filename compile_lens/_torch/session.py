@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from .. import values
 from ..device_model import DeviceModel
 from ..record import Failure
 from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, versions
+from .failure import failure
 from .recorder import Recorder
 from .undo import Undo
 from .unseen import unseen
@@ -125,7 +125,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                             recorder.lap("run")
                 except Exception as error:
                     outcome.error = error
-                    outcome.failure = _failure(recorder, error)
+                    outcome.failure = failure(recorder, error)
                     outcome.result = None
                 if asked.then is not None and outcome.error is None:
                     asked.then(outcome, compiled, target, switch)
@@ -210,21 +210,6 @@ def leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
             found.setdefault(id(variable), variable)
         pending.extend(f for f, _ in function.next_functions)
     return list(found.values())
-
-
-def _failure(recorder: Recorder, error: Exception) -> Failure:
-    stage = recorder.failed_stage
-    if not stage:
-        stage = "dynamo" if _from_dynamo(error) else "run"
-    inner = getattr(error, "inner_exception", None) or error
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return Failure(stage=stage, type=type(inner).__name__, message=str(inner).strip(), traceback=text)
-
-
-def _from_dynamo(error: Exception) -> bool:
-    import torch._dynamo.exc as exc
-
-    return isinstance(error, exc.TorchDynamoException)
 
 
 def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:

@@ -86,7 +86,7 @@ def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     if fx.internal(found.file) and recorder.root is not None:  # torch's wrapper around what was captured
         name, file, line = recorder.root
         found = dataclasses.replace(found, function=name, file=file, line=line, lines=())
-    elif _foreign(found.file):
+    elif foreign(found.file):
         recorder.elsewhere += 1
         return
     else:
@@ -172,7 +172,7 @@ def _definition(code: Any) -> Any:
     )
 
 
-def _foreign(file: str) -> bool:
+def foreign(file: str) -> bool:
     """Whether a file is of the standard library or of torch, but not of torch's layers and optimizers."""
     if file.startswith("<frozen"):
         return True

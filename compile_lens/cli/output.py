@@ -19,7 +19,8 @@ from ..progress import progress
 from .exit_codes import FAILED, NOT_INSTALLED, OK, USAGE
 
 if TYPE_CHECKING:
-    from ..graph import Graph
+    from ..breaks import Ending
+    from ..graph import Frame, Graph
     from ..record import Capture, Code, Kernel
 
 
@@ -104,6 +105,21 @@ def _target(capture: Capture) -> dict[str, Any] | None:
     }
 
 
+def _break(ending: Ending) -> dict[str, Any]:
+    """A graph break in words, and where it is: the last of ``frames``, which are the stack of the program."""
+    from ..views.outcome import reason
+
+    said = reason(ending)
+    words = {key: getattr(said, key) for key in ("what", "why", "hint", "link")}
+    stack = [f"{frame.file}:{frame.line} in {frame.function}" for frame in ending.frames]
+    return {**words, **_place(ending.frames), "frames": stack}
+
+
+def _place(frames: Sequence[Frame]) -> dict[str, Any]:
+    """The line itself; null where it is not known."""
+    return {key: getattr(frames[-1], key) if frames else None for key in ("file", "line", "function")}
+
+
 def capture_summary(capture: Capture) -> dict[str, Any]:
     """What a script wants to know of a capture; the whole of it is what ``--out record.json`` writes."""
     kernels = [
@@ -129,14 +145,17 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         "nothing": capture.nothing,
         "ledger": capture.ledger.to_dict(),
         "kernels": kernels,
-        "breaks": [ending.reason for ending in capture.breaks],
+        "breaks": [_break(ending) for ending in capture.breaks],
         "skipped": [asdict(skip) for skip in capture.skipped],
         "recompiles": [asdict(made) for made in capture.recompiles],
         "missing": [asdict(m) for m in capture.missing],
         "not_applicable": [asdict(m) for m in capture.not_applicable],
         "failure": None
         if failure is None
-        else {k: getattr(failure, k) for k in ("stage", "type", "message")},
+        else {
+            **{k: getattr(failure, k) for k in ("stage", "type", "message", "hint", "link")},
+            **_place(failure.frames),
+        },
         "target": _target(capture),
         "notes": list(capture.notes),
         "unknown_fields": list(capture.unknown_fields),

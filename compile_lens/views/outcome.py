@@ -116,7 +116,10 @@ class Eager:
 
 
 def eager(capture: Capture) -> tuple[Eager, ...]:
-    """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped."""
+    """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped.
+
+    Those in functions of the user's come first, those in torch's own (an optimizer's) after them.
+    """
     rests = {s.compilation: s for s in capture.skipped if s.kind == REST and s.compilation}
     found = []
     for compilation in capture.compilations:
@@ -129,7 +132,28 @@ def eager(capture: Capture) -> tuple[Eager, ...]:
             head += f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
         found.append(Eager(head, ending))
     shown = [s for s in capture.skipped if s not in rests.values() and not (s.kind == REST and s.compilation)]
-    return (*found, *(_skipped(s) for s in (*rests.values(), *shown)))
+    found += [_skipped(s) for s in (*rests.values(), *shown)]
+    return tuple(sorted(found, key=lambda one: of_torch(one.ending.frames)))
+
+
+def of_torch(frames: Iterable[Frame]) -> bool:
+    """Whether a stack is known and holds nothing but torch's own functions."""
+    own = [frame.of_torch for frame in frames]
+    return bool(own) and all(own)
+
+
+def first(capture: Capture) -> int:
+    """Which compilation to show first, by its number: one of the user's functions before those of torch's own, and
+    of these one with a graph."""
+
+    def rank(number: int) -> tuple[bool, bool]:
+        compilation = capture.compilations[number]
+        ending = compilation.ending
+        frames = [f for s in compilation.stages if isinstance(s, Graph) for n in s.nodes for f in n.frames]
+        torchs = of_torch((*frames, *(ending.frames if ending is not None else ())))
+        return torchs, torchs and not compilation.graphs
+
+    return min(range(len(capture.compilations)), key=rank, default=0)
 
 
 def _skipped(skip: Skip) -> Eager:

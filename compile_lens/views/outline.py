@@ -138,6 +138,10 @@ def _step(capture: Capture, compilation: Compilation, stage: Stage) -> Step:
     )
 
 
+RUN_EAGERLY = "the call, with the captured graphs run eagerly"
+"""What took the time of a run where the generated code did not."""
+
+
 def seconds(capture: Capture, compilation: Compilation, key: str) -> float | None:
     """Wall time of a stage, if it was taken. A plain stage key counts only where there is one compilation."""
     wanted = {f"{compilation.id} {key}"}
@@ -152,7 +156,11 @@ def unplaced(capture: Capture) -> tuple[tuple[str, float], ...]:
     placed = {f"{c.id} {s.key}" for c in capture.compilations for s in c.stages}
     if len(capture.compilations) == 1:
         placed |= {s.key for s in capture.compilations[0].stages}
-    return tuple((t.stage, t.seconds) for t in capture.timings if t.stage not in placed)
+    built = any(code.stamp == "ran" for c in capture.compilations for code in c.code.values())
+    called = "run" if built or not capture.compilations else RUN_EAGERLY
+    return tuple(
+        (called if t.stage == "run" else t.stage, t.seconds) for t in capture.timings if t.stage not in placed
+    )
 
 
 def environment(capture: Capture) -> tuple[str, ...]:

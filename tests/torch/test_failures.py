@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -161,6 +162,84 @@ def test_error_message_names_the_function_and_the_stage() -> None:
         capture(broken, torch.ones(2))
     assert "broken" in str(caught.value) and "no good" in str(caught.value)
     assert caught.value.capture.function == "broken" or caught.value.capture.function.endswith(".broken")
+
+
+def called_with_four(y: torch.Tensor) -> torch.Tensor:
+    if y.shape[0] == 4:
+        raise ValueError("four is bad")  # the line of raises
+    return y
+
+
+def raises(x: torch.Tensor) -> torch.Tensor:
+    return called_with_four(x.sin())
+
+
+def asks_for_nope(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    return y.nope()  # type: ignore[operator]  # the line of asks_for_nope
+
+
+def raises_after_a_break(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()
+    z = x.sin() + 1
+    assert z.shape[0] == 5, "not five"  # the line of raises_after_a_break
+    return z
+
+
+def multiplies_what_does_not_fit(x: torch.Tensor) -> torch.Tensor:
+    return x @ x.reshape(2, 2)  # the line of multiplies_what_does_not_fit
+
+
+def breaks(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()  # the line of breaks
+    return x.cos()
+
+
+@pytest.mark.parametrize(
+    ("fn", "inside", "said"),
+    [
+        (raises, "called_with_four", "raises failed while it ran: ValueError: four is bad\n"),
+        (asks_for_nope, "asks_for_nope", "AttributeError: 'Tensor' object has no attribute 'nope'\n"),
+        (raises_after_a_break, "raises_after_a_break", "AssertionError: not five\n"),
+        (
+            multiplies_what_does_not_fit,
+            "multiplies_what_does_not_fit",
+            "failed in stage dynamo: TorchRuntimeError: ",
+        ),
+        (breaks, "breaks", "failed in stage dynamo: Unsupported: Call to `torch._dynamo.graph_break()`"),
+    ],
+)
+def test_an_error_names_the_line_and_what_to_do(fn: Any, inside: str, said: str) -> None:
+    with pytest.raises(CaptureError) as caught:
+        capture(fn, torch.ones(4), fullgraph=fn is breaks)
+    text, failure = str(caught.value), caught.value.capture.failure
+    assert said in text and "(error.capture holds what was seen until then: " in text
+    line = next(n for n, t in enumerate(open(__file__), 1) if f"# the line of {fn.__name__}\n" in t)
+    assert f"\n  at {__file__}:{line} in {inside}: " in text
+    assert failure is not None and failure.frames[-1].line == line
+    assert all(frame.file == __file__ for frame in failure.frames)
+    by_dynamo = failure.stage == "dynamo"
+    assert ("\n  hint: " in text) == ("\n  more: https://" in text) == by_dynamo
+    assert failure.hint.partition("\n")[0] in text and failure.link in text
+
+
+async def awaited(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def awaits(x: torch.Tensor) -> torch.Tensor:
+    return asyncio.run(awaited(x)) + 1  # the line of awaits
+
+
+def test_a_coroutine_that_dynamo_ran_early_is_no_fault_of_the_function() -> None:
+    x = torch.ones(4)
+    assert torch.equal(awaits(x), x.sin() + 1)
+    with pytest.raises(CaptureError, match="a coroutine was expected, got tensor") as caught:
+        capture(awaits, x)
+    text = str(caught.value)
+    assert "hint: awaited: an async function" in text and "torch.compile does that, Python does not" in text
+    aside = torch.compiler.disable(lambda x: asyncio.run(awaited(x)))  # the remedy that the hint names
+    assert capture(lambda x: aside(x) + 1, x).kernels
 
 
 def test_partial_capture_can_be_shown() -> None:

@@ -10,7 +10,8 @@ import samples
 from compile_lens.absent import NotApplicable
 from compile_lens.breaks import NEVER_RAN, REST, Ending, Skip
 from compile_lens.cli.output import capture_summary
-from compile_lens.record import Capture, Compilation
+from compile_lens.graph import Frame, Graph, Node
+from compile_lens.record import Capture, Compilation, Failure
 from compile_lens.views import html, outcome, text
 from compile_lens.views.viewer.parts import parts
 
@@ -114,3 +115,55 @@ def test_the_stage_that_there_is_not_is_quiet() -> None:
     assert "cl-none" in page and "cl-missing" not in page and "not seen" not in page
     steps = parts(capture)["core"]["compilations"][0]["lanes"][0]["steps"]  # type: ignore[index]
     assert [s["kind"] for s in steps if s["key"] == "joint"] == ["none"]
+
+
+def test_what_torch_itself_gave_up_comes_after_what_the_user_wrote() -> None:
+    capture = samples.skipped()
+    (step, scaled), first = capture.skipped, capture.compilations[0]
+    inside = Frame("/lib/torch/optim/optimizer.py", 530, "wrapper", of_torch=True)
+    own = Ending("graph break", "torch's own", (inside,))
+    nodes = (Node("x", "placeholder", "x"), Node("add", "call_function", "add", frames=(inside,)))
+    optimizer = dataclasses.replace(first, id="0/0", ending=own, stages=())
+    update = dataclasses.replace(first, id="1/0", ending=None, stages=(Graph("dynamo", "", "", nodes),))
+    user = dataclasses.replace(first, id="2/0")
+    whole = dataclasses.replace(capture, compilations=(optimizer, update, user))
+    assert [one.ending for one in outcome.eager(whole)] == [step.cause, scaled.cause, own]
+    assert parts(whole)["core"]["first"] == 2  # type: ignore[index]
+    page = text.page(whole, width=100, ascii=False)
+    assert page.index("step to Python") < page.index("graph break after 0/0")
+    orders = {
+        (optimizer, update, user): 2,
+        (optimizer, update): 1,
+        (update, optimizer): 0,
+        (user, update): 0,
+        (optimizer,): 0,
+        (): 0,
+    }
+    for order, first in orders.items():
+        assert outcome.first(dataclasses.replace(whole, compilations=order)) == first
+    assert not outcome.of_torch((Frame(samples.FILE, 9, "step"), inside)), "the user's line called it"
+
+
+def test_each_break_of_the_summary_has_its_line_and_what_to_do() -> None:
+    (said,) = capture_summary(samples.graph_break())["breaks"]
+    assert said == {
+        "what": "Failed to trace builtin operator: Dynamo does not know how to trace `print` of a tensor",
+        "why": "",
+        "hint": "Move the print out of the compiled function, or keep the value and print it after the call.",
+        "link": "",
+        "file": samples.FILE,
+        "line": 6,
+        "function": "f",
+        "frames": ["/home/ada/train.py:40 in main", f"{samples.FILE}:6 in f"],
+    }
+    (bare,) = capture_summary(with_rest())["breaks"]
+    assert (bare["what"], bare["why"], bare["line"], bare["frames"]) == ("no `print`", "it prints", None, [])
+
+
+def test_a_failure_of_the_summary_has_its_line() -> None:
+    frames = (Frame("train.py", 3, "main"), Frame("model.py", 7, "f"))
+    failure = Failure("run", "ValueError", "no", "", frames, "do that", "https://example.org")
+    said = capture_summary(dataclasses.replace(samples.sample(), failure=failure))["failure"]
+    assert (said["file"], said["line"], said["function"]) == ("model.py", 7, "f")
+    assert (said["hint"], said["link"]) == ("do that", "https://example.org")
+    assert capture_summary(samples.failed())["failure"]["line"] is None

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from compile_lens.graph import Frame
 from compile_lens.measures.ledger import MEASURED, MODELLED, Figure
-from compile_lens.record import Capture, Ending, Timing
+from compile_lens.record import Capture, Code, Ending, Timing
 from compile_lens.views import characters, markdown, outcome, outline, text
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +135,17 @@ def test_a_stage_time_is_given_to_no_wrong_compilation() -> None:
     times = [outline.seconds(bare, c, "dynamo") for c in bare.compilations]
     assert times == [None, 0.25, None]
     assert outline.unplaced(bare) == (("dynamo", 1.5),)
+
+
+@pytest.mark.parametrize(("stamp", "named"), [("generated only", outline.RUN_EAGERLY), ("ran", "run")])
+def test_code_that_was_only_generated_has_no_time_of_a_run(stamp: str, named: str) -> None:
+    capture = samples.sample()
+    (one,) = capture.compilations
+    stages = tuple(dataclasses.replace(s, stamp=stamp) if isinstance(s, Code) else s for s in one.stages)
+    one = dataclasses.replace(one, stages=stages)
+    whole = dataclasses.replace(capture, compilations=(one,), timings=(Timing("run", 0.193),))
+    assert f"{named} 193 ms" in " ".join(text.page(whole, width=100, ascii=False).split())
+    assert outline.unplaced(whole) == ((named, 0.193),)
 
 
 def test_one_line() -> None:

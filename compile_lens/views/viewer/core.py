@@ -53,6 +53,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
             _compilation(capture, items, index, compilation, by_id[compilation.id])
             for index, compilation in enumerate(items.compilations)
         ],
+        "first": min(outcome.first(capture), max(len(items.compilations) - 1, 0)),
         "findings": [finding_head(finding) for finding in findings(capture)],
         "notes": _notes(capture, items),
         "words": sentences.ALL,

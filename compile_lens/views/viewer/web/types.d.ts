@@ -31,6 +31,8 @@ export interface Core {
   ledger: Ledger;
   sources: Source[];
   compilations: Compilation[];
+  /** The compilation that is shown at first. */
+  first: number;
   findings: FindingHead[];
   /** What a reader should know about the whole capture. */
   notes: string[];

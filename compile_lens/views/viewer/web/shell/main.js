@@ -136,7 +136,7 @@ class Shell {
       this.rest();
       if (what === "pins") this.address();
     });
-    this.choose(linked?.compilation ?? 0);
+    this.choose(linked?.compilation ?? this.model.core.first);
     if (linked) this.restore(linked);
     this.host.addEventListener("keydown", (event) => this.key(event));
     // The observer goes with the host; nothing of a notebook's page outlives the output.
