@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from .errors import StageMissing
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,17 @@ class NotApplicable(Absent):
     def said(self) -> str:
         """The reason as a sentence without a full stop."""
         return f"there is no stage {self.stage}: {self.reason}"
+
+
+class Codes(dict[str, Any]):
+    """Generated code by phase. A phase without code raises ``StageMissing``, a ``KeyError``, with the reason."""
+
+    def __init__(self, codes: Mapping[str, Any], absent: Mapping[str, Absent]) -> None:
+        super().__init__(codes)
+        self._absent = absent
+
+    def __missing__(self, phase: str) -> Any:
+        absent = self._absent.get(phase)
+        if absent is not None:
+            raise StageMissing(absent.said)
+        raise StageMissing(f"no code of phase {phase!r}; there is code of {', '.join(self) or 'none'}")

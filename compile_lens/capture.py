@@ -118,6 +118,12 @@ def show(
     """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
 
     Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
+
+    Args:
+        fn, kwargs, backward, dynamic, mode, options, fullgraph, build, target: as in ``capture``.
+
+    Raises:
+        UsageError, CaptureError: as ``capture`` does.
     """
     from .views.notebook import display
 
@@ -345,8 +351,14 @@ _programs: list[tuple[Any, str]] = []
 def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
     """The inspect backend by name: ``torch.compile(f, backend="compile_lens")``.
 
-    Results are eager's; ``options={"build": True}`` builds and runs the generated code instead. Other options
-    and ``mode`` are Inductor's. ``compile_lens.last()`` has the captures.
+    Results are eager's; ``compile_lens.last()`` has the captures. Dynamo calls it with a graph and its inputs.
+
+    Args:
+        given: what ``torch.compile`` was given beside the backend: ``mode``, one of ``MODES`` (Inductor's), and
+            ``options``, a dict: ``"build": True`` builds and runs the generated code; the others are Inductor's.
+
+    Raises:
+        UsageError: a mode or an option is not known.
     """
     from ._torch import named
 

@@ -52,7 +52,7 @@ def checks() -> tuple[Check, ...]:
         *_devices(torch),
         *_graphviz(),
         _package("pygments", "colours in code", "pip install 'pygments>=2.17'", needed=True),
-        _package("jupyterlab", "notebook cells", "pip install 'compile-lens[notebook]'"),
+        _package("jupyterlab", "notebook cells", "pip install jupyterlab"),
     )
 
 

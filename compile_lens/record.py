@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from .absent import Absent as Absent
+from .absent import Codes
 from .absent import Missing as Missing
 from .absent import NotApplicable as NotApplicable
 from .breaks import BREAK
@@ -38,6 +39,7 @@ from .memory import Memory, Partition
 from .rewrite import Pass
 
 if TYPE_CHECKING:
+    from .agreement import Verification
     from .implementation import Lacking
     from .measures.chain import Chain
     from .measures.coverage import Coverage
@@ -136,20 +138,6 @@ class Stages(Mapping[str, Graph]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._graphs
-
-
-class Codes(dict[str, Any]):
-    """Generated code by phase. A phase without code raises ``StageMissing``, a ``KeyError``, with the reason."""
-
-    def __init__(self, codes: Mapping[str, Any], absent: Mapping[str, Absent]) -> None:
-        super().__init__(codes)
-        self._absent = absent
-
-    def __missing__(self, phase: str) -> Any:
-        absent = self._absent.get(phase)
-        if absent is not None:
-            raise StageMissing(absent.said)
-        raise StageMissing(f"no code of phase {phase!r}; there is code of {', '.join(self) or 'none'}")
 
 
 @dataclass(frozen=True)
@@ -267,6 +255,20 @@ class Capture:
             ``breaks``, all of it was.
         target: the device model that stood for the device; ``None``: the code is for what is in the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
+        environment: where it was made, an ``Environment``.
+        options: what was asked for, an ``Options``.
+        compilations: a ``Compilation`` for each Dynamo compile, with ``graphs`` and ``code`` by stage, and more.
+        timings: wall time of each part, a ``Timing``.
+        created: when, in UTC.
+        schema_version: version of the JSON form.
+
+    ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``target`` a ``Target``; ``sources`` hold ``Source``,
+    ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger`` (``Ledger``), ``chain`` (``Chain``),
+    ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``), ``recompiles`` (``Recompile``),
+    ``guards`` (``Guard``), ``decisions`` (``Decision``), ``missing`` (``Missing``), ``not_applicable``
+    (``NotApplicable``), and by a call ``why`` (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``),
+    ``coverage`` (``Coverage``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``save``, ``to_json``
+    and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
     function: str
@@ -416,14 +418,15 @@ class Capture:
 
     def verify(
         self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, target: Any = None
-    ) -> Any:
+    ) -> Verification:
         """Build the code, run it, and compare results and gradients with eager PyTorch.
 
         Without arguments it uses the function and inputs of the capture while the caller still holds them. Triton
         code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
         capture is not for one. Returns a ``Verification`` (see ``compile_lens.verify``).
         """
-        return late("verify:verify")(self, fn, args, kwargs, target)
+        made: Verification = late("verify:verify")(self, fn, args, kwargs, target)
+        return made
 
     def __repr__(self) -> str:
         made: str = late("views.text:line")(self)

@@ -177,3 +177,22 @@ def test_capture_is_the_function_whatever_was_imported_before(first: str) -> Non
     pytest.importorskip("torch")
     code = f"import compile_lens; {first}; print(type(compile_lens.capture).__name__)"
     assert fresh(code) == "function\n"
+
+
+def test_the_docstring_of_a_capture_leads_to_all_that_it_has() -> None:
+    import dataclasses
+    import re
+
+    found = compile_lens.Capture
+    names = {name for name in vars(found) if not name.startswith("_")} | {
+        f.name for f in dataclasses.fields(found)
+    }
+    told = set(re.findall(r"\w+", found.__doc__ or ""))
+    assert len(names) > 30 and names <= told, sorted(names - told)
+    returned = {
+        re.sub(r"tuple\[(\w+), \.\.\.\]", r"\1", hint["return"])
+        for member in vars(found).values()
+        if (hint := getattr(getattr(member, "fget", member), "__annotations__", {})).get("return")
+    }
+    ours = {name for name in returned if re.fullmatch(r"[A-Z]\w+", name)} - {"Any", "Path", "Capture"}
+    assert {"Ledger", "Verification", "Why"} <= ours <= told, sorted(ours - told)
