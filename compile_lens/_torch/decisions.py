@@ -112,9 +112,9 @@ def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decis
     for group in groups:
         if group.members:
             together.join(group.members)
+    for loops in watch.loops.values():
+        together.join(loops)
     for (name1, name2), pair in watch.pairs.items():
-        for name in (name1, name2):
-            together.join(watch.loops[name])
         if pair.outcome == FUSED:
             together.join((*watch.loops[name1], *watch.loops[name2]))
     taken = {n for names, pair in watch.pairs.items() if pair.outcome == FUSED for n in names}
@@ -254,10 +254,11 @@ def ranked(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any) -> A
     """Inductor ranks the pairs that it allows."""
     score = real(scheduler, node1, node2)
     watch = _watch(draft)
-    if watch is not None and dataclasses.is_dataclass(score):
-        parts = [getattr(score, field.name) for field in dataclasses.fields(score)]
+    # A dataclass keeps its fields in the order of its declaration: vars() saves asking for them, pair after pair.
+    if watch is not None and dataclasses.is_dataclass(score) and hasattr(score, "__dict__"):
+        parts = tuple(vars(score).values())
         if all(isinstance(part, int) for part in parts):
-            watch.pair(node1, node2).score = tuple(int(part) for part in parts)
+            watch.pair(node1, node2).score = tuple(map(int, parts))
     return score
 
 
