@@ -344,6 +344,7 @@ def _say(made: Capture) -> str:
 # The named backend -----------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
+_UNSEEN = "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them"
 _programs: list[tuple[Any, str]] = []
 """Recorder and function name of the program that the named backend saw last."""
 
@@ -390,9 +391,8 @@ def last() -> Capture | None:
         sources=with_inlined(recorder.sources.values(), compilations),
         compilations=compilations,
         timings=timings,
-        notes=(
-            *recorder.notes,
-            "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them",
-        ),
+        inputs=tuple(recorder.inputs),
+        notes=(*recorder.notes, _UNSEEN),
+        unseen=_UNSEEN,
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )

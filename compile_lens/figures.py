@@ -7,7 +7,7 @@ or the other*. A sum of which parts are unknown is *at least* the sum of the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 MEASURED = "measured"
@@ -48,11 +48,14 @@ class Count:
     Attributes:
         turns: for each loop, what one turn adds.
         either: for each choice, what its two ways add: one of them.
+        tied: whether some of the choices may be one and the same, as a forward's and its backward's are: then not
+            every combination of them can happen, and only the bounds are sure.
     """
 
     fixed: int = 0
     turns: tuple[Count, ...] = ()
     either: tuple[tuple[Count, Count], ...] = ()
+    tied: bool = False
 
     @property
     def least(self) -> int:
@@ -68,8 +71,8 @@ class Count:
         return self.fixed + sum(max(m for m in pair if m is not None) for pair in ways)
 
     def said(self, number: Callable[[int], str] = "{:,}".format) -> str:
-        """In words: ``7``, ``1 or 3``, ``3 + 4 per turn``."""
-        if self.most is not None and self._choices() > _FEW:
+        """In words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per turn``."""
+        if self.most is not None and (self.tied or self._choices() > _FEW):
             return f"{number(self.least)} to {number(self.most)}"
         numbers = None if self.most is None else self._numbers()
         if numbers is not None:
@@ -142,11 +145,12 @@ def count(fixed: int = 0, turns: Iterable[Count] = (), either: Iterable[tuple[Co
 def total(counts: Iterable[Count]) -> Count:
     """The sum of counts."""
     parts = tuple(counts)
-    return count(
+    found = count(
         sum(c.fixed for c in parts),
         [turn for c in parts for turn in c.turns],
         [pair for c in parts for pair in c.either],
     )
+    return replace(found, tied=True) if any(c.tied for c in parts) else found
 
 
 @dataclass(frozen=True)
@@ -212,4 +216,7 @@ def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
         return None
     basis = MODELLED if any(p.basis == MODELLED for p in known) else MEASURED
     counts = [Count(int(p)) if isinstance(p, Figure) else p.count for p in known]
-    return figure(total(counts), basis, len(known), len(asked))
+    found = total(counts)
+    if sum(bool(c.either) for c in counts) > 1:  # of several graphs: one may take the way that the other took
+        found = replace(found, tied=True)
+    return figure(found, basis, len(known), len(asked))

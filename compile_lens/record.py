@@ -253,6 +253,8 @@ class Capture:
         benchmark: what ``benchmark`` measured.
         skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
             ``breaks``, all of it was.
+        unseen: why what ran eagerly is not known: the record is of graphs alone, which the named backend was handed.
+            ``""`` for a capture of a call, which sees everything that Dynamo did with it.
         target: the device model that stood for the device; ``None``: the code is for what is in the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
         environment: where it was made, an ``Environment``.
@@ -286,6 +288,7 @@ class Capture:
     benchmark: Benchmark | None = None
     target: Target | None = None
     skipped: tuple[Skip, ...] = ()
+    unseen: str = ""
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

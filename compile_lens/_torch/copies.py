@@ -17,14 +17,24 @@ from .undo import Undo
 
 
 def original(fn: Any) -> tuple[Any, str]:
-    """The function behind an already compiled one, and a note for the reader."""
+    """The function behind one that is compiled already, or that is not to be compiled, as ``torch.compile`` looks
+    for it; and a note for the reader."""
+    from torch._dynamo.eval_frame import innermost_fn
+
     note = ""
     while True:
         inner = getattr(fn, "_torchdynamo_orig_callable", None)
         if isinstance(fn, torch.nn.Module):
             inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
-        if inner is None or getattr(fn, "_torchdynamo_disable", False) or inner is fn:
+        if inner is None or inner is fn:
             return fn, note
+        if getattr(fn, "_torchdynamo_disable", False):
+            # Given such a function itself, not a caller or a module's method, torch.compile compiles what is inside.
+            inside = innermost_fn(fn)
+            if inside is fn:
+                return fn, note
+            fn, note = inside, "it is marked with torch.compiler.disable, which torch.compile(f) itself looks through"
+            continue
         fn = inner
         note = "it was already compiled: its original is captured, with the options of this call"
 

@@ -146,6 +146,17 @@ def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
     return tuple(found.values())
 
 
+def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:
+    """The inputs of a graph under the names that they have in the function; what a module holds is none of them."""
+    named = zip((_source_name(n) for n in gm.graph.nodes if n.op == "placeholder"), example_inputs)
+    held = ("._parameters[", "._buffers[", "._modules[")
+    return [
+        (re.sub(r"^L\['(\w+)'\]", r"\1", name), value)
+        for name, value in named
+        if isinstance(value, torch.Tensor) and not any(part in name for part in held)
+    ]
+
+
 def _source_name(node: torch.fx.Node) -> str:
     argument = node.meta.get("grapharg")
     source = getattr(argument, "source", None)

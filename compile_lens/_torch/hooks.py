@@ -35,6 +35,8 @@ _users: set[object] = set()
 _placed: list[tuple[object, str, Any, Any, bool]] = []
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
+_made: set[str] = set()
+"""Those of the registry that make their wrappers themselves."""
 
 
 def hook(path: str) -> Callable[[Wrap], Wrap]:
@@ -53,6 +55,18 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
     def register(wrap: Wrap) -> Wrap:
         _free[path] = wrap
         return wrap
+
+    return register
+
+
+def made_hook(path: str) -> Callable[[Wrap], Wrap]:
+    """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of times:
+    it asks for ``current`` draft only where there is something to do, and costs one call less."""
+
+    def register(make: Wrap) -> Wrap:
+        _registry[path] = make
+        _made.add(path)
+        return make
 
     return register
 
@@ -119,7 +133,7 @@ def _place() -> None:
         owner, name = found
         own = name in vars(owner)
         real = vars(owner)[name] if own else getattr(owner, name)
-        wrapper = _bind(wrap, real, path in _registry)
+        wrapper = functools.wraps(real)(wrap(real)) if path in _made else _bind(wrap, real, path in _registry)
         _placed.append((owner, name, real, wrapper, own))
         setattr(owner, name, wrapper)
 

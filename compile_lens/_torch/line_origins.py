@@ -18,7 +18,7 @@ from typing import Any
 
 from ..record import NO_LINES, Kernel, LineOrigin
 from . import line_forms, scheduler_nodes, versions
-from .hooks import hook
+from .hooks import current, hook, made_hook
 from .recorder import Draft
 
 ANNOUNCED = "torch._inductor.ir:Loops.__post_init__"
@@ -221,39 +221,43 @@ def _names_of(node: Any) -> tuple[str, ...]:
 
 
 # Writing: lines keep the names of the operation in progress.
-@hook(WRITTEN)
-def written(draft: Draft, real: Any, buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
+@made_hook(WRITTEN)
+def written(real: Any) -> Any:
     """A line was written, or copied from a buffer into another: then it has its names already.
 
     A transformer has tens of thousands of lines: hence no more calls than it takes.
     """
-    result = real(buffer, line, *args, **kwargs)
-    scratch = draft.scratch
-    if "lines" not in scratch:
+
+    def writeline(buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
+        result = real(buffer, line, *args, **kwargs)
+        draft = current()
+        if draft is None or "lines" not in draft.scratch:
+            return result
+        tracker: Tracker = draft.scratch["lines"]
+        kind = type(line)
+        names = line.names if kind is Line else None if kind is str else _kept(line)
+        if names is None:
+            if tracker.writing:
+                names = tracker.writing[-1]
+            else:
+                held = tracker.local.__dict__ if tracker.local is not None else None
+                if held is not None and (tracker.key not in held or type(held[tracker.key]) is tracker.idle):
+                    return result  # most lines: those of the wrapper
+                operation = tracker.operation()
+                if operation is None:
+                    return result
+                names = _shared_names(operation)
+        lines = buffer._lines
+        if names and lines:
+            last = lines[-1]
+            if type(last) is not str:
+                _keep(lines, -1, names)
+            elif last and "gdc" not in last:  # as ``_keep`` does
+                lines[-1] = made = Line(last)
+                made.names = names
         return result
-    tracker: Tracker = scratch["lines"]
-    kind = type(line)
-    names = line.names if kind is Line else None if kind is str else _kept(line)
-    if names is None:
-        if tracker.writing:
-            names = tracker.writing[-1]
-        else:
-            held = tracker.local.__dict__ if tracker.local is not None else None
-            if held is not None and (tracker.key not in held or type(held[tracker.key]) is tracker.idle):
-                return result  # most lines: those of the wrapper
-            operation = tracker.operation()
-            if operation is None:
-                return result
-            names = _shared_names(operation)
-    lines = buffer._lines
-    if names and lines:
-        last = lines[-1]
-        if type(last) is not str:
-            _keep(lines, -1, names)
-        elif last and "gdc" not in last:  # as ``_keep`` does
-            lines[-1] = made = Line(last)
-            made.names = names
-    return result
+
+    return writeline
 
 
 def _shared_names(operation: Any) -> Names:
@@ -285,8 +289,10 @@ def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: A
     """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
     scratch = draft.scratch
     tracker: Tracker | None = scratch["lines"] if "lines" in scratch else None
-    names = tracker.now() if tracker is not None else {}
-    if tracker is None or not names:
+    if tracker is None:
+        return real(cse, buffer, expr, *args, **kwargs)
+    names = tracker.now()
+    if not names:
         return real(cse, buffer, expr, *args, **kwargs)
     fresh = dict(names)
     tracker.writing.append(fresh)  # as ``writes``, which costs more: this runs for every expression

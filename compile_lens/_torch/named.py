@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ..inputs import describe
 from . import backend, dynamo, garbage, hooks, isolation, session
 from .recorder import Recorder
 
@@ -23,6 +24,8 @@ def compile(
     name = getattr(code, "co_name", "<graph>")
     continues = name.startswith("torch_dynamo_resume_in_") and isinstance(previous, Recorder)
     recorder = previous if continues else Recorder(build=build, backward=True, patches=patches)
+    if not continues:
+        recorder.inputs = [f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs)]
     recorder.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
     with hooks.placed(), garbage.later(), contextlib.nullcontext() if build else isolation.no_compiler():

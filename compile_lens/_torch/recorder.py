@@ -180,6 +180,7 @@ class Recorder:
         self.drafts: dict[str, Draft] = {}
         self.timings: dict[tuple[str, str], float] = {}
         self.sources: dict[tuple[str, int, str], Source] = {}
+        self.inputs: list[str] = []  # of the first graph, where nobody else knows the arguments
         self.notes: list[str] = []
         self.skips: list[str] = []
         self.skipped: list[Skip] = []

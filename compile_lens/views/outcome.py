@@ -13,7 +13,8 @@ from .launches import counted
 from .outline import UNSAID, place, plural
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
-"""What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly."""
+"""What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:
+whether it did was not to be seen."""
 
 
 def state(capture: Capture) -> str:
@@ -22,7 +23,7 @@ def state(capture: Capture) -> str:
         return FAILED
     if capture.nothing or not capture.compilations:
         return NOTHING
-    return PARTIAL if capture.breaks or capture.skipped else COMPILED
+    return PARTIAL if capture.breaks or capture.skipped or capture.unseen else COMPILED
 
 
 def graphs(capture: Capture) -> int:
@@ -41,7 +42,8 @@ def verdict(capture: Capture) -> str:
         return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
     parts = [plural(graphs(capture), "graph")]
     if capture.breaks:
-        parts.append(plural(len(capture.breaks), "graph break"))
+        least = "at least " if capture.unseen else ""
+        parts.append(least + plural(len(capture.breaks), "graph break"))
     if capture.recompiles:
         parts.append(plural(len(capture.recompiles), "recompile"))
     parts += skips(capture.skipped)
@@ -57,6 +59,8 @@ def verdict(capture: Capture) -> str:
     never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
     if never is not None:
         return f"{never.function} never ran: {never.why or never.cause.reason}. Compiled for it: {said}"
+    if capture.unseen:
+        return f"of a program: {said}. What ran eagerly was not seen"
     return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
 
 

@@ -53,9 +53,16 @@ def _bytes(
 
 
 def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
-    aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))
-    if (aten is not None and aten == loops == groups) or before == after:
+    if before == after:
         return True
+    eager, launches = (summed(getattr(r, c) for r in rows) for c in ("eager_ops", "launches"))
+    if isinstance(eager, Figure) and isinstance(launches, Figure):
+        if launches >= eager:
+            return True  # as many launches as eager PyTorch makes: none became part of another
+    else:
+        aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))
+        if aten is not None and aten == loops == groups:
+            return True
     if all(isinstance(r.eager_ops, Figure) and r.eager_ops <= 1 for r in rows):
         return True  # eager PyTorch runs one operator in each graph: there was none to fuse it with
     return isinstance(before, Figure) and isinstance(after, Figure) and after >= before

@@ -152,7 +152,7 @@ def _outcome(paper: _Paper, capture: Capture) -> None:
     paper.line()
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
     for saving in savings.saving(capture.ledger):
-        paper.line(f"    {savings.saved(saving)}")
+        paper.text_block(savings.saved(saving), "    ", "      ", limit=3)
     if capture.failure is not None:
         paper.text_block(capture.failure.message, "    ")
         if capture.compilations:

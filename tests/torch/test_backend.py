@@ -10,6 +10,7 @@ import torch
 import compile_lens
 from compile_lens import UsageError, capture
 from compile_lens.capture import backend as inspect_backend
+from compile_lens.views import outcome
 
 pytestmark = pytest.mark.torch
 
@@ -45,6 +46,41 @@ def test_results_are_eagers_and_the_record_has_every_stage(backend: object) -> N
     assert compilation.phases == ("forward", "backward")
     assert [k.launches for k in last.kernels] == [1, 1]
     assert any("named backend" in note for note in last.notes)
+
+
+def train(model: torch.nn.Module, x: torch.Tensor, step: torch.optim.Optimizer) -> None:
+    for _ in range(2):
+        step.zero_grad()
+        model(x).pow(2).mean().backward()
+        step.step()
+
+
+def test_what_the_named_backend_cannot_see_is_not_claimed_to_be_compiled() -> None:
+    """Torch skips ``train``, whose loop breaks; the backend is handed the graphs of what it calls."""
+    model = torch.nn.Linear(4, 4)
+    torch.compile(train, backend="compile_lens")(model, torch.ones(2, 4), torch.optim.SGD(model.parameters()))
+    last = compile_lens.last()
+    assert last is not None and last.unseen
+    assert outcome.state(last) == "partial"
+    assert outcome.verdict(last).endswith("What ran eagerly was not seen")
+    assert "✓" not in str(last) and "◐" in str(last)
+    assert not capture(wave, torch.ones(4)).unseen
+
+
+def test_breaks_of_the_named_backend_are_a_lower_bound() -> None:
+    torch.compile(broken, backend="compile_lens")(torch.ones(4))
+    last = compile_lens.last()
+    assert last is not None and "at least 1 graph break" in outcome.verdict(last)
+
+
+def test_the_named_backend_tells_the_inputs_of_the_first_graph() -> None:
+    model = torch.nn.Linear(4, 4)
+    torch.compile(model, backend="compile_lens")(torch.ones(2, 4))
+    last = compile_lens.last()
+    assert last is not None and last.inputs == ("args[0]: float32[2, 4] cpu",)  # a module is called with *args
+    torch.compile(broken, backend="compile_lens")(torch.ones(4, requires_grad=True))
+    last = compile_lens.last()
+    assert last is not None and last.inputs == ("x: float32[4] cpu requires_grad",)
 
 
 def test_backward_through_the_named_backend() -> None:

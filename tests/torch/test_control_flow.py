@@ -249,6 +249,10 @@ def test_the_words_of_counts() -> None:
     )  # type: ignore[union-attr]
     assert summed([Figure(1), None, Figure(4)]).said() == "≥ 5 (2 of 3 graphs)"  # type: ignore[union-attr]
     assert summed([None, None]) is None and summed([]) == 0
+    # The way that a forward takes its backward takes too: 1 + 4 and 2 + 1 cannot happen.
+    ways = [AtLeast(Count(0, (), ((Count(1), Count(2)),))), AtLeast(Count(0, (), ((Count(1), Count(4)),)))]
+    assert str(summed(ways)) == "2 to 6" and str(summed(ways[:1])) == "1 or 2"
+    assert str(summed([summed(ways), Figure(1)])) == "3 to 7"
 
 
 def test_a_body_that_is_called_twice_runs_twice() -> None:

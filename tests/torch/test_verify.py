@@ -144,11 +144,12 @@ def test_a_call_that_does_nothing_is_not_agreed_about() -> None:
 
 
 def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
-    @torch.compiler.disable
-    def fn(x: torch.Tensor) -> torch.Tensor:
-        return x @ x
+    class Left(torch.nn.Module):
+        @torch.compiler.disable
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ x
 
-    report = verified(fn, square())
+    report = verified(Left(), square())
     assert (
         report.ok is None and report.verdict == "was not compared" and "torch.compiler.disable" in str(report)
     )
