@@ -344,7 +344,9 @@ def _say(made: Capture) -> str:
 # The named backend -----------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
-_UNSEEN = "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them"
+_UNSEEN = (
+    "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them"
+)
 _programs: list[tuple[Any, str]] = []
 """Recorder and function name of the program that the named backend saw last."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from compile_lens.graph import Graph, Source
 from compile_lens.record import Compilation
@@ -22,12 +24,12 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
     """
     found = list(known)
     shown = {(s.file, n) for s in found for n in _lines(s)}
-    files: dict[str, list[ast.stmt]] = {}
+    files: dict[str, tuple[_Span, ...]] = {}
     for file, line in _places(compilations):
         if (file, line) in shown:
             continue
         if file not in files:
-            files[file] = _parsed(file)
+            files[file] = _spans(file)
         source = _enclosing(file, line, files[file])
         if source is not None:
             found.append(source)
@@ -66,30 +68,50 @@ def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
     yield from seen
 
 
-def _parsed(file: str) -> list[ast.stmt]:
-    text = "".join(linecache.getlines(file))
+@dataclass(frozen=True)
+class _Span:
+    """The lines of a function (with its decorators), or of a statement of the module (``name`` is ``""``)."""
+
+    first: int
+    last: int
+    name: str
+
+
+def _spans(file: str) -> tuple[_Span, ...]:
+    return _spans_of("".join(linecache.getlines(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _spans_of(text: str) -> tuple[_Span, ...]:
+    """The statements of a module, each before the functions in it. They are kept: one file has many captures."""
     try:
-        return ast.parse(text).body
+        body = ast.parse(text).body
     except (SyntaxError, ValueError):  # a notebook cell with magics in it, or no Python at all
-        return []
+        return ()
+    found = []
+    for top in body:
+        if not isinstance(top, _Function):
+            found.append(_Span(_first(top), top.end_lineno or 0, ""))
+        inside: list[ast.AST] = [top]
+        for node in inside:
+            if isinstance(node, _Function):
+                found.append(_Span(_first(node), node.end_lineno or 0, node.name))
+            if isinstance(node, _HOLDS_STATEMENTS):
+                inside += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
-def _enclosing(file: str, line: int, body: list[ast.stmt]) -> Source | None:
+_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, *([ast.match_case] if hasattr(ast, "match_case") else []))
+
+
+def _enclosing(file: str, line: int, spans: tuple[_Span, ...]) -> Source | None:
     """The innermost function around a line, else the statement of the module."""
-    best: ast.stmt | None = None
-    inside: list[ast.AST] = list(body)
-    for node in inside:
-        if not isinstance(node, ast.stmt) or not _first(node) <= line <= (node.end_lineno or 0):
-            continue
-        if best is None or isinstance(node, _Function):
-            best = node
-        inside += ast.iter_child_nodes(node)
-    if best is None:
+    around = [span for span in spans if span.first <= line <= span.last]
+    if not around:
         return None
-    first = _first(best)
-    name = best.name if isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef)) else "<module>"
-    text = "".join(linecache.getlines(file)[first - 1 : best.end_lineno])
-    return Source(file, first, name, text)
+    best = min(around, key=lambda span: (span.name == "", span.last - span.first))
+    text = "".join(linecache.getlines(file)[best.first - 1 : best.last])
+    return Source(file, best.first, best.name or "<module>", text)
 
 
 def _first(node: ast.stmt) -> int:

@@ -33,7 +33,10 @@ def original(fn: Any) -> tuple[Any, str]:
             inside = innermost_fn(fn)
             if inside is fn:
                 return fn, note
-            fn, note = inside, "it is marked with torch.compiler.disable, which torch.compile(f) itself looks through"
+            fn, note = (
+                inside,
+                "it is marked with torch.compiler.disable, which torch.compile(f) itself looks through",
+            )
             continue
         fn = inner
         note = "it was already compiled: its original is captured, with the options of this call"

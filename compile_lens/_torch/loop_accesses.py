@@ -6,6 +6,7 @@ Inductor counts as well, but takes whole buffers for each node that it fused, wh
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -114,11 +115,10 @@ def _gathered(name: str, way: str, parts: list[Any], lowering: Any) -> list[int]
             if sources is None:
                 return []
             variables = {v for _, e in sources for v in e.free_symbols if v in body.var_ranges}
-            number = math.prod([body.var_ranges[v] for v in variables])
-            # Two loops that ask in one way ask for the same places.
-            sizes = sorted((str(v), str(body.var_ranges[v])) for v in variables)
-            asked = sorted((buffer, str(e)) for buffer, e in sources)
-            found[str(sizes), str(asked)] = _number(number, lowering)
+            # Two loops that ask in one way ask for the same places. (Equal expressions are equal in any loop.)
+            way_of_asking = frozenset((v, body.var_ranges[v]) for v in variables), frozenset(sources)
+            if way_of_asking not in found:
+                found[way_of_asking] = _number(_product(body.var_ranges[v] for v in variables), lowering)
     return list(found.values())
 
 
@@ -240,14 +240,23 @@ def _made_by(node: Any, origin: torch.fx.Node | None) -> int | None:
 def _whole(lowering: Any, name: str) -> tuple[int, int]:
     """How many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
     buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
-    try:
-        return _number(_product(buffer.get_size()), lowering), buffer.get_dtype().itemsize
-    except (AttributeError, NotImplementedError):
-        return 0, 0
+    known = _wholes.setdefault(lowering, {})
+    if id(buffer) not in known:
+        try:
+            found = _number(_product(buffer.get_size()), lowering), buffer.get_dtype().itemsize
+        except (AttributeError, NotImplementedError):
+            found = 0, 0
+        known[id(buffer)] = buffer, found
+    return known[id(buffer)][1]
+
+
+_wholes: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, tuple[int, int]]]] = weakref.WeakKeyDictionary()
+"""What ``_whole`` said of the buffers of a lowering; a buffer is held, so that its ``id`` stays its own."""
 
 
 def _product(sizes: Iterable[Any]) -> Any:
-    return math.prod(sizes)
+    """The product of sizes: of plain numbers where they are known, which is many times quicker than sympy's."""
+    return math.prod(int(s) if getattr(s, "is_Integer", False) else s for s in sizes)
 
 
 def _number(expression: Any, lowering: Any) -> int:
