@@ -33,11 +33,12 @@ KINDS = {
 }
 """What is compared, and the words for one and for several of them."""
 
-AGREES, DISAGREES, NOTHING, RANDOM, NOT_RUN = (
+AGREES, DISAGREES, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
     "agrees",
     "DISAGREES",
     "nothing to compare",
     "not comparable: random",
+    "not comparable: uninitialised memory",
     "was not compared",
 )
 """The verdicts of a ``Verification``."""
@@ -87,7 +88,8 @@ class Verification:
     ``same_code`` says whether the code that was built now is the code in the record (``None`` if the record
     has none, or other code had to be built). ``not_run`` are parts that could not be run or compared, each with its
     reason, ``how`` says what ran the code (``""``: this machine did), and ``random`` why numbers that were drawn
-    could not be compared.
+    could not be compared, ``unwritten`` why values were not that depend on memory that nothing wrote
+    (``torch.empty``).
     """
 
     comparisons: tuple[Comparison, ...]
@@ -96,14 +98,18 @@ class Verification:
     not_run: tuple[tuple[str, str], ...] = ()
     how: str = ""
     random: str = ""
+    unwritten: str = ""
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``DISAGREES``, ``nothing to compare``, ``not comparable: random`` or ``was not compared``."""
+        """``agrees``, ``DISAGREES``, ``nothing to compare``, ``not comparable: random``, ``not comparable:
+        uninitialised memory`` or ``was not compared``."""
         if not all(c.ok for c in self.comparisons):
             return DISAGREES
         if self.random:
             return RANDOM
+        if self.unwritten:
+            return UNWRITTEN
         if self.comparisons:
             return AGREES
         return NOT_RUN if self.not_run else NOTHING
@@ -111,7 +117,7 @@ class Verification:
     @property
     def ok(self) -> bool | None:
         """Whether all that was compared agrees; ``None`` where that is no verdict: nothing was there to compare, or
-        what was compared leaves out numbers that are drawn."""
+        what was compared leaves out numbers that are drawn, or memory that nothing wrote."""
         return {AGREES: True, DISAGREES: False}.get(self.verdict)
 
     def __bool__(self) -> bool:
@@ -127,6 +133,8 @@ class Verification:
             lines = ["compiled and eager: nothing to compare (nothing is returned, nothing is changed)"]
         elif self.verdict == RANDOM:
             lines = [f"compiled and eager are not comparable: random ({what})", f"  {self.random}"]
+        elif self.verdict == UNWRITTEN:
+            lines = [f"compiled and eager are {UNWRITTEN} ({what})", f"  {self.unwritten}"]
         else:
             lines = [f"compiled {self.verdict} with eager ({what})"]
         if self.how:

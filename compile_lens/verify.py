@@ -27,6 +27,12 @@ OTHER_NUMBERS = (
 )
 
 
+UNINITIALISED = (
+    "some of its values are what happened to be in memory (torch.empty), in eager as in compiled code: compared is "
+    "what does not depend on them, and the type, shape and strides of what does"
+)
+
+
 def verify(
     capture: Capture,
     fn: Any,
@@ -59,7 +65,9 @@ def verify(
             f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify"
         )
     fn, _ = copies.original(fn)  # what was compiled already is no eager side
-    trial = Trial(fn, args, keywords, capture.options.backward != "no", draws(capture))
+    trial = Trial(
+        fn, args, keywords, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
+    )
     built: list[Capture] = []
 
     def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
@@ -87,7 +95,13 @@ class Trial:
     """A call that is made in several ways, each on copies of the same, to see whether they do the same."""
 
     def __init__(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool, random: bool
+        self,
+        fn: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        backward: bool,
+        random: bool,
+        unwritten: bool = False,
     ) -> None:
         self.call = (fn, args, kwargs)
         self.backward = backward
@@ -102,11 +116,17 @@ class Trial:
                 f"with: {error}. Pass the inputs that it takes: capture.verify(f, x)"
             ) from error
         self.random = random or self.eager.drew
+        self.unwritten = unwritten
 
     def against(self, compiled: Any) -> Verification:
         """The comparison with another way to make the call. Raises what that raises."""
         from ._torch.isolation import eagers_numbers
 
+        if self.unwritten:
+            names = self._apart(self._observed(fill=0), self._observed(fill=1))
+            comparisons, left = self._without(names, self._observed(call=compiled), "unwritten memory")
+            said = UNINITIALISED if names else ""
+            return Verification(comparisons, None, self._note(), left, unwritten=said)
         if not self.random:
             comparisons, left = compared(self.eager, self._observed(call=compiled), self._reference())
             return Verification(comparisons, None, not_run=left, note=self._note())
@@ -126,22 +146,30 @@ class Trial:
 
     def _without_numbers(self, compiled: Observation) -> Any:
         """The comparisons with all values left out that depend on the numbers that are drawn."""
+        return self._without(self._apart(self.eager, self._observed(seed=1)), compiled, "the numbers")
+
+    @staticmethod
+    def _apart(one: Observation, two: Observation) -> dict[str, Comparison]:
+        return {c.name: c for c in compared(one, two)[0] if not c.ok}
+
+    def _without(self, apart: dict[str, Comparison], compiled: Observation, what: str) -> Any:
+        """The comparisons without the values of those that are ``apart``, which depend on ``what``."""
         comparisons, left = compared(self.eager, compiled)
-        drawn = {c.name: c for c in compared(self.eager, self._observed(seed=1))[0] if not c.ok}
         kept = []
         for c in comparisons:
-            if c.name not in drawn:
+            if c.name not in apart:
                 kept.append(c)
-            elif drawn[c.name].problem:
-                left = (*left, (c.name, f"it depends on the numbers: {drawn[c.name].problem} with others"))
+            elif apart[c.name].problem:
+                left = (*left, (c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
             else:
                 kept.append(without_values(c))
         return tuple(kept), left
 
-    def _observed(self, seed: int | None = None, **how: Any) -> Observation:
+    def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
         from ._torch.isolation import random_state
+        from ._torch.unwritten import Filled
 
-        with random_state():
+        with random_state(), contextlib.nullcontext() if fill is None else Filled(fill):
             if seed is not None:
                 torch.manual_seed(torch.initial_seed() + seed)
             return observed(*self.call, self.backward, self.held, **how)
@@ -233,3 +261,24 @@ def same_code(capture: Capture, built: Capture) -> bool | None:
 def draws(capture: Capture) -> bool:
     """Whether the captured graphs draw random numbers."""
     return any(n.kind == "random" for c in capture.compilations for g in c.graphs.values() for n in g.nodes)
+
+
+def shows_unwritten(capture: Capture) -> bool:
+    """Whether a result depends on memory that nothing wrote: what ``torch.empty`` returns reaches a graph's end."""
+    from ._torch.unwritten import MAKE
+
+    for compilation in capture.compilations:
+        for phase in compilation.phases:
+            graph = compilation.graphs.get(phase)
+            if graph is None:
+                continue
+            # The graph has no in-place operators left, and what overwrites a tensor takes none of it.
+            reached = {
+                n.name for n in graph.nodes if n.target.removeprefix("aten.").partition(".")[0] in MAKE
+            }
+            for node in graph.nodes:
+                if reached.intersection(node.inputs):
+                    if node.op == "output":
+                        return True
+                    reached.add(node.name)
+    return False

@@ -36,6 +36,9 @@ import torch
 FREE = re.compile(r"empty|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize")
 """Operators in a wrapper that launch nothing: they allocate, look or check."""
 
+UNSPECIFIED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+"""Operators whose values are, by their documentation, whatever is in memory: no two runs can be compared."""
+
 DONE, REFUSED = ("agrees", "differs"), "torch.compile does not take it"
 
 
@@ -250,7 +253,7 @@ def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]
         row["torch"] = plain(op, grad, build)
         if "refused" not in row["torch"]:
             row["ours"] = ours(op, grad, build)
-            row["problems"] = problems(row["torch"], row["ours"])
+            row["problems"] = problems(name, row["torch"], row["ours"])
             row["ok"] = not row["problems"]
     except Exception as error:  # of whatever kind: it is a row of the table, not its end
         row["problems"] = [f"{type(error).__name__}: {str(error).strip()[:300]}"]
@@ -259,15 +262,18 @@ def judged(name: str, op: Any, grad: bool, build: bool = True) -> dict[str, Any]
     return row
 
 
-def problems(torchs: dict[str, Any], mine: dict[str, Any]) -> list[str]:
+def problems(name: str, torchs: dict[str, Any], mine: dict[str, Any]) -> list[str]:
     """Where this project says something else than torch does."""
     found = []
     if mine["launches"] != torchs["launches"]:
         found.append(f"launches {mine['launches']}, torch {torchs['launches']}: {torchs['calls']}")
     verdict = mine["verdict"]
-    if torchs["same"] and verdict not in ("agrees", "nothing to compare"):
+    if name in UNSPECIFIED or verdict == "not comparable: uninitialised memory":
+        if not (name in UNSPECIFIED and verdict == "not comparable: uninitialised memory"):
+            found.append(f"verify: {verdict}")
+    elif torchs["same"] and verdict not in ("agrees", "nothing to compare"):
         found.append(f"verify: {verdict}, and plain torch agrees with eager")
-    if torchs["same"] is False and verdict == "agrees":
+    elif torchs["same"] is False and verdict == "agrees":
         found.append("verify: agrees, and plain torch differs from eager")
     if mine["same_code"] is False:
         found.append("verify built other code")

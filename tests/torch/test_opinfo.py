@@ -47,11 +47,19 @@ def test_value_and_launches_are_torchs(name: str) -> None:
 def test_another_number_is_a_problem() -> None:
     torchs = {"launches": 2, "calls": {}, "same": True}
     mine = {"launches": 2, "verdict": "agrees", "same_code": True}
-    assert not problems(torchs, mine)
+    assert not problems("sin", torchs, mine)
     for wrong in ({"launches": 1}, {"launches": None}, {"verdict": "DISAGREES"}, {"same_code": False}):
-        assert problems(torchs, {**mine, **wrong})
-    assert problems({**torchs, "same": False}, mine)
-    assert not problems({**torchs, "same": False}, {**mine, "verdict": "DISAGREES"})
+        assert problems("sin", torchs, {**mine, **wrong})
+    assert problems("sin", {**torchs, "same": False}, mine)
+    assert not problems("sin", {**torchs, "same": False}, {**mine, "verdict": "DISAGREES"})
+
+
+def test_unspecified_values_are_no_disagreement_and_no_agreement() -> None:
+    torchs = {"launches": 1, "calls": {}, "same": False}
+    mine = {"launches": 1, "verdict": "not comparable: uninitialised memory", "same_code": None}
+    assert not problems("empty_like", torchs, mine)
+    assert problems("empty_like", torchs, {**mine, "verdict": "agrees"})
+    assert problems("sin", torchs, mine)
 
 
 @pytest.mark.parametrize("name", ["rand_like", "bernoulli"])

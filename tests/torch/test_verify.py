@@ -155,6 +155,29 @@ def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: torch.empty(2**16) + x[0, 0],
+        lambda x: torch.empty_like(x),
+        lambda x: (x.sin(), x.new_empty(3, 3) * 2),
+        lambda x: torch.empty_permuted((2, 3), (1, 0)),
+    ],
+)
+def test_memory_that_nothing_wrote_is_not_comparable(fn: Any) -> None:
+    report = verified(fn, square())
+    assert report.ok is None and report.verdict == "not comparable: uninitialised memory", str(report)
+    assert "numbers not compared" in str(report) and "torch.empty" in str(report)
+
+
+def test_what_does_not_depend_on_unwritten_memory_is_compared() -> None:
+    report = verified(lambda x: (x.sin(), torch.empty(5)), square())
+    first, second = report.comparisons
+    assert first.max_abs == first.max_abs and second.max_abs != second.max_abs
+    written = verified(lambda x: torch.empty(4, 4).copy_(x) + torch.empty(4).fill_(2.0), torch.rand(4, 4))
+    assert written.ok is True
+
+
 def test_what_python_runs_on_both_sides_is_said() -> None:
     def inner(x: torch.Tensor) -> torch.Tensor:
         return x @ x
