@@ -88,8 +88,7 @@ class Verification:
     ``same_code`` says whether the code that was built now is the code in the record (``None`` if the record
     has none, or other code had to be built). ``not_run`` are parts that could not be run or compared, each with its
     reason, ``how`` says what ran the code (``""``: this machine did), and ``random`` why numbers that were drawn
-    could not be compared, ``unwritten`` why values were not that depend on memory that nothing wrote
-    (``torch.empty``).
+    could not be compared, ``unwritten`` why values that depend on memory that nothing wrote were not.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -131,10 +130,8 @@ class Verification:
         what = f"{', '.join(told)}; measured" if told else "0 values"
         if self.verdict == NOTHING:
             lines = ["compiled and eager: nothing to compare (nothing is returned, nothing is changed)"]
-        elif self.verdict == RANDOM:
-            lines = [f"compiled and eager are not comparable: random ({what})", f"  {self.random}"]
-        elif self.verdict == UNWRITTEN:
-            lines = [f"compiled and eager are {UNWRITTEN} ({what})", f"  {self.unwritten}"]
+        elif self.verdict in (RANDOM, UNWRITTEN):
+            lines = [f"compiled and eager are {self.verdict} ({what})", f"  {self.random or self.unwritten}"]
         else:
             lines = [f"compiled {self.verdict} with eager ({what})"]
         if self.how:
@@ -377,7 +374,7 @@ def compare(
     same = same and got.shape == want.shape
     exact = not (dtype.is_floating_point or dtype.is_complex)
     rtol, atol = TOLERANCES.get(dtype, DEFAULT)
-    ok = same and (_equal(got, want) if exact else _close(got, want, rtol, atol))
+    ok = same and (torch.equal(got, want) if exact else _close(got, want, rtol, atol))
     difference = _max_abs(got, want) if same else float("inf")
     scale = _max(want)
     if same and not ok and not exact and reference is not None:
@@ -411,10 +408,6 @@ def _special(got: torch.Tensor, want: torch.Tensor) -> str:
     more = int(differs.sum()) - 1
     count = f" (and {more:,} more)" if more else ""
     return f"{mine[at].item():.6g} where eager has {its[at].item():.6g}{where}{count}"
-
-
-def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
-    return bool(torch.equal(got, want))
 
 
 def _close(got: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -> bool:
