@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from compile_lens.graph import Frame, Graph, Node, Ref, Source, Tensor
-from compile_lens.record import Capture, Compilation, Environment, Timing
+from compile_lens.record.capture import Environment, Timing
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node, Ref, Source, Tensor
+from compile_lens.results.capture import Capture
 
 NODES = 20_000
 FILE = "/home/ada/model.py"

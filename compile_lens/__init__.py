@@ -5,32 +5,25 @@ Importing this is instant and changes nothing: a name loads what it needs when i
 
 from __future__ import annotations
 
-import importlib
-import sys
-import types
-from typing import TYPE_CHECKING, Any
+from . import late
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .ablate import ablate
-    from .assemble import assemble
-    from .benchmark import benchmark
-    from .capture import backend, capture, device, last, show
-    from .compare import compare
-    from .errors import (
-        BuildError,
-        CaptureError,
-        LayoutError,
-        LensError,
-        RecordError,
-        StageMissing,
-        UsageError,
-    )
-    from .record import Capture
-    from .speed import measure_speed
-    from .support import support
-    from .views.files import load
+    from typing import Any
 
-__version__ = "0.1.0"
+    from .api.ablate import ablate
+    from .api.assemble import assemble
+    from .api.capture import capture, show
+    from .api.compare import compare
+    from .api.load import load
+    from .api.program import backend, last
+    from .api.support import support
+    from .engine.environment import device
+    from .errors import BuildError, LayoutError, LensError, RecordError, StageMissing, UsageError
+    from .results.capture import Capture, CaptureError
+    from .trials.benchmark import benchmark
+    from .trials.speed import measure_speed
+    from .versions import __version__ as __version__
 
 __all__ = [
     "BuildError",
@@ -56,20 +49,44 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Capture": "record",
-    "ablate": "ablate",
-    "assemble": "assemble",
-    "benchmark": "benchmark",
-    "compare": "compare",
-    "load": "views.files",
-    "measure_speed": "speed",
-    "support": "support",
-    **{name: "errors" for name in __all__ if name.endswith("Error") or name == "StageMissing"},
-    **{name: "capture" for name in ("backend", "capture", "device", "last", "show")},
+    "Capture": "results.capture",
+    "CaptureError": "results.capture",
+    "StageMissing": "errors",
+    "__version__": "versions",
+    "ablate": "api.ablate",
+    "assemble": "api.assemble",
+    "backend": "api.program",
+    "benchmark": "trials.benchmark",
+    "capture": "api.capture",
+    "compare": "api.compare",
+    "device": "engine.environment",
+    "last": "api.program",
+    "load": "api.load",
+    "measure_speed": "trials.speed",
+    "show": "api.capture",
+    "support": "api.support",
+    **{name: "errors" for name in __all__ if name.endswith("Error") and name != "CaptureError"},
 }
+
+# What users may ask of a thing from a lower room, and where a higher one makes it.
+late.PLACES.update(
+    {
+        "Benchmark.__str__": "measures.timing:words",
+        "Capture.unsupported": "api.support:lacking",
+        "Capture.verify": "trials.verify:verify",
+        "Graph.to_dot": "views.drawing.dot:to_dot",
+        "Graph.to_pydot": "views.drawing.dot:to_pydot",
+        "Graph.to_svg": "views.drawing.svg:to_svg",
+        "Lacking.__str__": "views.support:lacking",
+        "Roofline.to_svg": "views.drawing.roofline:to_svg",
+        "Support.__str__": "views.support:page",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
@@ -79,20 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
-
-
-class _Package(types.ModuleType):
-    """Keeps ``compile_lens.capture`` the function that it is documented to be.
-
-    Python binds a submodule as an attribute of its package once it is imported, whoever imports it, so the
-    module ``capture`` would take the place of the function.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOMES and isinstance(value, types.ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .record import Capture
-
 
 class LensError(Exception):
     """Base class of every error that compile_lens raises on purpose."""
@@ -33,16 +28,3 @@ class LayoutError(LensError):
 
 class BuildError(LensError, RuntimeError):
     """Generated code cannot be built on this machine; the message names what is missing and what to do."""
-
-
-class CaptureError(LensError):
-    """The function raised, or a stage of the compiler rejected it.
-
-    Attributes:
-        capture: the partial record; every stage before the failure is intact and ``capture.failure``
-            names the stage that failed. The original exception is ``__cause__``.
-    """
-
-    def __init__(self, message: str, capture: Capture) -> None:
-        super().__init__(message)
-        self.capture = capture

@@ -1,16 +1,22 @@
-"""Late binding: the record hands out measures and views without importing them.
+"""What the rooms above make of what is seen here: a graph drawn, times in words, a capture checked.
 
-Data flows from the record to measures and views, and so do the imports. The few methods of the record that
-hand out a measure or a view name it by its place, and it is loaded when it is asked for.
+Data come up through the rooms, and so imports go down. Where something that users hold from a lower room can be
+asked for what a higher one makes, the package's face says which place makes it, and it is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PLACES: dict[str, str] = {}
+"""For ``"Class.method"`` the place that makes it, as ``"module:name"`` of this package."""
 
 
-def late(place: str) -> Any:
-    """The object at ``"module:name"`` of this package, imported now."""
-    module, _, name = place.partition(":")
+def late(method: str) -> Any:
+    """The function at the place of ``"Class.method"``, imported now."""
+    import importlib
+
+    module, _, name = PLACES[method].partition(":")
     return getattr(importlib.import_module(f"{__package__}.{module}"), name)

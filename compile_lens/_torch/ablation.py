@@ -15,10 +15,11 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..record import ABLATIONS
-from . import backend, dynamo
-from .hooks import hook
-from .recorder import Draft, Recorder
+from ..record.capture import ABLATIONS
+from . import backend
+from .frames import dynamo
+from .ground.hooks import hook
+from .ground.recorder import Draft, Recorder
 
 NOTHING, INLINED, FUSED = ABLATIONS
 

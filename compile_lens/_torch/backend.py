@@ -14,9 +14,13 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import aot, breaks, dynamo, eager, fx, hooks, inductor, rewrites, targets, versions
-from .provenance import Lineage
-from .recorder import Draft, Recorder
+from . import targets
+from .frames import breaks, dynamo
+from .graphs import aot, eager, fx, passes
+from .graphs.provenance import Lineage
+from .ground import hook_points, hooks
+from .ground.recorder import Draft, Recorder
+from .inductor import pipeline
 
 
 def make(recorder: Recorder) -> Callable[..., Any]:
@@ -103,9 +107,9 @@ def patches(recorder: Recorder) -> dict[str, Any]:
         ours["compile_threads"] = 1
     if recorder.stand_in is not None:
         ours |= recorder.stand_in.settings()
-    if versions.find(inductor.BEFORE_FUSION) is not None:
+    if hook_points.find(pipeline.BEFORE_FUSION) is not None:
         users = ours.get("_pre_fusion_custom_pass", config._pre_fusion_custom_pass)
-        ours["_pre_fusion_custom_pass"] = inductor.before_fusion(users)
+        ours["_pre_fusion_custom_pass"] = pipeline.before_fusion(users)
     return ours
 
 
@@ -126,8 +130,8 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             example_inputs = recorder.stand_in.inputs(example_inputs)
         with hooks.compiling(draft), targets.in_phase(recorder):
             lineage = aot.handed_over(draft, phase, gm)
-            inductor.begin(draft, phase, lineage)
-            rewrites.begin(draft, f"{phase}.post_grad", gm, lineage.origins)
+            pipeline.begin(draft, phase, lineage)
+            passes.begin(draft, f"{phase}.post_grad", gm, lineage.origins)
             try:
                 with lineage.watching(gm):
                     return compile_fx_inner(gm, example_inputs, **kwargs)
@@ -137,8 +141,8 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                 recorder.fail(draft)
                 raise
             finally:
-                rewrites.end(draft)
-                inductor.end(draft, phase)
+                passes.end(draft)
+                pipeline.end(draft, phase)
                 recorder.lap("rest of the compile")
 
     return inner_compile

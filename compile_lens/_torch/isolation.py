@@ -1,7 +1,8 @@
 """Keeps a capture apart from the program that it looks at.
 
 Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What a
-capture stores there is taken away when it is over (``entries``, ``tallies``), or was never seen by the program.
+capture stores there is taken away when it is over (``ground``), or was never
+seen by the program.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from typing import Any
 
 import torch
 
-from . import dynamo, entries, tallies, versions
-from .hooks import free_hook
-from .recorder import Recorder
-from .undo import Undo
+from .frames import dynamo
+from .ground import code_entries, hook_points, tallies
+from .ground.hooks import free_hook
+from .ground.recorder import Recorder
+from .ground.undo import Undo
 
 _capturing = threading.local()
 
@@ -204,7 +206,7 @@ def no_compiler() -> Iterator[None]:
 def ask_no_compiler(undo: Undo) -> None:
     """As ``no_compiler``, until ``undo``. A later real build in this process must ask the compiler too, so the
     answers are not left behind."""
-    found = versions.find("torch._inductor.cpu_vec_isa:valid_vec_isa_list")
+    found = hook_points.find("torch._inductor.cpu_vec_isa:valid_vec_isa_list")
     probe = getattr(*found) if found is not None else None
     asked = probe is not None and hasattr(probe, "cache_info") and probe.cache_info().currsize > 0
     if probe is not None and hasattr(probe, "cache_clear") and not asked:
@@ -275,7 +277,7 @@ def _forget(recorder: Recorder) -> None:
                 del cached[key]
     for visited in recorder.visited:
         if not visited.done:
-            entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
+            code_entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
     _forget_dead_codes()
     _clear_memos()
 

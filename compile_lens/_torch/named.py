@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.fx
 
-from ..inputs import describe
-from . import backend, dynamo, garbage, hooks, isolation, session
-from .recorder import Recorder
+from . import backend, isolation, session
+from .frames import dynamo
+from .ground import garbage, hooks
+from .ground.recorder import Recorder
 
 
 def compile(
-    gm: torch.fx.GraphModule, example_inputs: list[Any], patches: dict[str, Any], build: bool, previous: Any
+    gm: torch.fx.GraphModule,
+    example_inputs: list[Any],
+    patches: dict[str, Any],
+    build: bool,
+    previous: Any,
+    describe: Callable[[Any], str],
 ) -> tuple[Recorder, Any, str]:
     """Compile one graph of a program: its recorder, what to call, and the name of the program's function.
+
+    ``describe`` says of an input what it is.
 
     The rest of a function after a graph break continues the recorder of its beginning.
     """

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-from .. import values
-from ..device_model import DeviceModel
-from ..record import Failure
-from . import ablation, backend, copies, dynamo, hooks, isolation, skipped, targets, versions
-from .failure import failure
-from .recorder import Recorder
-from .undo import Undo
-from .unseen import unseen
+from ..record.capture import Failure
+from ..record.device import DeviceModel
+from . import ablation, backend, isolation, targets
+from .frames import dynamo, own_code, skipped
+from .frames.failure import failure
+from .ground import hook_points, hooks, values
+from .ground.recorder import Recorder
+from .ground.undo import Undo
+from .ground.unseen import unseen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,11 +86,11 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
     """Compile ``fn`` for these arguments while recording, and call it once."""
     recorder = Recorder(build=asked.build, backward=asked.backward, patches=asked.patches)
     recorder.interpret = asked.interpret
-    target, note = copies.original(fn)
+    target, note = own_code.original(fn)
     recorder.note(note)
     dynamo.keep_root(recorder, target)
     for path in hooks.absent():
-        recorder.note(versions.lacks(path))
+        recorder.note(hook_points.lacks(path))
     outcome = Outcome(recorder)
 
     def call() -> None:
@@ -98,7 +99,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
             with targets.standing_in(recorder, asked.model):
-                copied = copies.on_own_code(undo, target)
+                copied = own_code.on_own_code(undo, target)
                 stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
                 recorder.isa = stands_in or instruction_set(asked.build)
                 outcome.steps = ablation.steps(asked.steps, recorder)

@@ -2,7 +2,3 @@
 
 A kernel's text becomes Triton's own two forms, LLVM IR, PTX and SASS, each with its lines linked to those of the text.
 """
-
-from __future__ import annotations
-
-from .code import build as build

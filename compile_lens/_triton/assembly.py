@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BuildError
-from ..machine import Form, Machine
+from ..record.machine_code import Form, Machine
 from . import llvm_ir, mlir, ptx, sass, toolchain
 from .page import Numbers
 
 if TYPE_CHECKING:
-    from .._torch.heuristics import Recipe
+    from .recipe import Recipe
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 _REGISTERS = re.compile(r"Used (\d+) registers")

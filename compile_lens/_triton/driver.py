@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..device_model import DeviceModel
+from ..record.device import DeviceModel
 
 
 class ModelDriver:

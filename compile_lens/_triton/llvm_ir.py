@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ..machine import Form
+from ..record.machine_code import Form
 from .page import KERNEL_FILE, Numbers, Page
 
 _NODE = re.compile(r"^!(\d+) = (.*)$")

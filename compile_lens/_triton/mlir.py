@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from ..machine import Form
+from ..record.machine_code import Form
 from .page import KERNEL_FILE, Page
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..machine import Form
+from ..record.machine_code import Form
 
 KERNEL_FILE = "compile_lens_kernel.py"
 """What a kernel's file is called while it is compiled, so that compilers' locations can be told from those in

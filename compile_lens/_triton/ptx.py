@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from ..machine import Form
+from ..record.machine_code import Form
 from .page import KERNEL_FILE, Numbers, Page
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')

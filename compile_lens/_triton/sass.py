@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..machine import Form
+from ..record.machine_code import Form
 from .page import Page
 
 _ORIGIN = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')

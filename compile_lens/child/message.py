@@ -11,6 +11,9 @@ import struct
 HEAD = struct.Struct("<8sQQ")
 MARK = b"\x93lens\r\n\x1a"
 
+FIRST = "COMPILE_LENS_FIRST"
+"""The variable that names the modules which a child imports while it waits for its first request."""
+
 READY = 0
 """The number of the first reply, which answers nothing: the child is ready."""
 

@@ -12,11 +12,11 @@ import selectors
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from ..errors import CaptureError, LensError
-from ..record import Capture
+from ..errors import LensError
 from . import crossing, imports, life, message, start
 from .output import Heard
 
@@ -34,7 +34,7 @@ class ChildError(LensError, RuntimeError):
 class Child:
     """One process that runs requests, one at a time, until it is closed."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], first: tuple[str, ...] = ()) -> None:
         self.owner = os.getpid()
         self.known: dict[str, int] = {}
         self.busy = False
@@ -44,7 +44,9 @@ class Child:
         self._replies, theirs = os.pipe()
         try:
             self._process, self._life = start.start(
-                "compile_lens.child.worker", {**os.environ, **environment}, (theirs,)
+                "compile_lens.child.worker",
+                {**os.environ, **environment, message.FIRST: " ".join(first)},
+                (theirs,),
             )
         except OSError as error:
             os.close(self._replies)
@@ -196,12 +198,20 @@ _lock = threading.RLock()
 _leaving = False
 
 
-def call(function: str, *args: Any, environment: dict[str, str] | None = None) -> tuple[Any, crossing.Parcel]:
+def call(
+    function: str,
+    *args: Any,
+    environment: dict[str, str] | None = None,
+    first: tuple[str, ...] = (),
+    failed: Callable[[str, str], BaseException] | None = None,
+) -> tuple[Any, crossing.Parcel]:
     """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
 
     Args:
         function: ``"module:name"``.
         environment: variables of a child of its own, for what is decided when a library is imported.
+        first: names of modules that a new child imports while the request is made.
+        failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
     """
@@ -212,7 +222,7 @@ def call(function: str, *args: Any, environment: dict[str, str] | None = None) -
             child.busy for child in _children.values()
         ):  # a signal's handler, or a stream of the program's
             raise crossing.CannotCross("this thread waits for the child process already")
-        child = _child(environment or {})  # it gets ready while the request is made
+        child = _child(environment or {}, first)  # it gets ready while the request is made
         body = crossing.packed(args)
         head = {
             "call": function,
@@ -224,16 +234,16 @@ def call(function: str, *args: Any, environment: dict[str, str] | None = None) -
     if "stuck" in reply:
         raise crossing.CannotCross(reply["stuck"])
     if "error" in reply:
-        raise _error(reply["error"])
+        raise _error(reply["error"], failed)
     return reply["value"], body
 
 
-def ready() -> None:
-    """Start the child if none is kept, so that it gets ready while the caller does something else."""
+def ready(first: tuple[str, ...] = ()) -> None:
+    """Start the child if none is kept, so that it imports ``first`` while the caller does something else."""
     with _lock, contextlib.suppress(ChildError):  # whoever calls next is told
         # Whether one that is kept still serves, the call finds out.
         if sys.executable and () not in _children:
-            _child({})
+            _child({}, first)
 
 
 def close() -> None:
@@ -266,7 +276,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _child(environment: dict[str, str]) -> Child:
+def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
     if _leaving:
         raise ChildError("this program is ending: no child process is started")
     key = tuple(sorted(environment.items()))
@@ -278,22 +288,22 @@ def _child(environment: dict[str, str]) -> Child:
             child.close()
             child = None
     if child is None:
-        child = _children[key] = Child(environment)
+        child = _children[key] = Child(environment, first)
     child.known.update(written)
     return child
 
 
-def _error(said: dict[str, Any]) -> BaseException:
+def _error(said: dict[str, Any], failed: Callable[[str, str], BaseException] | None) -> BaseException:
     try:
         original: BaseException = pickle.loads(base64.b64decode(said["packed"]))
     except Exception:  # it is of a class that does not survive pickling
         original = RuntimeError(f"{said['original']}: {said['said']}")
-    if said["capture"]:
-        failed = CaptureError(said["message"], Capture.from_json(said["capture"]))
-        failed.__cause__ = original
-        return failed
+    if said["capture"] and failed is not None:
+        error = failed(said["message"], said["capture"])
+        error.__cause__ = original
+        return error
     ours = getattr(errors, said["type"], None) if said["module"] == errors.__name__ else None
-    if ours is not None and ours is not CaptureError:
+    if ours is not None:
         return ours(said["message"])  # type: ignore[no-any-return]
     if isinstance(original, Exception):
         original.add_note(said["traceback"]) if hasattr(original, "add_note") else None

@@ -28,9 +28,6 @@ from .output import Said
 IDLE = 1800.0
 """Seconds without a request after which the child ends by itself."""
 
-AT_ONCE = ("compile_lens._torch.targets.early", "compile_lens.capture")
-"""What every request needs."""
-
 YOUNG = 200_000
 """Objects that may be made before the collector looks at them, in a process that does nothing else."""
 
@@ -111,8 +108,8 @@ def _end_of_fork(reply: dict[str, Any]) -> None:
 
 
 def load() -> None:
-    """Import what every request needs."""
-    for name in AT_ONCE:
+    """Import what the caller says that its requests will need."""
+    for name in os.environ.pop(message.FIRST, "").split():
         importlib.import_module(name)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from .. import __version__
 from ..errors import UsageError
+from ..versions import __version__
 from . import commands
 from .compare import compare
 from .exit_codes import EXIT_CODES

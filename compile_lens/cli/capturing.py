@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CaptureError, UsageError
+from ..errors import UsageError
 from ..progress import progress
+from ..results.capture import CaptureError
 
 if TYPE_CHECKING:
-    from ..record import Capture
+    from ..results.capture import Capture
 
 
 @contextlib.contextmanager
@@ -49,13 +50,13 @@ def options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def resolved(text: str) -> tuple[Any, dict[str, Any]]:
-    from ..target import resolve
+    from .names import resolve
 
     return resolve(text)
 
 
 def evaluated(text: str, scope: dict[str, Any], what: str) -> Any:
-    from ..target import evaluate
+    from .names import evaluate
 
     return evaluate(text, scope, what)
 
@@ -63,7 +64,7 @@ def evaluated(text: str, scope: dict[str, Any], what: str) -> Any:
 def captured(
     args: argparse.Namespace, function: Any, inputs: list[Any], kwargs: dict[str, Any], **options: Any
 ) -> tuple[Capture, CaptureError | None]:
-    from ..capture import capture
+    from ..api.capture import capture
 
     with one_voice(args):
         try:

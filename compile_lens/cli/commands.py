@@ -55,7 +55,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def opened(args: argparse.Namespace) -> int:
-    from ..views.files import load
+    from ..api.load import load
 
     check_endings(args.out)
     with progress(f"reading {args.record}", quiet=args.quiet):
@@ -64,7 +64,7 @@ def opened(args: argparse.Namespace) -> int:
 
 
 def doctor(args: argparse.Namespace) -> int:
-    from .. import doctor as found_by
+    from ..trials import doctor as found_by
 
     with progress("looking at torch and its devices", quiet=args.quiet):
         found = found_by.checks()

@@ -13,7 +13,7 @@ from .exit_codes import OK
 from .output import capture_summary, check_endings, say
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -23,8 +23,8 @@ def compare(args: argparse.Namespace) -> int:
     check_endings(args.out, FORMS)
     with capturing(args, args.function):
         function, inputs, kwargs = called(args)
-        from ..compare import TARGETS
-        from ..compare import compare as compared
+        from ..api.compare import TARGETS
+        from ..api.compare import compare as compared
 
         with one_voice(args):
             found = compared(

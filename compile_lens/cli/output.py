@@ -19,9 +19,10 @@ from ..progress import progress
 from .exit_codes import FAILED, NOT_INSTALLED, OK, USAGE
 
 if TYPE_CHECKING:
-    from ..breaks import Ending
-    from ..graph import Frame, Graph
-    from ..record import Capture, Code, Kernel
+    from ..record.breaks import Ending
+    from ..record.graph import Frame, Graph
+    from ..record.kernel import Code, Kernel
+    from ..results.capture import Capture
 
 
 def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> None:
@@ -82,7 +83,7 @@ def _svg(path: Path, graph: Graph, title: str) -> Path:
 def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
     """How often a call launches a kernel: a number, or null where that is by the turn or the branch; and in words."""
     from ..measures.flow import launches
-    from ..views.launches import launched
+    from ..views.words.launches import launched
 
     found = launches(code, [kernel])
     return {"launches": found.most if found.most == found.least else None, "launched": launched(code, kernel)}
@@ -107,7 +108,7 @@ def _target(capture: Capture) -> dict[str, Any] | None:
 
 def _break(ending: Ending) -> dict[str, Any]:
     """A graph break in words, and where it is: the last of ``frames``, which are the stack of the program."""
-    from ..views.outcome import reason
+    from ..views.words.outcome import reason
 
     said = reason(ending)
     words = {key: getattr(said, key) for key in ("what", "why", "hint", "link")}
@@ -132,7 +133,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         for code in c.code.values()
         for k in code.kernels
     ]
-    from ..views.outcome import graphs, state, verdict
+    from ..views.words.outcome import graphs, state, verdict
 
     failure = capture.failure
     return {
@@ -202,7 +203,7 @@ def show_traceback(args: argparse.Namespace, error: Exception | None) -> None:
 
 def say(text: str, stream: Any = None) -> None:
     """Print also where the terminal's encoding lacks some characters of the text."""
-    from ..views.characters import printable
+    from ..views.words.characters import printable
 
     stream = stream or sys.stdout
     print(printable(text, getattr(stream, "encoding", None)).rstrip("\n"), file=stream, flush=True)

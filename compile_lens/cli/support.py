@@ -22,14 +22,14 @@ def support(args: argparse.Namespace) -> int:
         raise UsageError(
             "name an operator, such as `compile-lens support sort`, or a record: --capture record.json --target mps"
         )
-    from ..support import lacking
-    from ..support import support as supported
+    from ..api.support import lacking
+    from ..api.support import support as supported
 
     with progress("reading torch's tables", quiet=args.quiet):
         operators = [supported(op) for op in args.op]
         found = None
         if args.capture is not None:
-            from ..views.files import load
+            from ..api.load import load
 
             found = lacking(load(args.capture), args.target)
     if args.json:

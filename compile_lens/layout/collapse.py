@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.graph import Node
+from compile_lens.record.graph import Node
 
 Group = tuple[str, tuple[Node, ...]]
 """A box to be: its label and its nodes, in order. A group of one is just that node."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from compile_lens.graph import Node
+from compile_lens.record.graph import Node
 
 from .collapse import apart
 from .text import shorten

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.graph import Graph, Node
+from compile_lens.record.graph import Graph, Node
 
 from .fold import Fold, Level, Part, fold
 from .plan import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.graph import Graph
+from compile_lens.record.graph import Graph
 
 from . import engine
 from .plan import LABEL_SIZE, LINE_HEIGHT, Line, Plan, PlannedBox, PlannedStub, make_plan

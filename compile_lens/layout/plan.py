@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compile_lens.graph import Graph, Node
+from compile_lens.record.graph import Graph, Node
 
 from .collapse import Group, collapse
 from .text import columns, outputs_text, shorten, width

@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 
-from compile_lens.graph import Node, Tensor
+from compile_lens.record.graph import Node, Tensor
 
 CHAR_WIDTH = 0.602
 """Advance of one character in ems of the common monospace fonts (DejaVu Sans Mono, Menlo, Courier: 0.60)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compile_lens.graph import Graph, Node
+from compile_lens.record.graph import Graph, Node
 
 Address = tuple[str, str, str]
 """Where something stands: ``(compile id, stage key, node name)``.

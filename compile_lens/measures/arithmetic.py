@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from compile_lens.graph import Node, Ref, Tensor
+from compile_lens.record.graph import Node, Ref, Tensor
 
 MOVES = frozenset(
     "clone _to_copy convert_element_type copy copy_ full full_like zeros zeros_like ones ones_like arange iota fill "

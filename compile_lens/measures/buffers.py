@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from compile_lens.graph import Node
-from compile_lens.lowered import Lowered
+from compile_lens.record.graph import Node
+from compile_lens.record.lowering import Lowered
 
 
 class Buffers:

@@ -11,14 +11,17 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
-from compile_lens.graph import Frame, Graph, Node
 from compile_lens.measures.address import PYTHON as PYTHON
 from compile_lens.measures.address import Address as Address
 from compile_lens.measures.address import python as python
 from compile_lens.measures.address import walk as walk
 from compile_lens.measures.derivatives import Derivatives
 from compile_lens.measures.ends import End, Ends
-from compile_lens.record import Absent, Capture, Code, Compilation, Kernel, LineOrigin
+from compile_lens.record.absent import Absent
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.kernel import Code, Kernel, LineOrigin
 
 
 class Chain:
@@ -30,7 +33,7 @@ class Chain:
     Raises (every method that takes an address): ``UsageError`` if the record has no such node.
     """
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Record) -> None:
         self._links = _links(capture)
         self._ends = Ends(capture, self._links.down)
         self._derivatives = Derivatives(capture, self._links.up)
@@ -213,10 +216,10 @@ class _Links:
 
 _NONE: dict[Address, None] = {}
 
-_built: dict[int, tuple[weakref.ref[Capture], _Links]] = {}
+_built: dict[int, tuple[weakref.ref[Record], _Links]] = {}
 
 
-def _links(capture: Capture) -> _Links:
+def _links(capture: Record) -> _Links:
     # By identity: hashing or comparing a large record would cost as much as building its links.
     known = _built.get(id(capture))
     if known is not None and known[0]() is capture:
@@ -233,7 +236,7 @@ def _links(capture: Capture) -> _Links:
     return links
 
 
-def _forget(key: int, ref: weakref.ref[Capture]) -> None:
+def _forget(key: int, ref: weakref.ref[Record]) -> None:
     # The number may have been given to a new capture already: drop only what is ours.
     if key in _built and _built[key][0] is ref:
         del _built[key]

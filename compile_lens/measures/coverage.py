@@ -11,10 +11,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from compile_lens.errors import UsageError
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.measures.ends import SILENT
-from compile_lens.record import LINE_FORMS, NO_LINES, PHASES, Capture, Code, Kernel, LineOrigin
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import LINE_FORMS, NO_LINES, Code, Kernel, LineOrigin
 
 UNFOLLOWED = "its lines were not followed"
 
@@ -118,9 +120,9 @@ class Coverage:
         return "\n".join([*text, *self.lost, *self.notes])
 
 
-def coverage(capture: Capture) -> Coverage:
+def coverage(capture: Record) -> Coverage:
     """The coverage of a capture, from the record alone."""
-    reaching = _Reaching(capture.chain)
+    reaching = _Reaching(Chain(capture))
     rows: dict[str, list[Cover]] = {}
     reasons: Counter[str] = Counter()
     lost: list[str] = []
@@ -146,7 +148,7 @@ def _ranked(reasons: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _nodes(capture: Capture, chain: Chain) -> tuple[tuple[Nodes, ...], Counter[str]]:
+def _nodes(capture: Record, chain: Chain) -> tuple[tuple[Nodes, ...], Counter[str]]:
     """The compute nodes of the graphs before Inductor: how many lead to a kernel, and why others do not."""
     leading = chain.leading()
     counts: dict[str, list[int]] = {}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from compile_lens.graph import Node
 from compile_lens.measures.address import Address, walk
-from compile_lens.record import Capture, Compilation
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Node
 
 Links = Mapping[Address, Collection[Address]]
 """For an address what it directly came from."""
@@ -19,7 +20,7 @@ Links = Mapping[Address, Collection[Address]]
 class Derivatives:
     """The operators for whose derivative the parts of a backward are there, in one capture."""
 
-    def __init__(self, capture: Capture, up: Links) -> None:
+    def __init__(self, capture: Record, up: Links) -> None:
         self._compilations = {c.id: c for c in capture.compilations}
         self._up = up
         self._known: dict[str, dict[str, dict[Address, None]]] = {}

@@ -10,10 +10,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from compile_lens.graph import Graph, Node
 from compile_lens.measures.address import PYTHON, Address, walk
-from compile_lens.record import PHASES, Absent, Capture, Code, Compilation
-from compile_lens.rewrite import UNNAMED
+from compile_lens.record.absent import Absent
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES, Compilation
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code
+from compile_lens.record.rewrite import UNNAMED
 
 SILENT = "the record does not say what became of it"
 """The reason where there is none."""
@@ -67,7 +70,7 @@ class _Stage:
 class Ends:
     """The ends of the chains of one capture. ``down`` gives what a node directly became."""
 
-    def __init__(self, capture: Capture, down: Mapping[Address, Collection[Address]]) -> None:
+    def __init__(self, capture: Record, down: Mapping[Address, Collection[Address]]) -> None:
         self._compilations = {c.id: c for c in capture.compilations}
         self._down = down
         self._stages: dict[tuple[str, str], _Stage] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from compile_lens.figures import Count, count, total
-from compile_lens.graph import Graph, Node
-from compile_lens.record import Code, Flow, Kernel
+from compile_lens.record.figures import Count, count, total
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code, Flow, Kernel
 
 CHOICES = frozenset(("cond",))
 LOOPS = frozenset(("while_loop", "while_loop_stack_output"))

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from compile_lens.decision import CUSTOM_REMEDY, REASONS, Decision
-from compile_lens.graph import Graph, Node
-from compile_lens.lowered import REALISED
 from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
 from compile_lens.measures.members import Members, resolve
-from compile_lens.record import Capture, Code, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.lowering import REALISED
 
 SAME, INLINED, FUSED, NOT_FUSED, APART, NOTHING = (
     "same", "inlined", "fused", "not fused", "different graphs", "no loop",
@@ -43,7 +44,7 @@ class Why:
         a, b: the two things, as they were asked for.
         where: the compile id and the phase (``"0/0 forward"``); ``""`` where they share none.
         verdict: ``same``, ``inlined``, ``fused``, ``not fused``, ``different graphs`` or ``no loop``.
-        reason: if not fused, a key of ``compile_lens.decision.REASONS``, or ``"never proposed"``.
+        reason: if not fused, a key of ``compile_lens.record.decision.REASONS``, or ``"never proposed"``.
         sentence: the answer in one plain sentence.
         facts: what the record shows for it, in order.
         decisions: what the scheduler decided about their groups, the last word first.
@@ -79,7 +80,7 @@ class Why:
         return "\n".join(text)
 
 
-def why(capture: Capture, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
+def why(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
     """Why ``a`` and ``b`` are one kernel, or are not.
 
     Each is a kernel (or its name), the name of an ATen node, of a loop or of a group, a name of the program (a node
@@ -107,7 +108,7 @@ def _apart(one: Members, two: Members) -> Why:
 class _Place:
     """One phase of one compilation: its loops, its groups, and what was decided about them."""
 
-    def __init__(self, capture: Capture, cid: str, phase: str) -> None:
+    def __init__(self, capture: Record, cid: str, phase: str) -> None:
         self.cid, self.phase = cid, phase
         compilation = next(c for c in capture.compilations if c.id == cid)
         stages = {s.key: s for s in compilation.stages if isinstance(s, (Graph, Code))}

@@ -15,14 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from compile_lens.figures import MEASURED as MEASURED
-from compile_lens.figures import MODELLED as MODELLED
-from compile_lens.figures import AtLeast as AtLeast
-from compile_lens.figures import Figure as Figure
-from compile_lens.figures import add as add
-from compile_lens.figures import figure, summed
-from compile_lens.graph import Graph, Node
-from compile_lens.record import PHASES, Absent, Capture, Code, Compilation
+from compile_lens.record.absent import Absent
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES, Compilation
+from compile_lens.record.figures import MEASURED as MEASURED
+from compile_lens.record.figures import MODELLED as MODELLED
+from compile_lens.record.figures import AtLeast as AtLeast
+from compile_lens.record.figures import Figure as Figure
+from compile_lens.record.figures import add as add
+from compile_lens.record.figures import figure, summed
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code
 
 from .flow import GENERATED, NOT_FOLLOWED, STEERING, aten, bodies, body_of, generated, launches, steers, walk
 
@@ -119,7 +122,7 @@ class Ledger:
         return out
 
 
-def ledger(capture: Capture) -> Ledger:
+def ledger(capture: Record) -> Ledger:
     """The ledger of a capture: each compilation by itself, each phase over all compilations, and the total.
 
     A sum of which a part is unknown is an ``AtLeast`` of the others, and the notes say which part is not known.

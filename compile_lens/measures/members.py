@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
-from compile_lens.graph import Frame, Node
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
-from compile_lens.record import PHASES, Capture, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES
+from compile_lens.record.graph import Frame, Node
+from compile_lens.record.kernel import Kernel
 
 Place = tuple[str, str]
 """A compile id and a phase."""
@@ -28,7 +30,7 @@ class Members:
 
 
 def resolve(
-    capture: Capture, a: Kernel | str | int, b: Kernel | str | int, phase: str = ""
+    capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = ""
 ) -> tuple[Members, Members, Place | None]:
     """What ``a`` and ``b`` stand for, and the one place where both are (``None`` if there is none).
 
@@ -65,9 +67,9 @@ def _shortest(common: list[Place], every: list[Place]) -> str:
 class _Finder:
     """Looks names up in one capture."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Record) -> None:
         self.capture = capture
-        self.chain: Chain = capture.chain
+        self.chain: Chain = Chain(capture)
         self.addresses = self.chain.addresses()
         self._loops_of: dict[Place, dict[str, Node]] = {}
         self._targets_of: dict[Place, dict[str, str]] = {}

@@ -18,10 +18,10 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from compile_lens import device_models
+from compile_lens.devices import models
 from compile_lens.errors import UsageError
-from compile_lens.measurement import DeviceSpeed
-from compile_lens.record import Capture
+from compile_lens.record.benchmark import DeviceSpeed
+from compile_lens.record.capture import Record
 
 from .timing import seconds_text
 from .traffic import KernelTraffic, traffic
@@ -122,7 +122,7 @@ class Roofline:
         """The roof and the kernels as a self-contained SVG document."""
         from compile_lens.late import late
 
-        made: str = late("views.roofline:to_svg")(self, title=title)
+        made: str = late("Roofline.to_svg")(self, title=title)
         return made
 
     def _repr_svg_(self) -> str:
@@ -139,12 +139,12 @@ class Roofline:
         return "\n".join(line for line in lines if line)
 
 
-def roofline(capture: Capture, speed: DeviceSpeed | None = None) -> Roofline:
+def roofline(capture: Record, speed: DeviceSpeed | None = None) -> Roofline:
     """Every kernel of a capture under a roof.
 
     Args:
         speed: the roof; otherwise the one that ``benchmark`` measured, or the model of the capture's device in
-            ``compile_lens.device_models``. With none of them there are intensities and no verdicts.
+            ``compile_lens.devices.models``. With none of them there are intensities and no verdicts.
 
     Raises:
         UsageError: ``speed`` is something else.
@@ -161,9 +161,9 @@ def roofline(capture: Capture, speed: DeviceSpeed | None = None) -> Roofline:
     if speed is None:
         dtype = _dtype(moved.kernels)
         if capture.target is not None and capture.target.model.device != "cpu":
-            speed, reason = device_models.speed_of(capture.target.model, dtype)
+            speed, reason = models.speed_of(capture.target.model, dtype)
         else:
-            speed, reason = device_models.speed(capture.environment.device, dtype)
+            speed, reason = models.speed(capture.environment.device, dtype)
         note = note or reason
     return Roofline(
         speed, tuple(_bound(k, speed) for k in moved.kernels), _runs(capture, moved.kernels), note
@@ -261,7 +261,7 @@ def _caution(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
     return said
 
 
-def _runs(capture: Capture, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...]:
+def _runs(capture: Record, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...]:
     if capture.benchmark is None:
         return ()
     found = []

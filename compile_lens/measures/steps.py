@@ -12,8 +12,9 @@ import dataclasses
 from dataclasses import dataclass
 
 from compile_lens.errors import UsageError
-from compile_lens.figures import AtLeast, Figure
-from compile_lens.record import ABLATIONS, Ablation, Capture, Compilation, Stage
+from compile_lens.record.capture import ABLATIONS, Ablation, Record
+from compile_lens.record.compilation import Compilation, Stage
+from compile_lens.record.figures import AtLeast, Figure
 
 from .ledger import ledger
 
@@ -33,7 +34,7 @@ class Step:
     notes: tuple[str, ...] = ()
 
 
-def stepped(capture: Capture, step: str) -> Capture:
+def stepped(capture: Record, step: str) -> Record:
     """The capture as if it had been made in one step: every measure and view works on it.
 
     Raises ``UsageError`` where the step is not in the record.
@@ -89,12 +90,12 @@ def _over(whole: Compilation, step: Compilation) -> Compilation:
     )
 
 
-def steps(capture: Capture) -> tuple[Step, ...]:
+def steps(capture: Record) -> tuple[Step, ...]:
     """The figures of each step of a capture's ablations, from least to most; empty without ablations."""
     return tuple(_row(capture, ablation) for ablation in capture.ablations)
 
 
-def _row(capture: Capture, ablation: Ablation) -> Step:
+def _row(capture: Record, ablation: Ablation) -> Step:
     total = ledger(stepped(capture, ablation.step)).total
     return Step(
         ablation.step,
@@ -106,7 +107,7 @@ def _row(capture: Capture, ablation: Ablation) -> Step:
     )
 
 
-def words(capture: Capture) -> tuple[str, ...]:
+def words(capture: Record) -> tuple[str, ...]:
     """The steps as lines of text: a sentence for each, with what it saved over the step before."""
     lines = []
     before: Step | None = None

@@ -10,7 +10,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from compile_lens.measurement import BOTH, FORWARD, Benchmark, Series
+from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark, Series
 
 EAGER, COMPILED = "eager", "compiled"
 

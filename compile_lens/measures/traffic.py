@@ -14,8 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compile_lens.graph import Graph, Node
-from compile_lens.record import Capture, Code, Compilation, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code, Kernel
 
 from .arithmetic import SCATTERS, Unknown, name_of, operations, special
 from .chain import walk
@@ -130,7 +132,7 @@ class Traffic:
         return "\n".join([*lines, *self.notes])
 
 
-def traffic(capture: Capture) -> Traffic:
+def traffic(capture: Record) -> Traffic:
     """The traffic of every kernel of a capture."""
     many = len(capture.compilations) > 1
     found: list[KernelTraffic] = []

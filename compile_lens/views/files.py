@@ -9,10 +9,13 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from compile_lens.errors import RecordError, UsageError
-from compile_lens.graph import Graph
-from compile_lens.record import Capture, Compilation
+from compile_lens.record.capture import Record
+from compile_lens.record.codec import to_json
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
 
 FORMS = {
     ".html": "the report, for a browser",
@@ -24,9 +27,10 @@ FORMS = {
 """Endings that ``save`` knows, and what each gives."""
 
 _count = itertools.count()
+_T = TypeVar("_T")
 
 
-def save(capture: Capture, path: str | os.PathLike[str]) -> Path:
+def save(capture: Record, path: str | os.PathLike[str]) -> Path:
     """Write a capture; the ending of ``path`` chooses the form (``FORMS``).
 
     A capture holds many graphs, an SVG file one. ``x.svg`` gets the graph that tells most: what is handed to
@@ -51,8 +55,8 @@ def save(capture: Capture, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def load(path: str | os.PathLike[str]) -> Capture:
-    """The capture in a file that ``capture.save("….json")`` wrote. Runs no code of the record.
+def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:
+    """What ``made`` makes of the text of a file that ``save`` wrote.
 
     Raises:
         UsageError: there is no such file, or it cannot be read.
@@ -76,7 +80,7 @@ def load(path: str | os.PathLike[str]) -> Capture:
             f"{str(source)!r} is not a record: it is not UTF-8 text; save one with capture.save('x.json')"
         ) from None
     try:
-        return Capture.from_json(text)
+        return made(text)
     except RecordError as error:
         raise RecordError(f"{str(source)!r}: {error}") from None
 
@@ -191,38 +195,38 @@ def _why(error: OSError) -> str:
     return known.get(error.errno or 0) or error.strerror or str(error)
 
 
-def _contents(capture: Capture, target: Path, form: str) -> list[tuple[Path, str]]:
+def _contents(capture: Record, target: Path, form: str) -> list[tuple[Path, str]]:
     if form == ".svg":
         return _pictures(capture, target)
-    makers: dict[str, Callable[[Capture], str]] = {
+    makers: dict[str, Callable[[Record], str]] = {
         ".html": _html,
-        ".json": Capture.to_json,
+        ".json": to_json,
         ".md": _markdown,
         ".txt": _text,
     }
     return [(target, makers[form](capture))]
 
 
-def _html(capture: Capture) -> str:
-    from .html import document
+def _html(capture: Record) -> str:
+    from .html.page import document
 
     return document(capture)
 
 
-def _markdown(capture: Capture) -> str:
+def _markdown(capture: Record) -> str:
     from .markdown import page
 
     return page(capture)
 
 
-def _text(capture: Capture) -> str:
+def _text(capture: Record) -> str:
     from .text import DEFAULT_WIDTH, page
 
     return page(capture, width=DEFAULT_WIDTH, ascii=False)
 
 
-def _pictures(capture: Capture, target: Path) -> list[tuple[Path, str]]:
-    from .svg import to_svgs
+def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:
+    from .drawing.svg import to_svgs
 
     wanted: list[tuple[Path, str, Graph]] = []
     for compilation in capture.compilations:
@@ -236,7 +240,7 @@ def _pictures(capture: Capture, target: Path) -> list[tuple[Path, str]]:
             title = f"{capture.function}: {graph.key} of {compilation.id}"
             wanted.append((target if not wanted else target.with_name(name), title, graph))
     if not wanted:
-        from .outcome import verdict
+        from .words.outcome import verdict
 
         raise UsageError(f"there is no graph to draw: {verdict(capture)}; save as .html or .txt to see why")
     drawn = to_svgs([graph for _, _, graph in wanted], titles=[title for _, title, _ in wanted])

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from compile_lens.breaks import BREAK
-from compile_lens.graph import Graph
-from compile_lens.record import Capture, Compilation, Kernel
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.breaks import BREAK
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Kernel
 
-from . import machine, outcome, outline, savings, stamp
-from .characters import clean, flat
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
-from .launches import launched
+from .words import machine, outcome, outline, savings, stamp
+from .words.characters import clean, flat
+from .words.launches import launched
 
 CODE_LIMIT = 60_000
 """Characters of one kernel that are shown."""
@@ -28,7 +31,7 @@ _START = re.compile(r"^(\d*)([-+=.)])")  # would make a list, a heading or a rul
 _MANY = 100
 
 
-def page(capture: Capture) -> str:
+def page(capture: Record) -> str:
     """The capture as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
     out = _Out()
     _header(out, capture)
@@ -102,7 +105,7 @@ class _Out:
         self.add(f"… {left:,} characters left out; `capture.save('capture.json')` keeps everything.")
 
 
-def _header(out: _Out, capture: Capture) -> None:
+def _header(out: _Out, capture: Record) -> None:
     out.add(f"# {escape(capture.function)}")
     out.add(f"**{escape(outcome.verdict(capture))}**")
     facts = [*outline.environment(capture)]
@@ -112,7 +115,7 @@ def _header(out: _Out, capture: Capture) -> None:
     facts += [f"options: {asked}"] if asked else []
     facts += [capture.created] if capture.created else []
     lines = [f"- {escape(fact)}" for fact in facts]
-    lines += [f"- {savings.saved(saving)}" for saving in savings.saving(capture.ledger)]
+    lines += [f"- {savings.saved(saving)}" for saving in savings.saving(ledger_of(capture))]
     lines += [f"- input {code(text)}" for text in capture.inputs[:_MANY]]
     out.add("\n".join(lines))
     out.more(len(capture.inputs) - _MANY, "input")
@@ -126,7 +129,7 @@ def _header(out: _Out, capture: Capture) -> None:
         out.listing(source.text, "python", TEXT_LIMIT)
 
 
-def _eager(out: _Out, capture: Capture) -> None:
+def _eager(out: _Out, capture: Record) -> None:
     """Every place where Python took over, whole."""
     found = outcome.eager(capture)
     if not found:
@@ -149,8 +152,8 @@ def _eager(out: _Out, capture: Capture) -> None:
     out.more(len(found) - _MANY, "place")
 
 
-def _ledger(out: _Out, capture: Capture) -> None:
-    rows = capture.ledger.rows
+def _ledger(out: _Out, capture: Record) -> None:
+    rows = ledger_of(capture).rows
     if not rows:
         return
     out.add("## Ledger")
@@ -166,7 +169,7 @@ def _ledger(out: _Out, capture: Capture) -> None:
         out.add("\n".join(f"- {escape(n)}" for n in notes[:_MANY]))
 
 
-def _findings(out: _Out, capture: Capture) -> None:
+def _findings(out: _Out, capture: Record) -> None:
     found = findings(capture)
     if not found:
         return
@@ -219,7 +222,7 @@ _ROWS = 20
 """Rows of one table, and changes one by one, before the rest is only counted."""
 
 
-def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
+def _compilation(out: _Out, capture: Record, compilation: Compilation) -> None:
     where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
     out.add(f"## {escape(f'{compilation.id} {compilation.function}')}")
     out.add(f"From {code(where)}.")
@@ -248,7 +251,7 @@ def _compilation(out: _Out, capture: Capture, compilation: Compilation) -> None:
         out.more(len(compilation.guards) - _MANY, "guard")
 
 
-def _stages(out: _Out, capture: Capture, compilation: Compilation) -> None:
+def _stages(out: _Out, capture: Record, compilation: Compilation) -> None:
     out.add("### Stages")
     lines = ["| stage | holds | time |", "| --- | --- | ---: |"]
     shown: list[Graph] = []

@@ -15,18 +15,18 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compile_lens.record import Capture
+from compile_lens.record.capture import Record
 
-from .characters import encodes, printable
-from .html import fragment
+from .html.page import fragment
 from .text import DEFAULT_WIDTH, page
+from .words.characters import encodes, printable
 
-_displayed: list[weakref.ref[Capture]] = []
+_displayed: list[weakref.ref[Record]] = []
 """Captures that were displayed in the cell that runs now. By identity: a record is costly to compare."""
 
 
 def mimebundle(
-    capture: Capture, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    capture: Record, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """The capture as ``text/html`` and ``text/plain``, as IPython asks for it.
 
@@ -43,7 +43,7 @@ def mimebundle(
     return {kind: make() for kind, make in makers.items() if kind in wanted}
 
 
-def display(capture: Capture) -> None:
+def display(capture: Record) -> None:
     """Show a capture where the user looks: HTML in a notebook, else the text page on standard output."""
     shell = _shell()
     if shell is not None:
@@ -75,16 +75,16 @@ def _print(text: str) -> None:
     stream.flush()
 
 
-def _pass_over(shell: Any, capture: Capture) -> None:
+def _pass_over(shell: Any, capture: Record) -> None:
     """Let the result of the running cell be passed over if it is this capture."""
     formatter = shell.display_formatter.ipython_display_formatter
-    formatter.for_type(Capture, _display_again)
+    formatter.for_type(Record, _display_again)
     if not _displayed:
         shell.events.register("post_run_cell", _forget)
     _displayed.append(weakref.ref(capture))
 
 
-def _display_again(capture: Capture) -> None:
+def _display_again(capture: Record) -> None:
     # IPython asks this first for every capture it displays. To return means: nothing more to show.
     # NotImplementedError is its word for "go on with the MIME bundle".
     if _is_result() and any(known() is capture for known in _displayed):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from compile_lens.implementation import BACKENDS, HOW, Lack, Lacking, Overload, Support
-from compile_lens.views.characters import flat
-from compile_lens.views.outline import names, places
+from compile_lens.record.support import BACKENDS, HOW, Lack, Lacking, Overload, Support
+from compile_lens.views.words.characters import flat
+from compile_lens.views.words.outline import names, places
 
 WIDTH = 110
 

@@ -6,15 +6,18 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from compile_lens.graph import Frame
-from compile_lens.record import Capture, Code, Compilation, Kernel
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame
+from compile_lens.record.kernel import Code, Kernel
 
-from . import machine, outcome, outline, savings, sentences, stamp
-from .characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
 from .findings.target import figures
-from .launches import launched
+from .words import machine, outcome, outline, savings, sentences, stamp
+from .words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
+from .words.launches import launched
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""
@@ -34,7 +37,7 @@ LONG = 12
 """Lines of one message shown before the rest is only counted."""
 
 
-def page(capture: Capture, width: int | None = None, ascii: bool | None = None) -> str:
+def page(capture: Record, width: int | None = None, ascii: bool | None = None) -> str:
     """The page as text, ending in a newline.
 
     Args:
@@ -63,7 +66,7 @@ def page(capture: Capture, width: int | None = None, ascii: bool | None = None) 
     return paper.text()
 
 
-def line(capture: Capture) -> str:
+def line(capture: Record) -> str:
     """The capture in one short line: function and outcome."""
     return f"<Capture of {flat(capture.function)}: {flat(outcome.verdict(capture))}>"
 
@@ -130,7 +133,7 @@ class _Paper:
         return "\n".join(self._lines).strip("\n") + "\n"
 
 
-def _header(paper: _Paper, capture: Capture) -> None:
+def _header(paper: _Paper, capture: Record) -> None:
     paper.section(f"compile_lens: {capture.function}", capture.created)
     facts = " · ".join(outline.environment(capture))
     paper.text_block(facts, "  ", limit=3)
@@ -147,11 +150,11 @@ def _header(paper: _Paper, capture: Capture) -> None:
     paper.more(len(capture.inputs) - MANY, "input", "capture.inputs")
 
 
-def _outcome(paper: _Paper, capture: Capture) -> None:
+def _outcome(paper: _Paper, capture: Record) -> None:
     mark = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}[outcome.state(capture)]
     paper.line()
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
-    for saving in savings.saving(capture.ledger):
+    for saving in savings.saving(ledger_of(capture)):
         paper.text_block(savings.saved(saving), "    ", "      ", limit=3)
     if capture.failure is not None:
         paper.text_block(capture.failure.message, "    ")
@@ -159,7 +162,7 @@ def _outcome(paper: _Paper, capture: Capture) -> None:
             paper.line("    every stage before the failure is below")
 
 
-def _strip(paper: _Paper, capture: Capture, compilation: Compilation) -> None:
+def _strip(paper: _Paper, capture: Record, compilation: Compilation) -> None:
     where = f"{outline.place(Frame(compilation.file, compilation.line, ''))}" if compilation.file else ""
     paper.section(f"stages of {compilation.id} {compilation.function}", where)
     rows = []
@@ -197,8 +200,8 @@ def _strip(paper: _Paper, capture: Capture, compilation: Compilation) -> None:
         paper.text_block(f"dynamic: {dims}", "  ", "    ", limit=4)
 
 
-def _ledger(paper: _Paper, capture: Capture) -> None:
-    ledger = capture.ledger
+def _ledger(paper: _Paper, capture: Record) -> None:
+    ledger = ledger_of(capture)
     if not ledger.rows:
         return
     paper.section("ledger")
@@ -222,7 +225,7 @@ def _ledger(paper: _Paper, capture: Capture) -> None:
     paper.more(len(notes) - FEW, "note", "capture.ledger.total.notes")
 
 
-def _kernels(paper: _Paper, capture: Capture) -> None:
+def _kernels(paper: _Paper, capture: Record) -> None:
     parts = [c for c in capture.compilations if c.code]
     kernels = [(c, code, k) for c in parts for code in c.code.values() for k in code.kernels]
     if not kernels:
@@ -279,7 +282,7 @@ def _kernel(paper: _Paper, kernel: Kernel, where: str, launches: str, origin: ou
         paper.text_block(remark.title + lines, "    ", "      ", limit=4)
 
 
-def _target(paper: _Paper, capture: Capture) -> None:
+def _target(paper: _Paper, capture: Record) -> None:
     """The device model: its figures by source, and how the function came to where it was compiled."""
     found = capture.target
     if found is None:
@@ -304,7 +307,7 @@ def _target(paper: _Paper, capture: Capture) -> None:
     paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .questions", "    ")
 
 
-def _findings(paper: _Paper, capture: Capture) -> None:
+def _findings(paper: _Paper, capture: Record) -> None:
     found = findings(capture)
     if not found:
         return
@@ -322,7 +325,7 @@ def _findings(paper: _Paper, capture: Capture) -> None:
         paper.text_block(f"{', '.join(names)}: {why}", "  ", "    ", limit=2)
 
 
-def _eager(paper: _Paper, capture: Capture) -> None:
+def _eager(paper: _Paper, capture: Record) -> None:
     found = outcome.eager(capture)
     if found:
         paper.section("ran eagerly")
@@ -358,7 +361,7 @@ def _place(paper: _Paper, one: outcome.Eager) -> None:
             paper.line(f"       {frame.text.strip()}")
 
 
-def _rest(paper: _Paper, capture: Capture) -> None:
+def _rest(paper: _Paper, capture: Record) -> None:
     total = sum(len(c.guards) for c in capture.compilations)
     notes = list(capture.notes)
     notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]

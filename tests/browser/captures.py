@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from compile_lens import Capture, CaptureError, capture
-from compile_lens.graph import Source
+from compile_lens.record.graph import Source
 
 T = TypeVar("T")
 

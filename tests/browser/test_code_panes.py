@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.graph import Node
-from compile_lens.record import Compilation
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Node
 
 from . import captures
 from .viewer import Viewer

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compile_lens import Capture, capture
-from compile_lens.graph import Node, Ref
-from compile_lens.record import Compilation
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Node, Ref
 from compile_lens.views.viewer.modules import modules
 
 from . import captures

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.graph import Ref
+from compile_lens.record.graph import Ref
 
 from . import captures
 from .keys import REACHABLE, Keys, Stop

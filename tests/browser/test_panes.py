@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.graph import Frame, Graph
-from compile_lens.record import Absent, Code, Compilation, Ending, Missing, Skip
-from compile_lens.views import html, outline
+from compile_lens.record.absent import Absent, Missing
+from compile_lens.record.breaks import Ending, Skip
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph
+from compile_lens.record.kernel import Code
+from compile_lens.views.html import page as html
+from compile_lens.views.words import outline
 
 from . import captures
 from .viewer import ROOM, Viewer, box, expected, through

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compile_lens import Capture
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import PYTHON, Address
-from compile_lens.record import Code
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code
 from compile_lens.views.viewer.items import Items, SeenStage
 
 from .pages import APP, alive

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from compile_lens.record import Capture
+from compile_lens.results.capture import Capture
 
 FIRST = 2
 """The number of the first line of a program in its file."""

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from compile_lens.record import Capture, Kernel
+from compile_lens.record.kernel import Kernel
+from compile_lens.results.capture import Capture
 
 Op = Callable[..., torch.Tensor]
 

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from compile_lens._torch import decisions, hooks, line_origins, lowered, memory, merged, partition, rewrites
+from compile_lens._torch.code import memory
+from compile_lens._torch.graphs import merged, partition, passes
+from compile_lens._torch.ground import hooks
+from compile_lens._torch.inductor import fusion, line_origins, lowered_nodes
 
-REASONS = (decisions, line_origins, lowered, memory, merged, partition, rewrites)
+REASONS = (fusion, line_origins, lowered_nodes, memory, merged, partition, passes)
 """Modules that say why. Without them a capture still has every stage."""
 
-STARTS = ((decisions, "begin"), (line_origins, "begin"), (lowered, "begin"), (rewrites, "begin"),
+STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), (passes, "begin"),
           (memory, "record"), (partition, "record"))  # fmt: skip
 """What they are asked to do outside of their hooks."""
 

@@ -17,7 +17,7 @@ import compile_lens
 from compile_lens import Capture, CaptureError, UsageError, ablate, capture
 from compile_lens._torch import ablation
 from compile_lens.measures.steps import stepped, steps
-from compile_lens.record import ABLATIONS
+from compile_lens.record.capture import ABLATIONS
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

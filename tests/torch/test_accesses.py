@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
-from compile_lens.views import markdown, outline, savings
+from compile_lens.views import markdown
+from compile_lens.views.words import outline, savings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

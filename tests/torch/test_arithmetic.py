@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from compile_lens import capture
 from compile_lens.errors import UsageError
 from compile_lens.measures.roofline import COMPUTE, MEMORY
-from compile_lens.speed import measure_speed
+from compile_lens.trials.speed import measure_speed
 
 
 def grad(*shape: int) -> Any:

@@ -18,14 +18,16 @@ import torch
 from suite import SUITE
 
 from compile_lens import BuildError, UsageError, assemble, capture
-from compile_lens._torch.versions import triton_command
-from compile_lens._triton import build
-from compile_lens.codec import from_json, to_json
-from compile_lens.device_model import Target
-from compile_lens.device_models import resolve
-from compile_lens.kernel import Code, Kernel
-from compile_lens.machine import FORMS, Candidate, Form, Machine
-from compile_lens.record import Capture, Compilation, Environment
+from compile_lens.devices.models import resolve
+from compile_lens.engine.kernels.compiled import build
+from compile_lens.record.capture import Environment
+from compile_lens.record.codec import to_json
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.device import Target
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.machine_code import FORMS, Candidate, Form, Machine
+from compile_lens.results.capture import Capture
+from compile_lens.versions import triton_command
 
 pytestmark = pytest.mark.torch
 
@@ -269,7 +271,7 @@ class TestWithTriton:
 
     def test_numbering_lines_changes_no_code(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from compile_lens._triton import assembly
-        from compile_lens._triton import code as compiling
+        from compile_lens.engine.kernels import compiled as compiling
 
         found = built(largest())
 
@@ -328,7 +330,7 @@ class TestWithTriton:
     ) -> None:
         from torch._inductor.runtime import triton_heuristics
 
-        from compile_lens._triton import code as compiling
+        from compile_lens.engine.kernels import compiled as compiling
 
         asked: list[Any] = []
         monkeypatch.setattr(triton_heuristics.AutotuneCache, "create", lambda *args: asked.append(args))
@@ -361,7 +363,7 @@ class TestWithTriton:
     def test_a_stage_that_fails_leaves_those_before_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from triton.backends.nvidia import compiler
 
-        from compile_lens._triton import code as compiling
+        from compile_lens.engine.kernels import compiled as compiling
 
         def refuse(*args: Any) -> bytes:
             raise RuntimeError("ptxas said no to /tmp/somewhere/file.ptx")
@@ -398,7 +400,7 @@ class TestWithTriton:
         from triton import knobs
         from triton.runtime.driver import driver
 
-        from compile_lens._triton import code as compiling
+        from compile_lens.engine.kernels import compiled as compiling
 
         monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
         sentinel = object()
@@ -437,12 +439,12 @@ class TestWithTriton:
         given = record(kernel(marked), kernel(wave(80), "backward"), kernel(largest(), "backward"))
         asked = dataclasses.replace(given, target=Target("h100", H100, ""))
         before = to_json(asked)
-        loaded = from_json(before)
+        loaded = Capture.from_json(before)
         assert not (tmp_path / "ran").exists(), "opening a record runs nothing"
         made = assemble(loaded, candidates={"forward triton_poi_fused_wave_0": 1})
         assert int((tmp_path / "ran").read_text()) != os.getpid()
         assert "it ran" not in capfd.readouterr().out
-        assert to_json(asked) == before and from_json(to_json(made)) == made
+        assert to_json(asked) == before and Capture.from_json(to_json(made)) == made
         first, second, third = made.kernels
         assert first.machine is not None and first.machine.candidate == 1
         assert second.machine is None and "sm_80" in second.machine_note
@@ -456,8 +458,8 @@ class TestWithTriton:
 
     @pytest.fixture
     def in_this_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from compile_lens._triton import code as compiling
-        from compile_lens._triton import process
+        from compile_lens.engine.kernels import compiled as compiling
+        from compile_lens.engine.kernels import process
 
         def compiled(kernels: Any, model: Any) -> Any:
             return (compiling.kernel_of(k, model, index) for k, index in kernels)
@@ -483,14 +485,14 @@ class TestWithTriton:
 
     @pytest.mark.slow
     def test_a_kernel_that_does_not_end_is_given_up(self) -> None:
-        from compile_lens._triton import process
+        from compile_lens.engine.kernels import process
 
         endless = kernel("def k(): 0\nwhile True: pass")
         found = list(process.compiled([(endless, 0)], H100, seconds=6))
         assert found[0].machine_note == "it was not compiled within 6 seconds"
 
     def test_a_process_answers_line_by_line(self) -> None:
-        from compile_lens._triton.__main__ import serve
+        from compile_lens.engine.kernels.worker import serve
 
         asked = [
             dataclasses.asdict(H100),

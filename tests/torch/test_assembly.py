@@ -13,12 +13,14 @@ import torch
 import torch.nn.functional as F
 from needs import not_here
 
-from compile_lens._torch import assembly, cpu_compiler, session, versions
+from compile_lens import versions
+from compile_lens._torch import session
+from compile_lens._torch.code import cpu_assembly, cpu_compiler
 from compile_lens._torch.targets import isa
-from compile_lens.capture import capture
+from compile_lens.api.capture import capture
 from compile_lens.errors import StageMissing
-from compile_lens.kernel import Kernel
-from compile_lens.record import Capture
+from compile_lens.record.kernel import Kernel
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch]
 NO_HEADERS = {"cpp_cache_precompile_headers": False}
@@ -68,7 +70,7 @@ def libraries() -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def whole(libraries: dict[str, Path]) -> dict[str, Capture]:
     """Built captures."""
-    real = assembly.library
+    real = cpu_assembly.library
 
     def library(module: Any, name: str) -> Path | None:
         path = real(module, name)
@@ -77,7 +79,7 @@ def whole(libraries: dict[str, Path]) -> dict[str, Capture]:
         return path
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "library", library)
+        patch.setattr(cpu_assembly, "library", library)
         return {name: capture(globals()[name], *inputs(name), build=True) for name in INPUTS}
 
 
@@ -197,7 +199,7 @@ def test_a_table_of_lines_changes_no_instruction(
         reason = "set aot_inductor.enable_line_tables"
     machine = made.kernels[0].machine
     assert machine is not None and machine.forms[0].links == ()
-    assert reason in dict(machine.missing)[assembly.LINKS]
+    assert reason in dict(machine.missing)[cpu_assembly.LINKS]
     assert machine.forms[0].text == kernels["wave"].assembly
 
 
@@ -211,7 +213,7 @@ def test_code_that_is_only_generated_is_not_read(monkeypatch: pytest.MonkeyPatch
     def run(*args: Any) -> str:
         raise AssertionError("a tool was run")
 
-    monkeypatch.setattr(assembly, "_run", run)
+    monkeypatch.setattr(cpu_assembly, "_run", run)
     assert capture(wave, torch.rand(16)).kernels[0].machine is None
 
 
@@ -220,12 +222,14 @@ def test_a_tool_that_is_not_there_costs_its_part_only(
 ) -> None:
     kernel = whole["wave"].kernels[0]
     real = shutil.which
-    monkeypatch.setattr(assembly.shutil, "which", lambda tool: None if tool == "addr2line" else real(tool))
-    machine = assembly.read(libraries, [kernel])[0].machine
+    monkeypatch.setattr(
+        cpu_assembly.shutil, "which", lambda tool: None if tool == "addr2line" else real(tool)
+    )
+    machine = cpu_assembly.read(libraries, [kernel])[0].machine
     assert machine is not None and machine.forms[0].links == ()
-    assert "addr2line is not there" in dict(machine.missing)[assembly.LINKS]
-    monkeypatch.setattr(assembly.shutil, "which", lambda tool: None)
-    note = assembly.read(libraries, [kernel])[0].machine_note
+    assert "addr2line is not there" in dict(machine.missing)[cpu_assembly.LINKS]
+    monkeypatch.setattr(cpu_assembly.shutil, "which", lambda tool: None)
+    note = cpu_assembly.read(libraries, [kernel])[0].machine_note
     assert "objdump is not there" in note and "binutils" in note
 
 
@@ -233,9 +237,9 @@ def test_a_library_that_cannot_be_read_is_said(whole: dict[str, Capture], tmp_pa
     kernel = whole["wave"].kernels[0]
     broken = tmp_path / "kernel.so"
     broken.write_bytes(b"no library")
-    note = assembly.read({kernel.name: broken}, [kernel])[0].machine_note
+    note = cpu_assembly.read({kernel.name: broken}, [kernel])[0].machine_note
     assert note.startswith("objdump failed (") and str(tmp_path) not in note
-    assert "could not be found" in assembly.read({}, [kernel])[0].machine_note
+    assert "could not be found" in cpu_assembly.read({}, [kernel])[0].machine_note
 
 
 def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +249,8 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(tool)
         return real(tool, options, given)
 
-    real = assembly._run
-    monkeypatch.setattr(assembly, "_run", run)
+    real = cpu_assembly._run
+    monkeypatch.setattr(cpu_assembly, "_run", run)
     made = capture(lambda x: (torch.sin(x) @ x).cos(), torch.rand(16, 16), build=True)
     written = [k for k in made.kernels if k.language == "cpp"]
     assert len(written) == 2 and all(k.machine for k in written)

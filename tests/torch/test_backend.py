@@ -9,8 +9,8 @@ import torch
 
 import compile_lens
 from compile_lens import UsageError, capture
-from compile_lens.capture import backend as inspect_backend
-from compile_lens.views import outcome
+from compile_lens.api.program import backend as inspect_backend
+from compile_lens.views.words import outcome
 
 pytestmark = pytest.mark.torch
 

@@ -13,12 +13,12 @@ from state import diff, snapshot
 from torch import nn
 
 from compile_lens import BuildError, Capture, CaptureError, UsageError, ablate, benchmark
-from compile_lens.benchmark import ROUNDS, _busy, _differences, _Gradients, _Measuring
-from compile_lens.clock import Clock, clock_of, profiled
-from compile_lens.measurement import BOTH, FORWARD, Benchmark
 from compile_lens.measures import timing
 from compile_lens.measures.steps import stepped
-from compile_lens.record import ABLATIONS
+from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark
+from compile_lens.record.capture import ABLATIONS
+from compile_lens.trials.benchmark import ROUNDS, _busy, _differences, _Gradients, _Measuring
+from compile_lens.trials.clock import Clock, clock_of, profiled
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 builds = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from compile_lens import capture
-from compile_lens._torch import code
-from compile_lens.graph import Node
+from compile_lens._torch.code import wrapper
+from compile_lens.record.graph import Node
 
 pytestmark = pytest.mark.torch
 
@@ -57,7 +57,7 @@ def test_kernels_and_launches_are_read_from_the_text() -> None:
         ("aten.sort", ("op4",)),
         ("extern_kernels.mm", ("op5",)),
     ]
-    kernels, _, note = code.kernels(WRAPPER, "forward", launched, groups, loops)
+    kernels, _, note = wrapper.kernels(WRAPPER, "forward", launched, groups, loops)
     assert not note
     found = {k.name: k for k in kernels}
     assert list(found) == [
@@ -79,7 +79,7 @@ def test_kernels_and_launches_are_read_from_the_text() -> None:
 
 
 def test_a_text_that_is_not_python_is_said() -> None:
-    kernels, _, note = code.kernels("def call(:", "forward", [], [], [])
+    kernels, _, note = wrapper.kernels("def call(:", "forward", [], [], [])
     assert kernels == () and "not Python" in note
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from compile_lens import capture
-from compile_lens._torch import line_forms
-from compile_lens.record import LINE_FORMS, UNSAID
+from compile_lens._torch.inductor import line_text
+from compile_lens.record.kernel import LINE_FORMS, UNSAID
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -67,6 +67,6 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):
         pass
 """.splitlines()
     index, branch = "index arithmetic", "branch"
-    assert line_forms.reasons("triton", lines, [False] * len(lines)) == [
+    assert line_text.reasons("triton", lines, [False] * len(lines)) == [
         "signature", index, index, index, index, branch, index, index, index, branch, UNSAID, branch, branch,
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import compile_lens
 from compile_lens import CaptureError, UsageError
-from compile_lens.comparison import Comparison
+from compile_lens.results.comparison import Comparison
 
 pytestmark = pytest.mark.torch
 

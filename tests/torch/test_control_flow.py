@@ -13,8 +13,8 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch._inductor.codecache import PyCodeCache
 
 import compile_lens
-from compile_lens.figures import AtLeast, Count, Figure, figure, summed
-from compile_lens.record import Flow
+from compile_lens.record.figures import AtLeast, Count, Figure, figure, summed
+from compile_lens.record.kernel import Flow
 
 
 def loop(n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -258,7 +258,7 @@ def test_the_words_of_counts() -> None:
 def test_a_body_that_is_called_twice_runs_twice() -> None:
     import ast
 
-    from compile_lens._torch.flow import flow
+    from compile_lens._torch.code.wrapper_flow import flow
 
     text = """
 def inner(args):

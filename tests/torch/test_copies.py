@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from compile_lens.copies import copied
+from compile_lens.trials.copies import copied
 
 pytestmark = pytest.mark.torch
 

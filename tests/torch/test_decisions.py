@@ -18,11 +18,12 @@ import torch.nn.functional as F
 from reasons import without
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
-from compile_lens import capture
-from compile_lens._torch import decisions, hooks, refusals, versions
-from compile_lens.capture import run
-from compile_lens.decision import REASONS, Decision
-from compile_lens.record import Capture
+from compile_lens import capture, versions
+from compile_lens._torch.ground import hook_points, hooks, torch_source
+from compile_lens._torch.inductor import fusion, fusion_reasons
+from compile_lens.engine.perform import run
+from compile_lens.record.decision import REASONS, Decision
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -178,8 +179,8 @@ def said_by_torch() -> Iterator[str]:
 def test_every_word_of_inductors_is_known() -> None:
     words = set(said_by_torch())
     assert len(words) > 35
-    assert {w: refusals.kind(w) for w in words if refusals.kind(w) == "other"} == {}
-    assert {reason for _, reason in refusals.WORDS} <= set(REASONS)
+    assert {w: fusion_reasons.kind(w) for w in words if fusion_reasons.kind(w) == "other"} == {}
+    assert {reason for _, reason in fusion_reasons.WORDS} <= set(REASONS)
 
 
 FUNCTIONS: list[tuple[Any, tuple[Any, ...]]] = [
@@ -244,14 +245,14 @@ def test_decisions_survive_json() -> None:
 
 
 def test_words_of_a_torch_to_come() -> None:
-    assert refusals.kind("the moon is full") == "other"
-    assert refusals.words("%s and %s", ("a",)) == "%s and %s"
-    assert refusals.words("%s and %s", ("a", 1)) == "a and 1"
+    assert fusion_reasons.kind("the moon is full") == "other"
+    assert fusion_reasons.words("%s and %s", ("a",)) == "%s and %s"
+    assert fusion_reasons.words("%s and %s", ("a", 1)) == "a and 1"
 
 
 def test_places_outside_of_torch_show_no_path() -> None:
     code = test_places_outside_of_torch_show_no_path.__code__
-    assert refusals.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
+    assert torch_source.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
 
 
 # Listening changes nothing, keeps nothing.
@@ -267,10 +268,10 @@ def groups(found: Capture) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(("fn", "args"), FUNCTIONS)
 def test_fusion_and_code_are_the_same_without_listening(fn: Any, args: Any) -> None:
     heard = capture(fn, *args)
-    with without(decisions):
-        assert not set(decisions.ESSENTIAL) & set(hooks._registry)
+    with without(fusion):
+        assert not set(fusion.ESSENTIAL) & set(hooks._registry)
         unheard = capture(fn, *args)
-    assert set(decisions.ESSENTIAL) <= set(hooks._registry)
+    assert set(fusion.ESSENTIAL) <= set(hooks._registry)
     assert code(heard) == code(unheard) and groups(heard) == groups(unheard)
     assert any(made for c in heard.compilations for _, made in c.decisions)
     assert not unheard.decisions
@@ -285,12 +286,12 @@ def test_results_are_the_same() -> None:
 def test_nothing_of_the_listening_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[Any]] = []
 
-    class Watch(decisions.Watch):
+    class Watch(fusion.Watch):
         def __init__(self) -> None:
             super().__init__()
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr(decisions, "Watch", Watch)
+    monkeypatch.setattr(fusion, "Watch", Watch)
     found = capture(three, ramp(16, grad=True))
     gc.collect()
     assert len(made) == 2 and found.decisions
@@ -315,10 +316,10 @@ def test_the_users_own_log_of_fusion_is_as_it_was() -> None:
     assert any("no shared data" in text for text in texts)
 
 
-@pytest.mark.parametrize("path", decisions.ESSENTIAL)
+@pytest.mark.parametrize("path", fusion.ESSENTIAL)
 def test_without_a_hook_there_are_no_decisions(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    real = versions.find
-    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
     found = capture(lambda x: torch.softmax(x, 0), ramp(512, 512))
     assert found.kernels and not found.decisions
     assert found.missing == () and [m.stage for m in found.not_applicable] == ["joint"]

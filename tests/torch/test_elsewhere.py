@@ -17,11 +17,12 @@ from state import unchanged
 from suite import rand, wave
 
 from compile_lens import CaptureError, capture
-from compile_lens.capture import Asked, perform
 from compile_lens.child import crossing, process
-from compile_lens.device_models import resolve
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
 from compile_lens.errors import UsageError
-from compile_lens.record import Capture
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -318,7 +319,9 @@ def test_what_the_child_loads_is_what_a_plain_import_loads(child: Any) -> None:
 import gc
 import inspect
 real = inspect.getframeinfo
-from compile_lens.child import worker
+import os
+from compile_lens.child import message, worker
+os.environ[message.FIRST] = "compile_lens._torch.warm"
 with worker.quick_imports():
     worker.load()
 from torch._inductor.codegen.common import KernelTemplate
@@ -338,8 +341,8 @@ source = "{{ a }} of {{ b | indent_except_first(1) }}"
 made = KernelTemplate._template_from_string(source)
 later = mm.mm_template.template
 print(type(made).__name__, type(later).__name__, bool(later), callable(later.render))
-from compile_lens._torch.targets import early
-with early.templates_later():
+from compile_lens._torch import warm
+with warm.templates_later():
     kept = KernelTemplate._template_from_string(source)
 print(type(kept).__name__, kept.render(a=1, b="2") == made.render(a=1, b="2") == "1 of 2")
 """

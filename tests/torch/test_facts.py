@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from zoo_tensors import chain, det3, lu_det, naive_attention, sin2_cos2, unpack_int4
 
 from compile_lens import CaptureError, capture
-from compile_lens.capture import run
-from compile_lens.record import Capture
+from compile_lens.engine.perform import run
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

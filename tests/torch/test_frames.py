@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from compile_lens import capture
-from compile_lens.graph import Frame, Node
 from compile_lens.measures.chain import python
-from compile_lens.record import Capture
-from compile_lens.views import outline
+from compile_lens.record.graph import Frame, Node
+from compile_lens.results.capture import Capture
 from compile_lens.views.viewer.graphs import told
+from compile_lens.views.words import outline
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -9,8 +9,9 @@ import torch
 from gpt2 import TINY, Size, example
 
 from compile_lens import capture
-from compile_lens.capture import run
-from compile_lens.record import LOWERED_STAGES, Capture
+from compile_lens.engine.perform import run
+from compile_lens.record.compilation import LOWERED_STAGES
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -11,13 +11,14 @@ from state import diff, snapshot
 from suite import SUITE
 from zoo_tensors import sin2_cos2
 
-from compile_lens import ablate, benchmark, capture, device, device_models
-from compile_lens.capture import run
-from compile_lens.clock import clock_of
-from compile_lens.measurement import BOTH, FORWARD
+from compile_lens import ablate, benchmark, capture, device
+from compile_lens.devices import models
+from compile_lens.engine.perform import run
 from compile_lens.measures import timing
 from compile_lens.measures.steps import steps
-from compile_lens.record import ABLATIONS
+from compile_lens.record.benchmark import BOTH, FORWARD
+from compile_lens.record.capture import ABLATIONS
+from compile_lens.trials.clock import clock_of
 
 pytestmark = pytest.mark.torch
 
@@ -175,7 +176,7 @@ def told(found: Any) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("grad", [True, False], ids=["training", "inference"])
 @pytest.mark.parametrize("name", SUITE)
 def test_code_for_the_model_is_the_code_for_the_device(name: str, grad: bool) -> None:
-    model = device_models.find(torch.cuda.get_device_name())
+    model = models.find(torch.cuda.get_device_name())
     if model is None:
         pytest.skip(f"there is no model of {torch.cuda.get_device_name()}")
     fn, args = SUITE[name]()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compile_lens import capture
-from compile_lens._torch import backend, hooks, inductor, session, versions  # noqa: F401  # registers every hook
+from compile_lens import capture, versions
+from compile_lens._torch import backend, session  # noqa: F401  # registers every hook
+from compile_lens._torch.ground import hook_points, hooks
+from compile_lens._torch.inductor import pipeline
 
 pytestmark = pytest.mark.torch
 
-# Hooks that a supported torch does not have: (version, path). Recorded in versions.py with what that means.
+# Hooks that a supported torch does not have: (version, path). Recorded in hook_points.py with what that means.
 ABSENT: set[tuple[tuple[int, int], str]] = set()
 PATHS = sorted((*hooks._registry, *hooks._free))
 
@@ -24,19 +26,19 @@ def leaf() -> torch.Tensor:
 
 
 def lose(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    real = versions.find
-    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_hook_is_there(path: str) -> None:
-    there = versions.find(path) is not None
+    there = hook_points.find(path) is not None
     assert there == ((versions.torch_version(), path) not in ABSENT)
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_hook_is_put_back(path: str) -> None:
-    found = versions.find(path)
+    found = hook_points.find(path)
     assert found is not None
     before = vars(found[0]).get(found[1])
     with hooks.placed():
@@ -48,7 +50,7 @@ def test_hook_is_put_back(path: str) -> None:
 
 
 def test_a_wrapper_of_someone_else_stays() -> None:
-    owner, name = versions.find(inductor.RUN)  # type: ignore[misc]
+    owner, name = hook_points.find(pipeline.RUN)  # type: ignore[misc]
     real = vars(owner)[name]
 
     def theirs(*args: object, **kwargs: object) -> object:
@@ -65,7 +67,7 @@ def test_a_wrapper_of_someone_else_stays() -> None:
 
 
 # Without this hook Inductor cannot be stopped before it builds, so that one needs a compiler (see below).
-LOSABLE = sorted(path for path in versions.LOSES if path != inductor.MODULE)
+LOSABLE = sorted(path for path in hook_points.LOSES if path != pipeline.MODULE)
 
 
 @pytest.mark.parametrize("path", LOSABLE)
@@ -73,7 +75,7 @@ def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str)
     lose(monkeypatch, path)
     found = capture(wave, leaf())
     (compilation,) = found.compilations
-    stage = versions.LOSES[path]
+    stage = hook_points.LOSES[path]
     missing = {m.stage: m.reason for m in compilation.missing}
     wanted = [stage] if stage in ("pre_grad", "joint") else [f"forward.{stage}", f"backward.{stage}"]
     assert sorted(missing) == sorted(wanted)
@@ -81,7 +83,7 @@ def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str)
     assert len(found.kernels) == 2
 
 
-@pytest.mark.parametrize("path", sorted(set(PATHS) - set(versions.LOSES)))
+@pytest.mark.parametrize("path", sorted(set(PATHS) - set(hook_points.LOSES)))
 def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     lose(monkeypatch, path)
     found = capture(wave, leaf())
@@ -92,7 +94,7 @@ def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str
 
 @pytest.mark.slow
 def test_without_a_way_to_stop_the_code_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    lose(monkeypatch, inductor.MODULE)
+    lose(monkeypatch, pipeline.MODULE)
     found = capture(wave, leaf())
     assert {m.stage for m in found.missing} == {"forward.code", "backward.code"}
 

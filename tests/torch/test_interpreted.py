@@ -75,10 +75,10 @@ def test_metal_is_interpreted_nowhere() -> None:
 def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
-from compile_lens import interpreted
-from compile_lens._torch.targets import ambient, interpreted as running
-from compile_lens.capture import Asked
-from compile_lens.device_models import resolve
+from compile_lens._torch.targets import carried_settings, on_cpu as running
+from compile_lens.devices.models import resolve
+from compile_lens.engine.request import Asked
+from compile_lens.trials import verify_interpreted
 
 def wave(x):
     return torch.sin(x) ** 2 + 2 * torch.cos(x)
@@ -87,7 +87,7 @@ real = running.module
 for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     x = torch.rand(100, requires_grad=True)
-    said = interpreted.serve(wave, (x,), {}, Asked(), resolve("a100"), ambient.taken()[0], 0.1)
+    said = verify_interpreted.serve(wave, (x,), {}, Asked(), resolve("a100"), carried_settings.taken()[0], 0.1)
     print([c["ok"] for c in said["comparisons"]])
 """
     said = child(program, {"TRITON_INTERPRET": "1"}).splitlines()
@@ -97,10 +97,10 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
 def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
-from compile_lens import interpreted
-from compile_lens._torch.targets import ambient, interpreted as running
-from compile_lens.capture import Asked
-from compile_lens.device_models import resolve
+from compile_lens._torch.targets import carried_settings, on_cpu as running
+from compile_lens.devices.models import resolve
+from compile_lens.engine.request import Asked
+from compile_lens.trials import verify_interpreted
 
 def dropped(x):
     return torch.nn.functional.dropout(x, 0.5, True) * 2
@@ -115,7 +115,8 @@ real = running.module
 for fn in (dropped, written, nothing):
     for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
         running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
-        said = interpreted.serve(fn, (torch.rand(100),), {}, Asked(), resolve("a100"), ambient.taken()[0], 0.1)
+        settings = carried_settings.taken()[0]
+        said = verify_interpreted.serve(fn, (torch.rand(100),), {}, Asked(), resolve("a100"), settings, 0.1)
         print([(c["name"], c["ok"]) for c in said["comparisons"]])
 """
     said = child(program, {"TRITON_INTERPRET": "1"}).splitlines()

@@ -17,14 +17,15 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compile_lens import capture
-from compile_lens._torch import session, versions
-from compile_lens.breaks import LIMIT, NEVER_RAN, REST, WHOLE
-from compile_lens.record import Capture
-from compile_lens.views import outcome
-from compile_lens.views.html import static
+from compile_lens import capture, versions
+from compile_lens._torch import session
+from compile_lens._torch.ground import hook_points
+from compile_lens.record.breaks import LIMIT, NEVER_RAN, REST, WHOLE
+from compile_lens.results.capture import Capture
+from compile_lens.views.html.page import static
 from compile_lens.views.markdown import page as markdown
 from compile_lens.views.viewer.parts import parts
+from compile_lens.views.words import outcome
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -225,8 +226,8 @@ def test_the_rest_of_a_function_belongs_to_it() -> None:
 
 def test_a_graph_without_a_break_hook_says_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     path = "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break"
-    real = versions.find
-    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
     found = capture(interrupted.item_in_try, torch.ones(3))
     (ending,) = found.breaks
     assert "step_unsupported" not in ending.reason and "does not tell" in ending.reason

@@ -24,7 +24,8 @@ from torch import nn
 
 import compile_lens
 from compile_lens import ablate, capture
-from compile_lens._torch import garbage, hooks, isolation, versions
+from compile_lens._torch import isolation
+from compile_lens._torch.ground import garbage, hook_points, hooks
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -95,7 +96,7 @@ def state(functions: list[Any]) -> dict[str, Any]:
             (id(e.code), id(e.guard_manager), id(e.backend)) for e in entries
         ]
     for path in (*hooks._registry, *hooks._free):
-        if (place := versions.find(path)) is not None:
+        if (place := hook_points.find(path)) is not None:
             found[f"hook {path}"] = id(vars(place[0]).get(place[1]))
     found["torch functions"] = torch._C._is_torch_function_enabled()
     found["drafts"] = len(hooks._local.stack or ())

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from compile_lens import device_models
 from compile_lens._torch.targets import isa
-from compile_lens.capture import capture
+from compile_lens.api.capture import capture
+from compile_lens.devices import models
 from compile_lens.errors import UsageError
-from compile_lens.record import Capture
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 STEPS = {"avx2": 8, "avx512": 16, "neon": 4, "sve256": 8}
@@ -43,7 +43,7 @@ def picked() -> tuple[str, int]:
 
 
 def test_the_names_are_those_of_the_targets() -> None:
-    assert set(isa.NAMES) == set(device_models.CPUS) == set(STEPS)
+    assert set(isa.NAMES) == set(models.CPUS) == set(STEPS)
 
 
 @pytest.mark.parametrize("arch", STEPS)

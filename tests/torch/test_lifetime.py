@@ -14,8 +14,8 @@ from state import diff, leaves, snapshot
 from torch import nn
 
 from compile_lens import CaptureError, capture
-from compile_lens._torch.versions import torch_version
-from compile_lens.capture import run
+from compile_lens.engine.perform import run
+from compile_lens.versions import torch_version
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

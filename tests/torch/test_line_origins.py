@@ -18,10 +18,12 @@ from reasons import without
 from zoo import seeded
 
 from compile_lens import capture
-from compile_lens._torch import hooks, line_forms, line_origins, versions
-from compile_lens.capture import run
+from compile_lens._torch.ground import hook_points, hooks
+from compile_lens._torch.inductor import line_origins, line_text
+from compile_lens.engine.perform import run
 from compile_lens.measures.coverage import Coverage
-from compile_lens.record import LINE_FORMS, NO_LINES, UNSAID, Capture, Kernel
+from compile_lens.record.kernel import LINE_FORMS, NO_LINES, UNSAID, Kernel
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -225,7 +227,7 @@ kernel void generated_kernel(
 def test_forms_of_triton() -> None:
     texts = TRITON.splitlines()
     known = ["tmp0" in text for text in texts]
-    assert line_forms.reasons("triton", texts, known) == [
+    assert line_text.reasons("triton", texts, known) == [
         "include",
         "signature",
         "signature",
@@ -241,7 +243,7 @@ def test_forms_of_triton() -> None:
 def test_forms_of_metal() -> None:
     texts = METAL.splitlines()
     known = ["auto tmp0" in text for text in texts]
-    forms = line_forms.reasons("metal", texts, known)
+    forms = line_text.reasons("metal", texts, known)
     assert forms == ["include", *["signature"] * 3, None, "index arithmetic", "", UNSAID, None]
 
 
@@ -250,12 +252,12 @@ def test_a_text_is_found_again_under_its_name() -> None:
     cos: dict[str, None] = {"cos": None}
     written = [[("#include <a>", None), ("void KERNEL_NAME(x)", None), ("a;", sin), ("b;", None)]]
     texts = ["void kernel(x)", "", "  a;", "  b;"]
-    assert line_forms.align(texts, written, ["sin"]) == [None, None, sin, None]
-    assert line_forms.align([*texts, "c;"], written, ["sin"]) is None
+    assert line_text.align(texts, written, ["sin"]) == [None, None, sin, None]
+    assert line_text.align([*texts, "c;"], written, ["sin"]) is None
     twice = [*written, [(t, cos if n else None) for t, n in written[0]]]
-    assert line_forms.align(texts, twice, ["sin", "cos"]) == [None, None, {"sin": None, "cos": None}, None]
+    assert line_text.align(texts, twice, ["sin", "cos"]) == [None, None, {"sin": None, "cos": None}, None]
     helper = [*written, [("void KERNEL_NAME(x)", None), ("b;", cos)]]
-    assert line_forms.align(["void k(x)", "a;", "b;"], helper, ["sin"])[2] is None  # type: ignore[index]
+    assert line_text.align(["void k(x)", "a;", "b;"], helper, ["sin"])[2] is None  # type: ignore[index]
 
 
 # Recording changes nothing, keeps nothing.
@@ -293,8 +295,8 @@ def test_nothing_of_the_recording_stays(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("path", line_origins.ESSENTIAL)
 def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    real = versions.find
-    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
     found = capture(wave, torch.rand(16))
     assert [k.lines for k in found.kernels] == [()]
     cover = found.coverage()

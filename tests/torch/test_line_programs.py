@@ -14,7 +14,8 @@ from line_programs import FIRST, PROGRAMS, Program, Written, faults, written
 from torch._functorch.compile_utils import fx_graph_cse
 
 from compile_lens import capture
-from compile_lens._torch import hooks, merged
+from compile_lens._torch.graphs import merged
+from compile_lens._torch.ground import hooks
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -17,10 +17,12 @@ from zoo import entries, seeded
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
 from compile_lens import capture
-from compile_lens._torch import hooks, lowered, realised, versions
-from compile_lens.graph import Graph
-from compile_lens.lowered import REALISED, Lowered
-from compile_lens.record import Capture, Compilation
+from compile_lens._torch.ground import hook_points, hooks
+from compile_lens._torch.inductor import lowered_nodes, realize_reasons
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
+from compile_lens.record.lowering import REALISED, Lowered
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -345,16 +347,16 @@ def test_the_place_is_in_torch() -> None:
 
 def test_the_last_limit_is_torchs() -> None:
     source = inspect.getsource(inspect.unwrap(torch._inductor.graph.GraphLowering.run_node))
-    assert f"has_large_inner_fn(threshold={realised._LAST_RESORT})" in source
+    assert f"has_large_inner_fn(threshold={realize_reasons._LAST_RESORT})" in source
 
 
-@pytest.mark.parametrize("path", sorted(realised.SITES))
+@pytest.mark.parametrize("path", sorted(realize_reasons.SITES))
 def test_sites_are_there(path: str) -> None:
-    assert versions.find(path) is not None
+    assert hook_points.find(path) is not None
 
 
 def test_costly_operations_are_torchs() -> None:
-    assert {"exp", "sigmoid"} <= realised.Sites().heavy
+    assert {"exp", "sigmoid"} <= realize_reasons.Sites().heavy
 
 
 # Why, what is lost without a hook, and what is kept.
@@ -373,17 +375,17 @@ def test_why_says_what_was_inlined() -> None:
     assert "a part of mean has a buffer" in text and "the rest was inlined" in text
 
 
-@pytest.mark.parametrize("path", lowered.ESSENTIAL)
+@pytest.mark.parametrize("path", lowered_nodes.ESSENTIAL)
 def test_without_a_hook_nothing_is_said(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    real = versions.find
-    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
     found = capture(softmax, ramp(8, 8))
     assert found.compilations[0].lowered == () and found.kernels
     assert any(n.startswith("what lowering inlined") and path.rpartition(".")[2] in n for n in found.notes)
 
 
 def test_an_unknown_place_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(realised, "SITES", {})
+    monkeypatch.setattr(realize_reasons, "SITES", {})
     found = only(capture(softmax, ramp(8, 8)))
     assert found["exp"].reason == "other" and found["exp"].buffer and found["amax"].reason == "reduction"
 
@@ -391,13 +393,17 @@ def test_an_unknown_place_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch)
 def test_nothing_is_kept() -> None:
     capture(softmax, ramp(8, 8))
     gc.collect()
-    kept = [o for o in gc.get_objects() if type(o) in (lowered.Watch, lowered.Made, realised.Asked)]
+    kept = [
+        o
+        for o in gc.get_objects()
+        if type(o) in (lowered_nodes.Watch, lowered_nodes.Made, realize_reasons.Asked)
+    ]
     assert kept == []
 
 
 def test_code_is_the_same_without_listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = {p for p, w in hooks._registry.items() if w.__module__ == lowered.__name__}
-    assert set(lowered.ESSENTIAL) <= mine
+    mine = {p for p, w in hooks._registry.items() if w.__module__ == lowered_nodes.__name__}
+    assert set(lowered_nodes.ESSENTIAL) <= mine
 
     def code(found: Capture) -> list[str]:
         return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]

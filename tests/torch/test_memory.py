@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch._inductor.codegen import wrapper
 
-from compile_lens import capture
-from compile_lens._torch import held, memory, versions
-from compile_lens.memory import Buffer, Memory, extra
-from compile_lens.record import Capture
+from compile_lens import capture, versions
+from compile_lens._torch.code import memory, wrapper_buffers
+from compile_lens.record.memory import Buffer, Memory, extra
+from compile_lens.results.capture import Capture
 
 N = 1000
 
@@ -243,7 +243,7 @@ def test_the_default_choice_is_what_the_default_partitioner_makes(
 
 
 def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compile_lens._torch import partition
+    from compile_lens._torch.graphs import partition
 
     def texts() -> dict[str, str]:
         code = capture(perceptron(), torch.ones(16, 64)).code
@@ -276,12 +276,12 @@ def test_the_record_holds_it(captured: dict[str, Capture]) -> None:
 
 
 def test_text_without_a_call_says_so() -> None:
-    found = held.Held("cpp_wrapper_src = '''…'''", lambda name: None).memory("forward")
+    found = wrapper_buffers.Held("cpp_wrapper_src = '''…'''", lambda name: None).memory("forward")
     assert found.peak is None and "no call()" in found.note
 
 
 def test_pools_and_partitions_of_the_text() -> None:
-    facts = {"buf0": held.Fact(64), "buf1": held.Fact(64)}
+    facts = {"buf0": wrapper_buffers.Fact(64), "buf1": wrapper_buffers.Fact(64)}
     text = "\n".join(
         [
             "def call(args):",
@@ -293,7 +293,7 @@ def test_pools_and_partitions_of_the_text() -> None:
             "    return (buf1, )",
         ]
     )
-    found = held.Held(text, facts.get).memory("inference")
+    found = wrapper_buffers.Held(text, facts.get).memory("inference")
     assert [(b.name, b.nbytes, b.within, b.born, b.dead) for b in found.buffers] == [
         ("pool0", 128, "", 2, 0),
         ("buf0", 64, "pool0", 3, 5),
@@ -301,7 +301,7 @@ def test_pools_and_partitions_of_the_text() -> None:
     ]
     assert found.peak == 128 and buffer(found, "buf1").kind == "output"
     split = "def call(self, args):\n    out = self.partitions[0](args)\n    return out"
-    assert "partitions" in held.Held(split, facts.get).memory("inference").note
+    assert "partitions" in wrapper_buffers.Held(split, facts.get).memory("inference").note
 
 
 @pytest.mark.slow

@@ -15,13 +15,15 @@ from torch._functorch.compile_utils import fx_graph_cse
 from zoo import seeded
 
 from compile_lens import capture
-from compile_lens.capture import run
-from compile_lens.graph import Graph
+from compile_lens.engine.perform import run
 from compile_lens.measures.chain import PYTHON
-from compile_lens.record import Capture, Kernel
-from compile_lens.views import markdown, outline
-from compile_lens.views.html import fragment
-from compile_lens.views.listing import kernel_origins
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Kernel
+from compile_lens.results.capture import Capture
+from compile_lens.views import markdown
+from compile_lens.views.html.listing import kernel_origins
+from compile_lens.views.html.page import fragment
+from compile_lens.views.words import outline
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compile_lens import capture
-from compile_lens.views.html import fragment
+from compile_lens.views.html.page import fragment
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

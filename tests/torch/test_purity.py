@@ -15,8 +15,8 @@ from torch import nn
 from zoo import seeded
 
 from compile_lens import CaptureError, capture
-from compile_lens.capture import run
-from compile_lens.record import Capture
+from compile_lens.engine.perform import run
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

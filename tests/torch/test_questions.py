@@ -12,10 +12,11 @@ from state import unchanged
 from suite import rand
 
 from compile_lens import capture
-from compile_lens.capture import Asked, perform
-from compile_lens.device_model import Question
-from compile_lens.device_models import resolve
-from compile_lens.record import Capture
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.record.device import Question
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 import compile_lens
-from compile_lens.decision import CUSTOM_REMEDY, REASONS
-from compile_lens.lowered import REALISED
-from compile_lens.measures.apart import everywhere
-from compile_lens.record import Capture
+from compile_lens.measures.neighbours import everywhere
+from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
+from compile_lens.record.lowering import REALISED
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -208,7 +208,7 @@ def as_view(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 @pytest.mark.parametrize("function", [total, both, centred, kept, as_view], ids=lambda f: f.__name__)
 def test_what_fusing_saves_is_what_the_ablation_without_it_moves_more(function: Callable[..., Any]) -> None:
     from compile_lens.measures.steps import stepped
-    from compile_lens.record import ABLATIONS
+    from compile_lens.record.capture import ABLATIONS
 
     made = compile_lens.ablate(function, torch.rand(1000, 64))
     without = stepped(made, ABLATIONS[1])

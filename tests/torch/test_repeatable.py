@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from compile_lens.copies import copied
-from compile_lens.repeatable import Reached
+from compile_lens.trials.copies import copied
+from compile_lens.trials.repeatable import Reached
 
 pytestmark = pytest.mark.torch
 

@@ -14,10 +14,12 @@ import torch.nn.functional as F
 from zoo_tensors import naive_attention, sin2_cos2
 
 from compile_lens import capture
-from compile_lens._torch import changes, patterns, rewrites, versions
-from compile_lens.graph import Ref
-from compile_lens.record import Capture
-from compile_lens.rewrite import UNNAMED, Pass, Rewrite
+from compile_lens._torch.graphs import changes, patterns
+from compile_lens._torch.graphs import passes as rewrites
+from compile_lens._torch.ground import hook_points
+from compile_lens.record.graph import Ref
+from compile_lens.record.rewrite import UNNAMED, Pass, Rewrite
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -263,8 +265,8 @@ def test_the_record_survives_json() -> None:
 def test_without_a_hook_a_detail_is_lost_and_the_call_succeeds(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = versions.find
-    monkeypatch.setattr(versions, "find", lambda p: None if p == path else real(p))
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
     seen = capture(naive_attention, *heads())
     assert len(by_pattern(seen, "_sfdp_pattern_1")) == 1
 

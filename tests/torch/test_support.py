@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import UsageError, capture, support
-from compile_lens._torch import operator_table
-from compile_lens._torch import support as asked
-from compile_lens.implementation import BACKENDS
+from compile_lens._torch.operators import native_functions
+from compile_lens._torch.operators import support as asked
+from compile_lens.record.support import BACKENDS
 
 pytestmark = pytest.mark.torch
 
@@ -27,7 +27,7 @@ def registered_elsewhere() -> set[str]:
 def test_the_table_agrees_with_the_dispatcher_on_every_operator(key: str) -> None:
     if key == "CUDA" and torch.version.cuda is None:
         pytest.skip("this torch was built without CUDA, so that its dispatcher knows nothing of it")
-    table = operator_table.table()
+    table = native_functions.table()
     wrong = []
     looked = 0
     registered = asked._registered()
@@ -36,7 +36,7 @@ def test_the_table_agrees_with_the_dispatcher_on_every_operator(key: str) -> Non
         if full not in registered:
             continue
         looked += 1
-        how, _ = operator_table.implementation(table, name, key)
+        how, _ = native_functions.implementation(table, name, key)
         runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key(full, key)
         own = torch._C._dispatch_has_kernel_for_dispatch_key(full, key)
         if (how == "none") == runs or (how == "kernel") != own:
@@ -110,7 +110,7 @@ def test_an_operator_of_another_library_is_told_by_what_is_registered() -> None:
 
 
 def test_a_torch_without_its_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator_table, "table", dict)
+    monkeypatch.setattr(native_functions, "table", dict)
     with pytest.raises(UsageError, match="came without its table"):
         support("sort")
 

@@ -12,9 +12,10 @@ from gpt2 import Size, example
 from suite import SUITE, rand, softmax, total, wave
 
 from compile_lens import CaptureError, UsageError, capture
-from compile_lens.capture import Asked, perform
-from compile_lens.device_models import resolve
-from compile_lens.record import Capture
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -236,8 +237,9 @@ def test_without_triton_there_are_kernels_and_no_machine_code(child: Callable[..
 import sys
 sys.modules["triton"] = None  # importing it fails from here on
 import torch
-from compile_lens.capture import Asked, perform
-from compile_lens.device_models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.devices.models import resolve
 from compile_lens.errors import StageMissing
 
 def f(x):
@@ -265,8 +267,9 @@ sys.modules["triton"] = None
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 from compile_lens import CaptureError
-from compile_lens.capture import Asked, perform
-from compile_lens.device_models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.devices.models import resolve
 
 q = torch.rand(1, 2, 128, 64)
 try:

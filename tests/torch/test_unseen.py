@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens import capture
-from compile_lens._torch.versions import torch_version
-from compile_lens.capture import run
+from compile_lens.engine.perform import run
+from compile_lens.versions import torch_version
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -15,8 +15,9 @@ from planted import off_by_a_little, plant
 from torch import nn
 
 from compile_lens import CaptureError, capture
-from compile_lens.agreement import ALIAS, CHANGED, GRADIENT, RESULT, compare
-from compile_lens.record import Failure
+from compile_lens.record.capture import Failure
+from compile_lens.record.verification import ALIAS, CHANGED, GRADIENT, RESULT
+from compile_lens.trials.agreement import compare
 
 pytestmark = pytest.mark.torch
 
@@ -721,7 +722,7 @@ def test_random_functions_are_compared_under_the_same_numbers(
 
 
 def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    import compile_lens.verify as verification
+    import compile_lens.trials.verify as verification
 
     # Where torch cannot make such code, whatever the reason: what does not depend on the numbers is still compared.
     real = verification._run

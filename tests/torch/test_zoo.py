@@ -17,10 +17,13 @@ from torch._inductor.runtime.runtime_utils import cache_dir
 from zoo import Entry, mismatch, seeded
 
 from compile_lens import CaptureError
-from compile_lens.capture import run
-from compile_lens.figures import AtLeast
-from compile_lens.graph import Graph, Node
-from compile_lens.record import LOWERED_STAGES, Absent, Capture, Code, Kernel
+from compile_lens.engine.perform import run
+from compile_lens.record.absent import Absent
+from compile_lens.record.compilation import LOWERED_STAGES
+from compile_lens.record.figures import AtLeast
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

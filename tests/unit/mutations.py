@@ -12,7 +12,7 @@ import samples_findings
 import samples_machine
 
 from compile_lens.errors import LensError
-from compile_lens.record import Capture
+from compile_lens.results.capture import Capture
 
 RECORDS: dict[str, Callable[[], Capture]] = {
     "sample": samples.sample,
@@ -113,7 +113,8 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
 
 def views(capture: Capture) -> dict[str, Callable[[], Any]]:
     """Every view and measure of a record."""
-    from compile_lens.views import html, markdown, text
+    from compile_lens.views import markdown, text
+    from compile_lens.views.html import page as html
 
     made: dict[str, Callable[[], Any]] = {
         "line": lambda: repr(capture),
@@ -165,10 +166,11 @@ def _why(capture: Capture, decision: Any) -> str:
 
 
 def _compared(capture: Capture) -> Any:
-    from compile_lens.measures.across import side_by_side
+
+    from compile_lens.results.comparison import Comparison
     from compile_lens.views.comparison import html, markdown, text
 
-    made = side_by_side(capture, samples.sample())
+    made = Comparison.of(capture, samples.sample())
     return text.page(made), markdown.page(made), html.document(made), made.to_json()
 
 

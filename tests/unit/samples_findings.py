@@ -6,13 +6,16 @@ import dataclasses
 
 from samples import BYTES, sample
 
-from compile_lens.decision import Decision
-from compile_lens.graph import Graph, Node, Ref
-from compile_lens.lowered import Lowered
-from compile_lens.measurement import Benchmark, DeviceSpeed, Series
-from compile_lens.memory import Buffer, Kept, Memory, Partition
-from compile_lens.record import ABLATIONS, Ablation, Capture, Code, Compilation, Kernel
-from compile_lens.rewrite import Pass, Rewrite
+from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
+from compile_lens.record.capture import ABLATIONS, Ablation
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.decision import Decision
+from compile_lens.record.graph import Graph, Node, Ref
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.lowering import Lowered
+from compile_lens.record.memory import Buffer, Kept, Memory, Partition
+from compile_lens.record.rewrite import Pass, Rewrite
+from compile_lens.results.capture import Capture
 
 _MISS = "sfdp_pattern_3: there is a tanh between the two products"
 

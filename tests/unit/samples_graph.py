@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 
 F32 = Tensor("float32", (1000,), (1,), "cpu", 4000)
 

@@ -6,10 +6,12 @@ import dataclasses
 
 from samples import BYTES, sample
 
-from compile_lens.device_model import DeviceModel, Figure, Question, Target
-from compile_lens.graph import Frame
-from compile_lens.machine import Candidate, Form, Machine
-from compile_lens.record import Capture, Code, Kernel, LineOrigin, Options
+from compile_lens.record.capture import Options
+from compile_lens.record.device import DeviceModel, Figure, Question, Target
+from compile_lens.record.graph import Frame
+from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.machine_code import Candidate, Form, Machine
+from compile_lens.results.capture import Capture
 
 MODEL = DeviceModel(
     "h100",

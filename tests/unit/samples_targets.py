@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compile_lens.decision import Decision
-from compile_lens.device_model import DeviceModel, Figure, Question, Target
-from compile_lens.graph import Frame, Graph, Node, Ref, Tensor
-from compile_lens.record import Capture, Code, Compilation, Environment, Kernel, Missing, Options
-from compile_lens.rewrite import Pass
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import Environment, Options
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.decision import Decision
+from compile_lens.record.device import DeviceModel, Figure, Question, Target
+from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.rewrite import Pass
+from compile_lens.results.capture import Capture
 
 QUESTIONS = (Question("Tensor.is_cuda", "False", Frame("/home/me/model.py", 1, "f", "if x.is_cuda:")),)
 FILE = "/home/me/model.py"

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from compile_lens.errors import UsageError
-from compile_lens.graph import Frame, Graph, Node, Ref
 from compile_lens.measures import chain as chain_module
 from compile_lens.measures.chain import PYTHON, Address, Chain, python
 from compile_lens.measures.ends import SILENT
-from compile_lens.record import Capture, Code, Compilation, Environment, Kernel, LineOrigin, Missing
-from compile_lens.rewrite import Pass, Rewrite
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import Environment
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node, Ref
+from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.rewrite import Pass, Rewrite
+from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 OUTER = Frame("/u/f.py", 2, "f", "y = helper(x)")

@@ -19,14 +19,18 @@ import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compile_lens import codec
-from compile_lens import graph as graph_module
-from compile_lens import record as record_module
-from compile_lens.codec import FORMAT, from_json, to_json
-from compile_lens.device_model import DeviceModel, Target
 from compile_lens.errors import RecordError
-from compile_lens.graph import Graph, Literal, Node, Ref, Value
-from compile_lens.record import SCHEMA_VERSION, Capture, Code, Compilation, Environment, Missing, Timing
+from compile_lens.record import capture as record_module
+from compile_lens.record import codec
+from compile_lens.record import graph as graph_module
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import SCHEMA_VERSION, Environment, Timing
+from compile_lens.record.codec import FORMAT, to_json
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.device import DeviceModel, Target
+from compile_lens.record.graph import Graph, Literal, Node, Ref, Value
+from compile_lens.record.kernel import Code
+from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 
@@ -100,7 +104,7 @@ def exactly(value: Any) -> Any:
 @given(strategy(Capture))
 def test_round_trip_is_exact_for_every_class_of_the_record(capture: Capture) -> None:
     text = to_json(capture)
-    back = from_json(text)
+    back = Capture.from_json(text)
     assert exactly(back) == exactly(capture)
     assert back == capture
     assert back.unknown_fields == ()
@@ -110,7 +114,7 @@ def test_round_trip_is_exact_for_every_class_of_the_record(capture: Capture) -> 
 
 def test_a_negative_zero_is_not_left_out_as_a_zero() -> None:
     model = DeviceModel(name="", title="", device="", arch="", bandwidth=-0.0)
-    back = from_json(to_json(dataclasses.replace(samples.sample(), target=Target("", model, ""))))
+    back = Capture.from_json(to_json(dataclasses.replace(samples.sample(), target=Target("", model, ""))))
     assert back.target is not None and repr(back.target.model.bandwidth) == "-0.0"
 
 
@@ -120,7 +124,7 @@ def test_round_trip_of_arguments(value: Value) -> None:
     node = Node("n", "call_function", "f", args=(value,), kwargs=(("k", value),))
     graph = Graph("dynamo", "", "", (node,), subgraphs=(("body", Graph("dynamo", "", "", (node,))),))
     capture = Capture("f", ENVIRONMENT, compilations=(Compilation("0/0", "f", "f.py", 1, (graph,)),))
-    assert exactly(from_json(to_json(capture))) == exactly(capture)
+    assert exactly(Capture.from_json(to_json(capture))) == exactly(capture)
 
 
 def small() -> dict[str, Any]:
@@ -137,7 +141,7 @@ def small() -> dict[str, Any]:
 
 
 def read(data: Any) -> Capture:
-    return from_json(json.dumps(data))
+    return Capture.from_json(json.dumps(data))
 
 
 def test_the_stages_keep_their_classes() -> None:
@@ -175,7 +179,7 @@ def test_unknown_fields_are_counted_by_place() -> None:
 @pytest.mark.parametrize("cut", [0, 1, 10, -1, -2, -20])
 def test_a_truncated_text_is_refused(cut: int) -> None:
     with pytest.raises(RecordError, match="not JSON"):
-        from_json(json.dumps(small())[:cut])
+        Capture.from_json(json.dumps(small())[:cut])
 
 
 @pytest.mark.parametrize("data", [None, 1, "x", [], {}, {"format": "another"}, [{"format": FORMAT}]])
@@ -240,7 +244,7 @@ def test_numbers_that_json_cannot_hold_are_refused(number: str) -> None:
     text = json.dumps(small()).replace('"seconds": 1.0', f'"seconds": {number}')
     assert number in text
     with pytest.raises(RecordError, match="not JSON"):
-        from_json(text)
+        Capture.from_json(text)
 
 
 def test_a_non_finite_float_is_not_written() -> None:
@@ -251,7 +255,7 @@ def test_a_non_finite_float_is_not_written() -> None:
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000])
 def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(RecordError):
-        from_json(text)
+        Capture.from_json(text)
 
 
 def test_deep_nesting_inside_a_record_is_refused_or_read() -> None:
@@ -265,7 +269,7 @@ def test_deep_nesting_inside_a_record_is_refused_or_read() -> None:
         deep = [deep]
     text = json.dumps(small()).replace('"args": [', '"args": [' + "[" * 20_000 + "]" * 20_000 + ", ")
     with pytest.raises(RecordError):
-        from_json(text)
+        Capture.from_json(text)
 
 
 JSON = st.recursive(
@@ -285,7 +289,7 @@ def test_random_json_is_a_capture_or_a_record_error(data: dict[str, Any]) -> Non
     except RecordError:
         return
     assert isinstance(capture, Capture)
-    assert from_json(to_json(capture)) == capture
+    assert Capture.from_json(to_json(capture)) == capture
 
 
 def places(data: Any) -> list[tuple[Any, Any]]:
@@ -310,14 +314,14 @@ def test_one_damaged_place_is_a_capture_or_a_record_error(data: st.DataObject, d
         capture = read(whole)
     except RecordError:
         return
-    assert from_json(to_json(capture)) == capture
+    assert Capture.from_json(to_json(capture)) == capture
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.text())
 def test_random_text_is_refused(text: str) -> None:
     with pytest.raises(RecordError):
-        from_json(text)
+        Capture.from_json(text)
 
 
 def test_the_codec_runs_no_code_to_open_a_record() -> None:

@@ -8,20 +8,21 @@ import pytest
 import samples_targets as made
 from samples import missing, nothing, sample
 
-from compile_lens.comparison import KINDS, UNEXPLAINED, Column, Comparison, Difference
-from compile_lens.decision import Decision
 from compile_lens.errors import RecordError
-from compile_lens.measures.across import across, side_by_side
-from compile_lens.measures.side import Side, bare, called
-from compile_lens.record import Capture
-from compile_lens.rewrite import Pass, Rewrite
+from compile_lens.measures.comparison.by_line import Side, bare, called
+from compile_lens.measures.comparison.table import across
+from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, Difference
+from compile_lens.record.decision import Decision
+from compile_lens.record.rewrite import Pass, Rewrite
+from compile_lens.results.capture import Capture
+from compile_lens.results.comparison import Comparison
 
 REFUSED = Decision("inference", ("op0",), ("op1",), False, 1, "different sizes", "numel", "64 against 3200")
 
 
 def compared(*captures: made.Made, features: dict[str, tuple[str, ...] | None] | None = None) -> Comparison:
     known = features or {}
-    return across("f", [Column(m.target, m.capture(), "", known.get(m.target)) for m in captures])
+    return across("f", [Column(m.target, m.capture(), "", known.get(m.target)) for m in captures], Comparison)
 
 
 def only(comparison: Comparison) -> Difference:
@@ -34,7 +35,7 @@ def said(difference: Difference, target: str = "") -> str:
 
 
 def test_equal_captures_have_equal_rows_and_no_differences() -> None:
-    found = side_by_side(sample(), sample())
+    found = Comparison.of(sample(), sample())
     assert [c.target for c in found.columns] == ["cpu", "cpu (2)"]
     assert found.rows and all(row.alike for row in found.rows) and not found.differences
     assert {row.phase for row in found.rows} == {"forward", "backward"}
@@ -75,7 +76,9 @@ def test_two_launches_of_one_kernel_are_not_one_kernel() -> None:
     stages = (*compilation.stages[:-1], dataclasses.replace(code, kernels=(kernel,)))
     capture = dataclasses.replace(capture, compilations=(dataclasses.replace(compilation, stages=stages),))
     assert [launch.groups for launch in Side("cpu", capture, "inference").launches] == [("op0",), ("op1",)]
-    found = across("f", [Column("cpu", capture), Column("h100", made.pair("h100", True).capture())])
+    found = across(
+        "f", [Column("cpu", capture), Column("h100", made.pair("h100", True).capture())], Comparison
+    )
     difference = only(found)
     assert difference.sentence == "What is one kernel on h100 is several on cpu."
     assert "cpp_0 and cpp_0 stayed apart" in said(difference, "cpu")
@@ -200,7 +203,7 @@ def test_a_target_that_failed_is_a_column_with_its_reason_and_the_types_it_lacks
         Column("cpu", made.pair("cpu", True).capture()),
         Column("mps", failed.capture(), "f failed: KeyError: torch.float64"),
     ]
-    found = across("f", columns)
+    found = across("f", columns, Comparison)
     assert list(found.captures) == ["cpu"] and list(found.failures) == ["mps"]
     difference = only(found)
     assert difference.kind == "failed" and "KeyError" in difference.facts[0].text
@@ -209,11 +212,11 @@ def test_a_target_that_failed_is_a_column_with_its_reason_and_the_types_it_lacks
 
 
 def test_functions_that_became_other_graphs_are_told_first() -> None:
-    found = side_by_side(sample(), nothing())
+    found = Comparison.of(sample(), nothing())
     assert found.differences[0].kind == "graphs"
     assert {f.target for f in found.differences[0].facts} == {"cpu", "cpu (2)"}
-    assert side_by_side(sample(), missing()).columns  # stages that were not seen raise nothing
-    assert side_by_side().rows == ()
+    assert Comparison.of(sample(), missing()).columns  # stages that were not seen raise nothing
+    assert Comparison.of().rows == ()
 
 
 def test_the_same_words_about_several_lines_stand_once() -> None:
@@ -243,7 +246,7 @@ def test_a_comparison_survives_its_json() -> None:
     )
     again = Comparison.from_json(found.to_json())
     assert again == found and again.to_json() == found.to_json()
-    failed = across("f", [*found.columns, Column("mps", None, "no such thing")])
+    failed = across("f", [*found.columns, Column("mps", None, "no such thing")], Comparison)
     assert Comparison.from_json(failed.to_json()) == failed
 
 
@@ -278,5 +281,5 @@ def test_a_record_without_lines_still_has_rows() -> None:
         )
         return dataclasses.replace(capture, compilations=compilations)
 
-    found = side_by_side(bare_of_lines(made.pair("a", True).capture()), made.pair("b", True).capture())
+    found = Comparison.of(bare_of_lines(made.pair("a", True).capture()), made.pair("b", True).capture())
     assert "no Python line" in {row.place for row in found.rows}

@@ -12,15 +12,16 @@ import pytest
 import samples_targets as made
 from samples import HOSTILE, graph_break, hostile, sample
 
-from compile_lens.comparison import Column, Comparison
 from compile_lens.errors import UsageError
-from compile_lens.measures.across import across, side_by_side
+from compile_lens.measures.comparison.table import across
+from compile_lens.record.comparison import Column
+from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison import dark
 from compile_lens.views.comparison.files import FORMS
 from compile_lens.views.comparison.html import document, fragment
 from compile_lens.views.comparison.markdown import page as markdown
 from compile_lens.views.comparison.text import page
-from compile_lens.views.palette import contrast
+from compile_lens.views.words.palette import contrast
 
 
 def three() -> Comparison:
@@ -29,7 +30,7 @@ def three() -> Comparison:
         Column("h100", made.scan("h100", False).capture(), "", ("SCAN",)),
         Column("mps", None, "f failed in stage inference.code: KeyError: torch.float64"),
     ]
-    return across("f", columns)
+    return across("f", columns, Comparison)
 
 
 class Tags(HTMLParser):
@@ -72,7 +73,7 @@ def test_the_page_has_each_target_its_stamp_and_what_may_differ_beside_the_code(
 @pytest.mark.parametrize("view", [document, markdown, page], ids=["html", "markdown", "text"])
 def test_every_page_says_what_may_differ_in_a_whole_capture(view: Callable[[Comparison], str]) -> None:
     columns = [Column(name, made.scan(name, False).capture(), "", ()) for name in ("h100", "a100")]
-    said = " ".join(view(across("f", columns)).replace("\\", "").split())
+    said = " ".join(view(across("f", columns, Comparison)).replace("\\", "").split())
     assert "ay differ on the real device" in said
     assert said.count("h100, a100: the whole capture") == 1
     assert "h100, a100: model.py:1 asked Tensor.is_cuda and was answered False: if x.is_cuda:" in said
@@ -81,7 +82,9 @@ def test_every_page_says_what_may_differ_in_a_whole_capture(view: Callable[[Comp
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_of_the_users_becomes_markup_or_a_script(text: str) -> None:
     capture = hostile(text)
-    comparison = across(text, [Column("cpu", capture), Column(text, capture), Column("gone", None, text)])
+    comparison = across(
+        text, [Column("cpu", capture), Column(text, capture), Column("gone", None, text)], Comparison
+    )
     read = Tags(document(comparison))
     assert not read.open
     names = {tag for tag, _ in read.tags}
@@ -104,7 +107,7 @@ def test_the_page_forbids_scripts_and_outside_requests() -> None:
 
 def test_every_colour_of_the_page_has_a_dark_one_that_can_be_read() -> None:
     used = set(
-        re.findall(r"#[0-9a-f]{6}", fragment(side_by_side(sample(), graph_break())).partition("</style>")[2])
+        re.findall(r"#[0-9a-f]{6}", fragment(Comparison.of(sample(), graph_break())).partition("</style>")[2])
     )
     known = {*dark.GROUNDS, *dark.EDGES, *dark.TEXTS}
     assert used <= known and not dark.MISSING
@@ -133,7 +136,7 @@ def test_the_text_page_fits_and_tells_figures_reasons_and_lines() -> None:
 
 
 def test_a_phase_that_one_target_lacks_is_a_dash_and_not_a_zero() -> None:
-    text = page(side_by_side(sample(), made.pair("h100", True).capture()), width=90, ascii=False)
+    text = page(Comparison.of(sample(), made.pair("h100", True).capture()), width=90, ascii=False)
     assert re.search(r"launches +1 +—", text) and re.search(r"launches +— +1", text)
 
 

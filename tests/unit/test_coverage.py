@@ -7,21 +7,13 @@ import dataclasses
 import pytest
 from samples import FILE, sample
 
-from compile_lens.graph import Frame, Graph, Node
 from compile_lens.measures.coverage import Cover, Coverage, coverage
-from compile_lens.record import (
-    LINE_FORMS,
-    NO_LINES,
-    UNSAID,
-    Capture,
-    Code,
-    Compilation,
-    Environment,
-    Kernel,
-    LineOrigin,
-    Missing,
-    Stage,
-)
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import Environment
+from compile_lens.record.compilation import Compilation, Stage
+from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.kernel import LINE_FORMS, NO_LINES, UNSAID, Code, Kernel, LineOrigin
+from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 FRAMES = (Frame(FILE, 5, "f"),)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compile_lens import device_models
+from compile_lens.devices import models
 from compile_lens.errors import UsageError
 
 
@@ -25,15 +25,15 @@ from compile_lens.errors import UsageError
     ],
 )
 def test_names_of_targets(target: str, name: str, device: str, arch: str) -> None:
-    found = device_models.resolve(target)
+    found = models.resolve(target)
     assert (found.name, found.device, found.arch) == (name, device, arch)
-    assert device_models.resolve(found) is found
+    assert models.resolve(found) is found
 
 
 @pytest.mark.parametrize("target", ["gtx", "cuda:sm_13", "mps:m99", "cpu:mmx", "", "cuda:m1"])
 def test_an_unknown_name_lists_the_known_ones(target: str) -> None:
     with pytest.raises(UsageError, match="h100") as raised:
-        device_models.resolve(target)
+        models.resolve(target)
     assert (
         repr(target) in str(raised.value) and "avx512" in str(raised.value) and "m4max" in str(raised.value)
     )
@@ -42,11 +42,11 @@ def test_an_unknown_name_lists_the_known_ones(target: str) -> None:
 @pytest.mark.parametrize("target", ["rocm", "rocm:gfx942", "hip", "cuda:gfx942"])
 def test_amd_says_why_it_is_not_offered(target: str) -> None:
     with pytest.raises(UsageError, match=r"AMD's GPUs are not offered, since .* ROCm"):
-        device_models.resolve(target)
+        models.resolve(target)
 
 
 def test_every_figure_has_a_source() -> None:
-    found = device_models.models()
+    found = models.models()
     assert {"t4", "a100", "rtx4090", "h100", "h200", "b200", "m1", "m2"} <= {m.name for m in found}
     assert len({m.name for m in found}) == len(found)
     for model in found:
@@ -57,14 +57,14 @@ def test_every_figure_has_a_source() -> None:
 
 
 def test_a_model_of_the_users_own(tmp_path: Path) -> None:
-    raw = json.loads((device_models.FOLDER / "h100.json").read_text())
+    raw = json.loads((models.FOLDER / "h100.json").read_text())
     raw |= {"name": "mine", "title": "My GPU"}
     raw["properties"]["multi_processor_count"]["value"] = 7
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(raw))
-    model = device_models.resolve(str(path))
+    model = models.resolve(str(path))
     assert (model.name, model.figure("multi_processor_count")) == ("mine", 7)
-    assert device_models.resolve(path) == model
+    assert models.resolve(path) == model
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_a_model_of_the_users_own(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_that_is_none(tmp_path: Path, change: dict[str, object], said: str) -> None:
-    raw = json.loads((device_models.FOLDER / "h100.json").read_text()) | change
+    raw = json.loads((models.FOLDER / "h100.json").read_text()) | change
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(raw))
     with pytest.raises(UsageError, match="is not a device model") as raised:
-        device_models.resolve(path)
+        models.resolve(path)
     assert said in str(raised.value) and str(path) in str(raised.value)
 
 
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(UsageError, match=r"there is no device model 'nowhere.json': .*h100.*h100\.json"):
-        device_models.resolve("nowhere.json")
+        models.resolve("nowhere.json")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compile_lens._torch import disassembly
-from compile_lens._torch.disassembly import Function, Instruction
+from compile_lens._torch.code import objdump
+from compile_lens._torch.code.objdump import Function, Instruction
 
 OBJDUMP = """
 /tmp/one.so:     file format elf64-x86-64
@@ -53,7 +53,7 @@ Disassembly of section .text:
 
 @pytest.fixture
 def one() -> tuple[Function, ...]:
-    return disassembly.libraries(OBJDUMP)["/tmp/one.so"]
+    return objdump.libraries(OBJDUMP)["/tmp/one.so"]
 
 
 def code(*texts: str) -> list[Function]:
@@ -61,7 +61,7 @@ def code(*texts: str) -> list[Function]:
 
 
 def test_each_library_has_its_functions(one: tuple[Function, ...]) -> None:
-    found = disassembly.libraries(OBJDUMP)
+    found = objdump.libraries(OBJDUMP)
     assert list(found) == ["/tmp/one.so", "/tmp/two.so"]
     assert [f.name for f in found["/tmp/two.so"]] == ["kernel"]
     assert "kernel._omp_fn.0" in [f.name for f in one] and "kernel.cold" in [f.name for f in one]
@@ -73,14 +73,14 @@ def test_padding_behind_a_function_is_none_of_it(one: tuple[Function, ...]) -> N
 
 
 def test_a_kernel_reaches_its_parts_and_what_they_call(one: tuple[Function, ...]) -> None:
-    names = {f.name for f in disassembly.reached(one, "kernel")}
+    names = {f.name for f in objdump.reached(one, "kernel")}
     assert names >= {"kernel", "kernel._omp_fn.0", "kernel.cold", "helper<float>(float*)"}
     assert "PyInit_kernel" not in names
 
 
 def test_a_listing_names_places_not_addresses(one: tuple[Function, ...]) -> None:
     order = ["kernel", "kernel._omp_fn.0", "kernel.cold"]
-    form = disassembly.listing([next(f for f in one if f.name == n) for n in order], {0x1290: 7, 0x1207: 3})
+    form = objdump.listing([next(f for f in one if f.name == n) for n in order], {0x1290: 7, 0x1207: 3})
     assert (
         form.text
         == """\
@@ -117,7 +117,7 @@ def test_frames_of_an_address_go_outward_and_unknown_ones_are_left_out() -> None
         "0x0000000000001280\n/inc/vec.h:41 (discriminator 3)\n/k.cpp:21\n"
         "0x1281\n??:0\n0x1282\n:?\n0x1283\n/k.cpp:?\n"
     )
-    assert disassembly.frames(said) == {0x1280: (("/inc/vec.h", 41), ("/k.cpp", 21))}
+    assert objdump.frames(said) == {0x1280: (("/inc/vec.h", 41), ("/k.cpp", 21))}
 
 
 def test_a_call_of_the_runtime_does_not_belong_to_the_line_before_it() -> None:
@@ -134,7 +134,7 @@ def test_a_call_of_the_runtime_does_not_belong_to_the_line_before_it() -> None:
     )
     lines = {0: 1, 1: 2, 2: 2, 3: 2, 4: 3, 5: 3, 6: 3, 7: 2}
     frames = {address: (("/k.cpp", line),) for address, line in lines.items()}
-    assert disassembly.without_runtime(functions, lines, frames, source) == {0: 1, 1: 2, 4: 3, 7: 2}
+    assert objdump.without_runtime(functions, lines, frames, source) == {0: 1, 1: 2, 4: 3, 7: 2}
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_a_call_of_the_runtime_does_not_belong_to_the_line_before_it() -> None:
     ],
 )
 def test_the_width_is_that_of_registers_that_compute(bits: int | None, texts: list[str]) -> None:
-    assert disassembly.vector_bits(code(*texts), scalable=256) == bits
+    assert objdump.vector_bits(code(*texts), scalable=256) == bits

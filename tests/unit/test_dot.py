@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from samples_graph import F32, HOSTILE, call, given, hostile, result, sin_cos, tensor
 
 from compile_lens.errors import LensError
-from compile_lens.graph import Graph, Node, Ref
 from compile_lens.layout.text import clean
-from compile_lens.views.dot import dot_text, quote, to_dot, to_pydot
+from compile_lens.record.graph import Graph, Node, Ref
+from compile_lens.views.drawing.dot import dot_text, quote, to_dot, to_pydot
 
 pygraphviz = pytest.importorskip("pygraphviz", reason="reads the DOT text back")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import samples
 
+from compile_lens.api import load
 from compile_lens.errors import RecordError, UsageError
 from compile_lens.views import files
 
@@ -32,7 +33,7 @@ def test_every_form(ending: str, tmp_path: Path) -> None:
 def test_json_comes_back_equal(tmp_path: Path) -> None:
     for make in (samples.sample, samples.missing, samples.graph_break, samples.failed, samples.nothing):
         path = make().save(tmp_path / "x.JSON")
-        assert files.load(path) == make() == files.load(str(path))
+        assert load.load(path) == make() == load.load(str(path))
 
 
 def test_svg_is_the_telling_graph(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_hostile_strings(string: str, ending: str, tmp_path: Path) -> None:
     path = capture.save(tmp_path / f"x{ending}")
     path.read_bytes().decode("utf-8")
     if ending == ".json":
-        assert files.load(path) == capture
+        assert load.load(path) == capture
     if ending == ".svg":
         ET.parse(path)
 
@@ -216,7 +217,7 @@ def test_long_names(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="the name is too long"):
             samples.sample().save(tmp_path / name)
         with pytest.raises(UsageError, match=r"cannot be read: .*[Nn]ame (is )?too long"):
-            files.load(tmp_path / name)
+            load.load(tmp_path / name)
     assert len(list(tmp_path.iterdir())) == count
 
 
@@ -244,13 +245,13 @@ def test_load_refuses(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(error, match=said):
-            files.load(tmp_path / name)
+            load.load(tmp_path / name)
     with pytest.raises(UsageError, match="there is no file"):
-        files.load(tmp_path / "none.json")
+        load.load(tmp_path / "none.json")
     with pytest.raises(UsageError, match="is a folder"):
-        files.load(tmp_path)
+        load.load(tmp_path)
 
 
 def test_a_record_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf" + samples.nothing().to_json().encode())
-    assert files.load(tmp_path / "x.json") == samples.nothing()
+    assert load.load(tmp_path / "x.json") == samples.nothing()

@@ -13,14 +13,19 @@ import pytest
 import samples
 import samples_findings
 
-from compile_lens.measures.apart import CROWD, apart, everywhere
 from compile_lens.measures.chain import Address
-from compile_lens.record import ABLATIONS, Capture
-from compile_lens.views import html, listing, markdown, outline, text, timeline
+from compile_lens.measures.neighbours import CROWD, apart, everywhere
+from compile_lens.record.capture import ABLATIONS
+from compile_lens.results.capture import Capture
+from compile_lens.views import markdown, text
+from compile_lens.views.drawing import timeline
 from compile_lens.views.findings import Columns, Finding, Picture, Prose, Steps, Table, findings, unknown
 from compile_lens.views.findings.model import NOTE
+from compile_lens.views.html import listing
+from compile_lens.views.html import page as html
 from compile_lens.views.viewer.items import Items
 from compile_lens.views.viewer.parts import parts
+from compile_lens.views.words import outline
 
 
 def by_key(capture: Capture) -> dict[str, Finding]:

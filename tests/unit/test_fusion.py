@@ -8,10 +8,13 @@ import json
 import pytest
 
 from compile_lens import UsageError
-from compile_lens.decision import REASONS, Decision
-from compile_lens.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.measures.fusion import Why, why
-from compile_lens.record import Capture, Code, Compilation, Environment, Kernel
+from compile_lens.record.capture import Environment
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.decision import REASONS, Decision
+from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 FILE = "/home/ada/model.py"

@@ -15,11 +15,14 @@ import samples
 import samples_findings
 import samples_machine
 
-from compile_lens.graph import Graph
-from compile_lens.record import Capture, Code
-from compile_lens.views import characters, highlight, html, listing, markup, outline, stages
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code
+from compile_lens.results.capture import Capture
 from compile_lens.views.findings import findings
-from compile_lens.views.palette import contrast
+from compile_lens.views.html import coloured, listing, markup, stages
+from compile_lens.views.html import page as html
+from compile_lens.views.words import characters, highlight, outline, palette
+from compile_lens.views.words.palette import contrast
 
 VARIANTS = (
     samples.sample,
@@ -318,7 +321,7 @@ def test_colouring_keeps_the_text() -> None:
     source = "\n\n@f\ndef g(x):\n\t'''a\n\n b'''  \n    return x < 1 & 2\n\n"
     for language in ("python", "triton", "cpp", "metal", "none"):
         for limit in (0, 5, 30, 10_000):
-            lines, done = highlight.coloured(source, language, limit)
+            lines, done = coloured.coloured(source, language, limit)
             assert "\n".join(Page(line).text for line in lines) == source
             assert done <= len(lines)
 
@@ -326,7 +329,7 @@ def test_colouring_keeps_the_text() -> None:
 def test_ink_is_readable() -> None:
     for style in highlight._INKS.values():
         assert contrast(style.partition(":")[2], markup.SUNK) >= 4.5
-    for ink in (markup.INK, markup.FAINT, *markup.PHASE_COLOURS.values()):
+    for ink in (palette.INK, markup.FAINT, *markup.PHASE_COLOURS.values()):
         assert contrast(ink, markup.GROUND) >= 4.5 and contrast(ink, markup.SUNK) >= 4.5
     for ink, ground, _ in markup.STATE_COLOURS.values():
         assert contrast(ink, ground) >= 7

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from test_fusion import ENVIRONMENT, phase
 
-from compile_lens.lowered import REALISED, Lowered
 from compile_lens.measures.fusion import why
-from compile_lens.record import Capture
+from compile_lens.record.lowering import REALISED, Lowered
+from compile_lens.results.capture import Capture
 
 INLINED = Lowered("forward", "sin", ("op0", "op2"))
 KEPT = Lowered(

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from samples_graph import F32, HOSTILE, call, chain, encoder, given, hostile, result, sin_cos, tensor
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.graph import Graph, Node, Ref
 from compile_lens.layout import Layout, engine, place, place_all
 from compile_lens.layout.plan import make_plan
 from compile_lens.layout.text import clean, columns, outputs_text, shorten, tensor_text
+from compile_lens.record.graph import Graph, Node, Ref
 
 SLEEPER = """
 import os, pathlib, sys, time

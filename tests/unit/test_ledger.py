@@ -9,19 +9,13 @@ import pickle
 
 import pytest
 
-from compile_lens.graph import Graph, Node, Ref
 from compile_lens.measures.ledger import COLUMNS, AtLeast, Figure, Row, add, ledger
-from compile_lens.record import (
-    Capture,
-    Code,
-    Compilation,
-    EagerOp,
-    Environment,
-    Kernel,
-    Missing,
-    Options,
-    Stage,
-)
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import Environment, Options
+from compile_lens.record.compilation import Compilation, EagerOp, Stage
+from compile_lens.record.graph import Graph, Node, Ref
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
 

@@ -14,11 +14,11 @@ import pytest
 import samples
 
 from compile_lens.errors import RecordError
-from compile_lens.figures import Count, count
-from compile_lens.graph import Graph, Node, Ref
 from compile_lens.layout import engine
 from compile_lens.measures.flow import aten
-from compile_lens.record import Capture
+from compile_lens.record.figures import Count, count
+from compile_lens.record.graph import Graph, Node, Ref
+from compile_lens.results.capture import Capture
 
 LONG = 1200
 HUGE = 200_000

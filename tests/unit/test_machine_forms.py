@@ -6,7 +6,7 @@ import pytest
 
 from compile_lens._triton import llvm_ir, mlir, ptx, sass
 from compile_lens._triton.page import KERNEL_FILE, Numbers, Page
-from compile_lens.machine import Form
+from compile_lens.record.machine_code import Form
 
 TTIR = f"""\
 #loc = loc("{KERNEL_FILE}":18:0)

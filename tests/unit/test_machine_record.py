@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from compile_lens import device_models
-from compile_lens._triton import message
+from compile_lens.devices import models
+from compile_lens.engine.kernels import message
 from compile_lens.errors import StageMissing, UsageError
-from compile_lens.kernel import Code, Kernel
-from compile_lens.machine import FORMS, Candidate, Form, Machine
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.machine_code import FORMS, Candidate, Form, Machine
 
 PTX = Form("ptx", "ret;\n", ((1, 4), (1, 7)))
 MACHINE = Machine(
@@ -57,14 +57,14 @@ def test_what_a_process_answers_is_what_it_made() -> None:
     assert message.filled(KERNEL, json.loads(json.dumps(message.answer(nothing)))) == nothing
 
 
-@pytest.mark.parametrize("name", [model.name for model in device_models.models()])
+@pytest.mark.parametrize("name", [model.name for model in models.models()])
 def test_a_device_model_crosses_whole(name: str) -> None:
-    model = device_models.resolve(name if device_models.find(name).device == "cuda" else f"mps:{name}")
+    model = models.resolve(name if models.find(name).device == "cuda" else f"mps:{name}")
     assert message.model(json.loads(json.dumps(dataclasses.asdict(model)))) == model
 
 
 def test_code_is_built_when_no_triton_kernel_lacks_anything() -> None:
-    from compile_lens._triton.code import stamped
+    from compile_lens.engine.kernels.compiled import stamped
 
     whole = dataclasses.replace(WHOLE, machine=dataclasses.replace(MACHINE, missing=()))
     extern = Kernel("extern_kernels.mm", "forward", "extern", "extern", "")
@@ -77,7 +77,7 @@ def test_code_is_built_when_no_triton_kernel_lacks_anything() -> None:
 
 
 def test_a_launch_configuration_is_chosen_by_name_and_phase() -> None:
-    from compile_lens._triton.code import choice
+    from compile_lens.engine.kernels.compiled import choice
 
     assert choice(KERNEL, {}) == 0
     assert choice(KERNEL, {"triton_poi_0": 2}) == 2
@@ -87,7 +87,7 @@ def test_a_launch_configuration_is_chosen_by_name_and_phase() -> None:
 def test_what_cannot_be_assembled_is_refused() -> None:
     from samples import sample
 
-    from compile_lens.assemble import assemble
+    from compile_lens.api.assemble import assemble
 
     with pytest.raises(UsageError, match=r"no Triton kernel \(kernels: cpp.*\): capture with target='cuda'"):
         assemble(sample())
@@ -96,7 +96,7 @@ def test_what_cannot_be_assembled_is_refused() -> None:
 def test_code_that_is_not_there_says_why() -> None:
     from samples import sample
 
-    from compile_lens.record import Missing, NotApplicable
+    from compile_lens.record.absent import Missing, NotApplicable
 
     found = sample()
     with pytest.raises(StageMissing, match="no code of phase 'backwrd'; there is code of forward, backward"):
@@ -119,7 +119,7 @@ def test_code_that_is_not_there_says_why() -> None:
 
 @pytest.mark.parametrize("thing", [3, None, "run.json"])
 def test_what_is_no_capture_is_not_assembled(thing: object) -> None:
-    from compile_lens.assemble import assemble
+    from compile_lens.api.assemble import assemble
 
     with pytest.raises(UsageError, match=f"needs a capture first, got {type(thing).__name__}"):
         assemble(thing)  # type: ignore[arg-type]

@@ -11,15 +11,19 @@ import samples
 import samples_machine as made
 from test_html import ATTRIBUTES, TAGS, Page
 
-from compile_lens.machine import Candidate, Machine
 from compile_lens.measures.chain import Chain, kernel_lines
-from compile_lens.record import Capture, Code
-from compile_lens.views import html, machine, machine_html, markdown, outline, stamp, text
-from compile_lens.views.characters import clean, flat
+from compile_lens.record.kernel import Code
+from compile_lens.record.machine_code import Candidate, Machine
+from compile_lens.results.capture import Capture
+from compile_lens.views import markdown, text
 from compile_lens.views.findings import Table, findings
+from compile_lens.views.html import machine as machine_html
+from compile_lens.views.html import page as html
 from compile_lens.views.viewer import encoded, forms
 from compile_lens.views.viewer.items import Items
 from compile_lens.views.viewer.parts import parts
+from compile_lens.views.words import machine, outline, stamp
+from compile_lens.views.words.characters import clean, flat
 
 BESIDE = "built, not run, for h100: the device model, not the device"
 HEADER = "for NVIDIA H100 SXM (h100), sm_90: built; generated only, the device was not there"

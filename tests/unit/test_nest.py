@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from samples_graph import F32, HOSTILE, call, chain, encoder, given, hostile, result, sin_cos
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.graph import Frame, Graph, Node, Ref
 from compile_lens.layout import Nest, engine, nest_all
 from compile_lens.layout.fold import fold
 from compile_lens.layout.text import columns
+from compile_lens.record.graph import Frame, Graph, Node, Ref
 
 
 def bodies(nest: Nest, drawing: int = 0) -> list[int]:

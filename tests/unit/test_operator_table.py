@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compile_lens._torch.operator_table import implementation, other_keys, parse
-from compile_lens.graph import Frame, Graph, Node, Tensor
-from compile_lens.implementation import BACKENDS, HOW, Implementation, Lack, Lacking, Overload, Support
-from compile_lens.measures import types
-from compile_lens.record import Capture, Compilation, Environment
+from compile_lens._torch.operators.native_functions import implementation, other_keys, parse
+from compile_lens.measures import missing_types
+from compile_lens.record.capture import Environment
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node, Tensor
+from compile_lens.record.support import BACKENDS, HOW, Implementation, Lack, Lacking, Overload, Support
+from compile_lens.results.capture import Capture
 
 TABLE = """
 # a comment
@@ -139,8 +141,8 @@ def test_types_that_a_device_lacks_are_found_by_line() -> None:
     )
     compilation = Compilation("0/0", "f", "m.py", 1, (Graph("inference", "", "", nodes),))
     capture = Capture("f", Environment("", "", "", "", "", "cpu", "cpu"), compilations=(compilation,))
-    assert [(lack.op, lack.frames[0].line) for lack in types.lacking(capture, "mps")] == [
+    assert [(lack.op, lack.frames[0].line) for lack in missing_types.lacking(capture, "mps")] == [
         ("an input", 3),
         ("aten.mul", 3),
     ]
-    assert types.lacking(capture, "cuda") == ()
+    assert missing_types.lacking(capture, "cuda") == ()

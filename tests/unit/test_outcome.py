@@ -7,13 +7,17 @@ import json
 
 import samples
 
-from compile_lens.absent import NotApplicable
-from compile_lens.breaks import NEVER_RAN, REST, Ending, Skip
 from compile_lens.cli.output import capture_summary
-from compile_lens.graph import Frame, Graph, Node
-from compile_lens.record import Capture, Compilation, Failure
-from compile_lens.views import html, outcome, text
+from compile_lens.record.absent import NotApplicable
+from compile_lens.record.breaks import NEVER_RAN, REST, Ending, Skip
+from compile_lens.record.capture import Failure
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.results.capture import Capture
+from compile_lens.views import text
+from compile_lens.views.html import page as html
 from compile_lens.views.viewer.parts import parts
+from compile_lens.views.words import outcome
 
 BREAK = Ending("graph break", "no `print`\n  Explanation: it prints")
 

@@ -9,13 +9,13 @@ import xml.etree.ElementTree as ET
 import pytest
 from samples import HOSTILE, sample
 
-from compile_lens import device_models
+from compile_lens.devices import models
 from compile_lens.errors import UsageError
-from compile_lens.measurement import Benchmark, DeviceSpeed, Series
 from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, _bound, _dtype, roofline
 from compile_lens.measures.traffic import KernelTraffic
-from compile_lens.record import Capture
-from compile_lens.views.roofline import to_svg
+from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
+from compile_lens.results.capture import Capture
+from compile_lens.views.drawing.roofline import to_svg
 
 SPEED = DeviceSpeed("bench", bandwidth=1e9, flops=1e10, dtype="float32", measured=True)
 """A ridge at 10 operations for each byte."""
@@ -103,18 +103,18 @@ def test_the_speed_of_the_benchmark_is_used_and_its_runs_are_placed() -> None:
 
 
 def test_the_table_of_devices() -> None:
-    for model in device_models.models():
+    for model in models.models():
         assert model.source.partition("https://")[2] and 1e10 < model.bandwidth < 1e14
         assert bool(model.flops) != bool(model.missing)
         for dtype, rate in model.flops:
-            speed, reason = device_models.speed(model.title, dtype)
+            speed, reason = models.speed(model.title, dtype)
             assert speed is not None and reason == "" and not speed.measured and speed.source == model.source
             assert 5 < rate / model.bandwidth < 400 or dtype == "float64"
-    speed, _ = device_models.speed("NVIDIA H100 80GB HBM3", "bfloat16")
+    speed, _ = models.speed("NVIDIA H100 80GB HBM3", "bfloat16")
     assert speed is not None and speed.bandwidth == 3.35e12 and speed.flops == 989.5e12
-    assert device_models.find("NVIDIA GeForce RTX 4090 Laptop GPU") is None
-    assert device_models.speed("Apple M2")[0] is None and "Apple" in device_models.speed("Apple M2")[1]
-    assert device_models.speed("cpu")[0] is None
+    assert models.find("NVIDIA GeForce RTX 4090 Laptop GPU") is None
+    assert models.speed("Apple M2")[0] is None and "Apple" in models.speed("Apple M2")[1]
+    assert models.speed("cpu")[0] is None
 
 
 def parsed(text: str) -> ET.Element:
@@ -201,7 +201,7 @@ def test_nothing_to_draw() -> None:
     assert "no arithmetic" in " ".join(parsed(to_svg(still)).itertext())
 
 
-H100 = device_models.speed("NVIDIA H100 SXM", "float16")[0]
+H100 = models.speed("NVIDIA H100 SXM", "float16")[0]
 
 
 def test_what_is_no_product_runs_at_the_rate_of_the_vector_units() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import samples
 
-from compile_lens.graph import Frame, Source
-from compile_lens.record import Compilation
-from compile_lens.sources import with_inlined
+from compile_lens.engine.sources import with_inlined
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Source
 
 TEXT = """import torch
 

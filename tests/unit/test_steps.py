@@ -9,7 +9,10 @@ from samples import sample
 
 from compile_lens import UsageError
 from compile_lens.measures import steps
-from compile_lens.record import ABLATIONS, Ablation, Capture, Compilation, Missing
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import ABLATIONS, Ablation
+from compile_lens.record.compilation import Compilation
+from compile_lens.results.capture import Capture
 
 
 def alone(whole: Compilation) -> Compilation:

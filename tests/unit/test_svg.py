@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from samples_graph import F32, HOSTILE, call, chain, encoder, given, hostile, result, sin_cos
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.graph import Frame, Graph, Node, Ref
 from compile_lens.layout import engine, place
 from compile_lens.layout.text import clean
-from compile_lens.views import svg
-from compile_lens.views.palette import COLOURS, DARK, LIGHT, contrast, known_kind
-from compile_lens.views.svg import escape, to_svg, to_svgs
+from compile_lens.record.graph import Frame, Graph, Node, Ref
+from compile_lens.views.drawing import svg
+from compile_lens.views.drawing.svg import escape, to_svg, to_svgs
+from compile_lens.views.words.palette import COLOURS, DARK, LIGHT, contrast, known_kind
 
 NS = "{http://www.w3.org/2000/svg}"
 
@@ -238,8 +238,9 @@ def test_everything_is_inside_the_document() -> None:
 
 
 def test_the_same_bytes_in_every_process() -> None:
-    script = "from samples_graph import *; from compile_lens.views.svg import to_svg; import sys; " + (
-        "sys.stdout.buffer.write((to_svg(sin_cos()) + to_svg(encoder(1, width=30))).encode())"
+    script = (
+        "from samples_graph import *; from compile_lens.views.drawing.svg import to_svg; import sys; "
+        + ("sys.stdout.buffer.write((to_svg(sin_cos()) + to_svg(encoder(1, width=30))).encode())")
     )
     search = [str(path) for path in (*sys.path,) if path]
     runs = [

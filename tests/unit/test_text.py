@@ -18,10 +18,14 @@ import samples_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compile_lens.graph import Frame
 from compile_lens.measures.ledger import MEASURED, MODELLED, Figure
-from compile_lens.record import Capture, Code, Ending, Timing
-from compile_lens.views import characters, markdown, outcome, outline, text
+from compile_lens.record.breaks import Ending
+from compile_lens.record.capture import Timing
+from compile_lens.record.graph import Frame
+from compile_lens.record.kernel import Code
+from compile_lens.results.capture import Capture
+from compile_lens.views import markdown, text
+from compile_lens.views.words import characters, outcome, outline
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compile_lens.measurement import BOTH, FORWARD, Benchmark, DeviceSpeed, Series
 from compile_lens.measures import timing
+from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark, DeviceSpeed, Series
 
 
 def series(name: str, *seconds: float, what: str = FORWARD, **more: int | None) -> Series:

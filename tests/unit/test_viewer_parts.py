@@ -22,15 +22,20 @@ import samples_machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compile_lens.graph import Frame, Graph, Node, Source
 from compile_lens.measures.chain import PYTHON, Chain
-from compile_lens.record import Capture, Code, Compilation, Guard, Kernel, LineOrigin, Missing
-from compile_lens.views import highlight, viewer
-from compile_lens.views.characters import clean, flat
+from compile_lens.record.absent import Missing
+from compile_lens.record.compilation import Compilation, Guard
+from compile_lens.record.graph import Frame, Graph, Node, Source
+from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.results.capture import Capture
+from compile_lens.views import viewer
+from compile_lens.views.html import coloured
 from compile_lens.views.viewer import folds, texts
 from compile_lens.views.viewer.items import MOST_COMPILATIONS, Items
 from compile_lens.views.viewer.lines import defining_lines
 from compile_lens.views.viewer.modules import modules
+from compile_lens.views.words import highlight
+from compile_lens.views.words.characters import clean, flat
 
 Parts = dict[str, Any]
 
@@ -455,7 +460,7 @@ def test_runs_are_the_colours_of_the_html(source: str, limit: int) -> None:
         assert all(length > 0 and 0 <= ink <= len(highlight.INKS) for length, ink in runs)
         assert len(head) <= limit and (head == source or not head or head.endswith("\n"))
         shown: list[tuple[str, int]] = []
-        lines, _ = highlight.coloured(source, language, limit)
+        lines, _ = coloured.coloured(source, language, limit)
         for line in lines:
             line = line.replace("<b>", '<span style="color:#b3202c">').replace("</b>", "</span>")
             for ink, inside, outside in re.findall(r'<span style="color:(#\w+)">(.*?)</span>|([^<]+)', line):

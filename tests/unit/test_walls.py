@@ -1,25 +1,55 @@
-"""The walls between the parts: who may import what, and how long a file may be."""
+"""The walls between the rooms: which way imports run, who may import what, and how long a file may be.
+
+Data come up through the rooms, imports go down. A room is a file or a folder at the top of the package, or of
+``_torch``.
+"""
 
 from __future__ import annotations
 
 import ast
+import graphlib
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 import compile_lens
+from compile_lens import late
 
 PACKAGE = Path(compile_lens.__file__).parent
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 NAMES = [path.relative_to(PACKAGE).as_posix() for path in FILES]
-WITHOUT_TORCH = [n for n in NAMES if n.startswith(("measures/", "views/", "layout/")) or n in (
-    "codec.py", "record.py", "graph.py", "kernel.py", "decision.py", "lowered.py", "rewrite.py", "memory.py",
-    "measurement.py", "device_model.py", "device_models.py", "machine.py", "comparison.py",
-    "implementation.py", "errors.py", "__init__.py", "progress.py",
-)]  # fmt: skip
+
+FLOORS = (
+    {"__main__"},
+    {"cli"},
+    {"__init__"},
+    {"api"},
+    {"trials"},
+    {"engine"},
+    {"child", "results", "_torch"},
+    {"views", "_triton"},
+    {"measures"},
+    {"layout", "devices"},
+    {"record"},
+    {"errors", "progress", "versions", "late"},
+)
+"""The rooms, from the top down: a room imports from the floors below it, and from none beside it."""
+
+APART = {"_torch", "_triton", "child"}
+"""Rooms that know nothing but what was seen, and what is below it; ``_torch`` also knows ``_triton``."""
+
+ROOMS = {"": 20, "_torch": 13}
+"""The most rooms of a folder."""
+
+WITHOUT_TORCH = [
+    name
+    for name in NAMES
+    if name.startswith(("record/", "devices/", "measures/", "views/", "layout/", "results/"))
+] + ["errors.py", "__init__.py", "progress.py", "late.py"]
 LONGEST = 450
 
 
@@ -99,18 +129,139 @@ def test_triton_stays_in_its_folder(name: str) -> None:
     assert [n for n in imports(tree) if n.split(".")[0] == "triton" and "." in n] == []
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith(("measures/", "views/", "layout/"))])
-def test_no_arrow_goes_back_to_the_capture(name: str) -> None:
-    for item in ast.walk(ast.parse((PACKAGE / name).read_text(encoding="utf-8"))):
-        if isinstance(item, ast.ImportFrom):
-            parts = [*(item.module or "").split("."), *(alias.name for alias in item.names)]
-            ours = item.level > 0 or parts[0] == "compile_lens"
-            assert not (ours and {"_torch", "verify", "cli"} & set(parts)), ast.unparse(item)
-            assert not (ours and (item.module or "").split(".")[-1] == "capture"), ast.unparse(item)
+PLACE = re.compile(r"(?:compile_lens\.)?([a-z_]+(?:\.[a-z_]+)*):[A-Za-z_]\w*")
+"""A place that is named in a text, such as ``"views.drawing.svg:to_svg"``."""
+
+
+def module_of(name: str) -> tuple[str, ...]:
+    """The full name of the module in a file of the package, without the package's own."""
+    parts = name.removesuffix(".py").split("/")
+    return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(name): name for name in NAMES}
+
+
+def reached(name: str, source: str) -> Iterator[tuple[str, ...]]:
+    """The modules of the package that a file imports, for the type checker too, or names in a text."""
+    package = Path(name).parent.parts
+    for item in ast.walk(ast.parse(source)):
+        if isinstance(item, ast.Import):
+            wanted: Iterable[tuple[str, ...]] = [tuple(a.name.split(".")) for a in item.names]
+            yield from (w[1:] for w in wanted if w[0] == "compile_lens")
+        elif isinstance(item, ast.ImportFrom):
+            named = tuple((item.module or "").split(".")) if item.module else ()
+            if item.level:
+                base = package[: len(package) - item.level + 1] + named
+            elif named[:1] == ("compile_lens",):
+                base = named[1:]
+            else:
+                continue
+            for alias in item.names:
+                whole = (*base, alias.name)
+                yield whole if whole in MODULES else base
+        elif isinstance(item, ast.Constant) and isinstance(item.value, str):
+            if item.value.startswith("compile_lens.") and tuple(item.value.split(".")[1:]) in MODULES:
+                yield tuple(item.value.split(".")[1:])
+            match = PLACE.fullmatch(item.value)
+            if match and tuple(match[1].split(".")) in MODULES:
+                yield tuple(match[1].split("."))
+
+
+def arrows(files: Iterable[tuple[str, str]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Importing and imported module, of each import."""
+    return [(module_of(n), other) for n, text in files for other in reached(n, text) if other != module_of(n)]
+
+
+def room_of(module: tuple[str, ...], folder: tuple[str, ...]) -> str:
+    """The room of a folder that a module is in; ``""`` if it is in none."""
+    if module[: len(folder)] != folder:
+        return ""
+    return module[len(folder)] if len(module) > len(folder) else "__init__"
+
+
+def between(
+    folder: tuple[str, ...], found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]
+) -> dict[tuple[str, str], str]:
+    """The arrows between the rooms of a folder, each with one import that makes it."""
+    made = {}
+    for one, other in found:
+        rooms = room_of(one, folder), room_of(other, folder)
+        if all(rooms) and rooms[0] != rooms[1]:
+            made[rooms] = f"{'/'.join(one)} imports {'.'.join(other)}"
+    return made
+
+
+def upward(found: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> list[str]:
+    """The imports that run up, or to a room that stands apart."""
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    low = floor["record"]
+    wrong = []
+    for (one, other), said in between((), found).items():
+        apart = one in APART and floor[other] < low and (one, other) != ("_torch", "_triton")
+        if floor[one] >= floor[other] or apart:
+            wrong.append(said)
+    return wrong
+
+
+def circle(edges: Iterable[tuple[object, object]]) -> list[object]:
+    """One circle of the arrows, ``[]`` if there is none."""
+    sorter: graphlib.TopologicalSorter[object] = graphlib.TopologicalSorter()
+    for one, other in edges:
+        sorter.add(one, other)
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+TEXTS = [(name, (PACKAGE / name).read_text(encoding="utf-8")) for name in NAMES]
+ARROWS = arrows(TEXTS)
+
+
+def test_imports_run_down() -> None:
+    assert upward(ARROWS) == []
+
+
+@pytest.mark.parametrize(
+    "folder", ["", "_torch", *sorted({n.split("/")[0] for n in NAMES if "/" in n} - {"_torch"})]
+)
+def test_no_circle_between_rooms(folder: str) -> None:
+    assert circle(between(tuple(filter(None, [folder])), ARROWS)) == []
+
+
+def test_no_circle_between_files() -> None:
+    assert circle((one, other) for one, other in ARROWS if one and other) == []
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_rooms_are_few(folder: str) -> None:
+    path = tuple(filter(None, [folder]))
+    rooms = {room_of(module, path) for module in MODULES} - {"", "__init__"}
+    assert len(rooms) <= ROOMS[folder], sorted(rooms)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("record/graph.py", "from ..views import text"),
+        ("record/graph.py", "if TYPE_CHECKING:\n    from ..measures.chain import Chain"),
+        ("measures/chain.py", "def f():\n    from compile_lens.views import text"),
+        ("engine/remote.py", "call('compile_lens.trials.verify:verify')"),
+        ("child/worker.py", "FIRST = ('compile_lens.api.capture',)"),
+        ("_torch/session.py", "from ..measures import chain"),
+        ("errors.py", "from .record.capture import Record"),
+    ],
+)
+def test_the_scan_sees_an_import_that_runs_up(name: str, text: str) -> None:
+    assert upward(arrows([(name, text)]))
 
 
 def test_the_walls_have_something_to_hold() -> None:
-    assert {"codec.py", "record.py", "measures/ledger.py", "measures/chain.py"} <= set(WITHOUT_TORCH)
+    assert {"record/codec.py", "record/capture.py", "measures/ledger.py", "results/capture.py"} <= set(
+        WITHOUT_TORCH
+    )
     assert any(n.startswith("views/") for n in WITHOUT_TORCH) and any(n.startswith("_torch/") for n in NAMES)
 
 
@@ -130,8 +281,8 @@ def fresh(code: str) -> str:
 LOADED = "import sys; print(*sorted(n for n in sys.modules if n.split('.')[0] in ('torch', 'compile_lens')))"
 
 
-def test_importing_the_package_loads_neither_torch_nor_any_part() -> None:
-    assert fresh(f"import compile_lens; {LOADED}").split() == ["compile_lens"]
+def test_importing_the_package_loads_neither_torch_nor_any_room() -> None:
+    assert fresh(f"import compile_lens; {LOADED}").split() == ["compile_lens", "compile_lens.late"]
 
 
 def test_importing_the_package_changes_nothing() -> None:
@@ -143,7 +294,7 @@ def test_importing_the_package_changes_nothing() -> None:
 
 def test_errors_and_records_load_without_torch_and_views() -> None:
     loaded = fresh(f"from compile_lens import Capture, RecordError; {LOADED}").split()
-    assert "compile_lens.record" in loaded
+    assert "compile_lens.results.capture" in loaded
     assert not [
         name for name in loaded if name.startswith(("torch", "compile_lens.views", "compile_lens._torch"))
     ]
@@ -163,20 +314,26 @@ def test_every_public_name_can_be_had() -> None:
         assert callable(getattr(compile_lens, name)), name
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    "first",
-    [
-        "import compile_lens.capture",
-        "from compile_lens.capture import backend",
-        "compile_lens.show",
-        "compile_lens.capture",
-    ],
-)
-def test_capture_is_the_function_whatever_was_imported_before(first: str) -> None:
-    pytest.importorskip("torch")
-    code = f"import compile_lens; {first}; print(type(compile_lens.capture).__name__)"
-    assert fresh(code) == "function\n"
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    """Python binds a module as an attribute of its package, so that it would take the function's place."""
+    assert not {room_of(module, ()) for module in MODULES} & set(compile_lens.__all__)
+
+
+def test_what_is_made_above_has_a_place() -> None:
+    asked = {
+        str(item.args[0].value)
+        for _, text in TEXTS
+        for item in ast.walk(ast.parse(text))
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "late"
+        if item.args and isinstance(item.args[0], ast.Constant)
+    }
+    assert asked == set(late.PLACES)
+    for place in late.PLACES.values():
+        module, _, name = place.partition(":")
+        assert any(
+            getattr(item, "name", "") == name
+            for item in ast.parse((PACKAGE / MODULES[tuple(module.split("."))]).read_text("utf-8")).body
+        ), place
 
 
 def test_the_docstring_of_a_capture_leads_to_all_that_it_has() -> None:
@@ -184,14 +341,15 @@ def test_the_docstring_of_a_capture_leads_to_all_that_it_has() -> None:
     import re
 
     found = compile_lens.Capture
-    names = {name for name in vars(found) if not name.startswith("_")} | {
+    members = {**vars(found.__base__), **vars(found)}
+    names = {name for name in members if not name.startswith("_")} | {
         f.name for f in dataclasses.fields(found)
     }
     told = set(re.findall(r"\w+", found.__doc__ or ""))
     assert len(names) > 30 and names <= told, sorted(names - told)
     returned = {
         re.sub(r"tuple\[(\w+), \.\.\.\]", r"\1", hint["return"])
-        for member in vars(found).values()
+        for member in members.values()
         if (hint := getattr(getattr(member, "fget", member), "__annotations__", {})).get("return")
     }
     ours = {name for name in returned if re.fullmatch(r"[A-Z]\w+", name)} - {"Any", "Path", "Capture"}

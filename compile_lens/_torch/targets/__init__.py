@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...device_model import DeviceModel
-    from ...kernel import Kernel
-    from ..recorder import Recorder
+    from ...record.device import DeviceModel
+    from ...record.kernel import Kernel
+    from ..ground.recorder import Recorder
 
 
 @contextlib.contextmanager
@@ -25,17 +25,17 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
             recorder.may_differ = isa.may_differ(model.arch)
             yield
     else:
-        from . import differences
+        from . import may_differ
         from .stand_in import StandIn
 
         recorder.model = model
-        recorder.stand_in = StandIn(model)
-        recorder.may_differ = differences.of_capture(model, recorder.patches)
+        recorder.stand_in = stand_in = StandIn(model)
+        recorder.may_differ = may_differ.of_capture(model, recorder.patches)
         try:
-            with recorder.stand_in.placed():
+            with stand_in.placed():
                 yield
         finally:
-            recorder.questions = recorder.stand_in.questions.told()
+            recorder.questions = stand_in.questions.told()
             recorder.stand_in = None
 
 
@@ -51,6 +51,6 @@ def said_of(recorder: Recorder, kernels: Sequence[Kernel]) -> tuple[str, tuple[s
         return "", ()
     if model.device == "cpu":
         return model.name, recorder.may_differ
-    from . import differences
+    from . import may_differ
 
-    return model.name, differences.of_code(model, kernels)
+    return model.name, may_differ.of_code(model, kernels)

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from ...device_model import DeviceModel
+from ...record.device import DeviceModel
 from .interfaces import MARK
-from .places import Places, on
+from .replaced import Places, on
 
 MAY_DIFFER = (
     "which fused attention is called is PyTorch's choice at run time (by versions, shapes and settings of its "

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from .. import versions
+from ..ground import hook_points
 from .interfaces import MARK
-from .places import Places
 from .questions import ATTRIBUTES, BY_THE_MODEL, FUNCTIONS, Questions, frame_at, internal, text
+from .replaced import Places
 
 Note = Callable[..., None]
 
@@ -43,7 +43,7 @@ def place(places: Places, questions: Questions) -> None:
     """Listen to torch, on marked threads."""
     note = _noting(questions)
     for path in FUNCTIONS:
-        found = versions.find(path)
+        found = hook_points.find(path)
         if found is None:
             continue
         owner, name = found

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from ...device_model import DeviceModel
-from .places import Places, aware
+from ...record.device import DeviceModel
+from .replaced import Places, aware
 
 MARK = "stand-in"
 """Threads on which a device model answers for the device."""
@@ -93,7 +93,7 @@ def _device_context(places: Places) -> None:
 
     class device(real):  # type: ignore[misc,valid-type]
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            from .places import on
+            from .replaced import on
 
             return contextlib.nullcontext() if on(PHASE) else real(*args, **kwargs)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...errors import UsageError
-from .places import Places, marked
+from .replaced import Places, marked
 
 MARK = "isa"
 """Threads on which Inductor finds other vector instructions than the processor has."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from ...graph import Frame
-from .. import versions
+from ...record.graph import Frame
+from ..ground import hook_points
 from .interfaces import MARK
-from .places import Places
 from .questions import ATTRIBUTES, FUNCTIONS, UNKNOWN, Questions, frame_at, internal, text
+from .replaced import Places
 
 
 def place(places: Places, questions: Questions) -> None:
@@ -144,7 +144,7 @@ def _names() -> dict[int, str]:
     """The functions by their identity, also those that something stands in for."""
     found = {}
     for path in (*FUNCTIONS, *_STATE):
-        owner = versions.find(path)
+        owner = hook_points.find(path)
         function = getattr(*owner, None) if owner is not None else None
         while function is not None:
             found[id(function)] = f"{path.replace(':', '.')}()"

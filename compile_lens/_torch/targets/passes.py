@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 from .interfaces import MARK
-from .places import Places
+from .replaced import Places
 from .retarget import moved, retargeted
 
 CPU = torch.device("cpu")

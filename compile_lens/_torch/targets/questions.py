@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from ...device_model import Question
-from ...graph import Frame
+from ...record.device import Question
+from ...record.graph import Frame
 
 ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
 """Attributes of a tensor that ask for its device."""

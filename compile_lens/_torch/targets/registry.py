@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ...errors import UsageError
-from .places import Places
+from .replaced import Places
 
 SLOTS = {"cuda": 1, "mps": 13}
 """c10's numbers of the device types."""

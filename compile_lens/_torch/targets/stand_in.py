@@ -11,9 +11,9 @@ from typing import Any
 import torch
 import torch.fx
 
-from ...device_model import DeviceModel
+from ...record.device import DeviceModel
 from . import attention, heard, interfaces, overheard, passes, questions, registry
-from .places import Places, marked
+from .replaced import Places, marked
 from .retarget import moved, retargeted
 
 _one_at_a_time = threading.RLock()

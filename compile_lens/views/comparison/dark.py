@@ -6,8 +6,9 @@ in those inline styles and put a dark one in its place.
 
 from __future__ import annotations
 
-from compile_lens.views.highlight import INKS
-from compile_lens.views.markup import EDGE, FAINT, GROUND, INK, PHASE_COLOURS, STATE_COLOURS, SUNK
+from compile_lens.views.html.markup import EDGE, FAINT, GROUND, PHASE_COLOURS, STATE_COLOURS, SUNK
+from compile_lens.views.words.highlight import INKS
+from compile_lens.views.words.palette import INK
 
 GROUNDS = {
     GROUND: "#15181d",

@@ -6,12 +6,16 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from compile_lens.comparison import Column, Comparison
 from compile_lens.errors import RecordError, UsageError
-from compile_lens.record import Capture
+from compile_lens.record.capture import Record
+from compile_lens.record.codec import from_json as record_from_json
+from compile_lens.record.codec import to_json as record_json
+from compile_lens.record.comparison import Column, ComparisonRecord
 from compile_lens.views.files import write_text
+
+_C = TypeVar("_C", bound=ComparisonRecord)
 
 FORMAT = "compile_lens comparison"
 VERSION = 1
@@ -25,7 +29,7 @@ FORMS = {
 """Endings that ``save`` knows, and what each gives."""
 
 
-def save(comparison: Comparison, path: str | Path) -> Path:
+def save(comparison: ComparisonRecord, path: str | Path) -> Path:
     """Write a comparison; the ending of ``path`` chooses the form (``FORMS``). Raises ``UsageError``."""
     target = Path(path)
     form = target.suffix.lower()
@@ -33,7 +37,7 @@ def save(comparison: Comparison, path: str | Path) -> Path:
         valid = ", ".join(f"{ending} ({what})" for ending, what in FORMS.items())
         said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
         raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
-    makers: dict[str, Callable[[Comparison], str]] = {
+    makers: dict[str, Callable[[ComparisonRecord], str]] = {
         ".html": _html,
         ".md": _markdown,
         ".txt": _text,
@@ -42,7 +46,7 @@ def save(comparison: Comparison, path: str | Path) -> Path:
     return write_text(target, makers[form](comparison))
 
 
-def to_json(comparison: Comparison) -> str:
+def to_json(comparison: ComparisonRecord) -> str:
     """The JSON text of a comparison. The same comparison gives the same text."""
     body: dict[str, Any] = {
         "format": FORMAT,
@@ -53,7 +57,7 @@ def to_json(comparison: Comparison) -> str:
                 "target": c.target,
                 "failure": c.failure,
                 "features": c.features,
-                "capture": None if c.capture is None else json.loads(c.capture.to_json()),
+                "capture": None if c.capture is None else json.loads(record_json(c.capture)),
             }
             for c in comparison.columns
         ],
@@ -63,12 +67,12 @@ def to_json(comparison: Comparison) -> str:
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def from_json(text: str) -> Comparison:
+def from_json(text: str, cls: type[_C], captures: type[Record]) -> _C:
     """A comparison from its JSON text: rows and differences are found anew from the captures. Runs no code.
 
     Raises ``RecordError`` if it is none, or newer.
     """
-    from compile_lens.measures.across import across
+    from compile_lens.measures.comparison.table import across
 
     try:
         body = json.loads(text)
@@ -78,8 +82,8 @@ def from_json(text: str) -> Comparison:
             raise ValueError(
                 f"it has version {body['schema_version']}; this compile_lens reads up to {VERSION}"
             )
-        columns = tuple(_column(one) for one in body["columns"])
-        return across(str(body["function"]), columns)
+        columns = tuple(_column(one, captures) for one in body["columns"])
+        return across(str(body["function"]), columns, cls)
     except RecordError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -89,30 +93,30 @@ def from_json(text: str) -> Comparison:
         ) from None
 
 
-def _column(one: dict[str, Any]) -> Column:
+def _column(one: dict[str, Any], captures: type[Record]) -> Column:
     made = one["capture"]
     features = one.get("features")
     return Column(
         str(one["target"]),
-        None if made is None else Capture.from_json(json.dumps(made)),
+        None if made is None else record_from_json(json.dumps(made), captures),
         str(one["failure"]),
         None if features is None else tuple(str(f) for f in features),
     )
 
 
-def _html(comparison: Comparison) -> str:
+def _html(comparison: ComparisonRecord) -> str:
     from .html import document
 
     return document(comparison)
 
 
-def _markdown(comparison: Comparison) -> str:
+def _markdown(comparison: ComparisonRecord) -> str:
     from .markdown import page
 
     return page(comparison)
 
 
-def _text(comparison: Comparison) -> str:
+def _text(comparison: ComparisonRecord) -> str:
     from compile_lens.views.text import DEFAULT_WIDTH
 
     from .text import page

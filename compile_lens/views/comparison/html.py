@@ -5,16 +5,22 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Callable, Sequence
 
-from compile_lens.comparison import KINDS, UNEXPLAINED, Cell, Column, Comparison, Difference, Row, Use
-from compile_lens.record import Code, Kernel
-from compile_lens.views import stamp
-from compile_lens.views.launches import counted, launched
-from compile_lens.views.listing import listing
-from compile_lens.views.markup import (
+from compile_lens.record.comparison import (
+    KINDS,
+    UNEXPLAINED,
+    Cell,
+    Column,
+    ComparisonRecord,
+    Difference,
+    Row,
+    Use,
+)
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.views.html.listing import listing
+from compile_lens.views.html.markup import (
     EDGE,
     FAINT,
     GROUND,
-    INK,
     PHASE_COLOURS,
     SANS,
     STATE_COLOURS,
@@ -26,12 +32,15 @@ from compile_lens.views.markup import (
     heading,
     mono,
     note,
-    short,
     span,
     tag,
     text,
 )
-from compile_lens.views.outline import LANGUAGES, names, plural, traffic
+from compile_lens.views.words import stamp
+from compile_lens.views.words.characters import short
+from compile_lens.views.words.launches import counted, launched
+from compile_lens.views.words.outline import LANGUAGES, names, plural, traffic
+from compile_lens.views.words.palette import INK
 
 from . import outline
 from .dark import style
@@ -45,7 +54,9 @@ _WIDTH = 300
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def mimebundle(comparison: Comparison, include: object = None, exclude: object = None) -> dict[str, str]:
+def mimebundle(
+    comparison: ComparisonRecord, include: object = None, exclude: object = None
+) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
     from compile_lens.views.text import DEFAULT_WIDTH
 
@@ -60,7 +71,7 @@ def mimebundle(comparison: Comparison, include: object = None, exclude: object =
     return {kind: make() for kind, make in makers.items() if kind in wanted}
 
 
-def fragment(comparison: Comparison) -> str:
+def fragment(comparison: ComparisonRecord) -> str:
     """The comparison as one ``<div class="compile-lens cl-comparison">``, right also where its style is removed."""
     budget = Budget()
     parts = [
@@ -83,7 +94,7 @@ def fragment(comparison: Comparison) -> str:
     return f'<div class="compile-lens cl-comparison">\n<style>\n{style()}</style>\n{inner}\n</div>\n'
 
 
-def document(comparison: Comparison) -> str:
+def document(comparison: ComparisonRecord) -> str:
     """The comparison as a page of its own, with a policy that forbids scripts and outside requests."""
     css = (
         importlib.resources.files("compile_lens.views")
@@ -102,7 +113,7 @@ def document(comparison: Comparison) -> str:
     )
 
 
-def _may_differ(comparison: Comparison) -> str:
+def _may_differ(comparison: ComparisonRecord) -> str:
     differences = outline.may_differ(comparison)
     if not differences:
         return ""
@@ -111,7 +122,7 @@ def _may_differ(comparison: Comparison) -> str:
     return heading(text(stamp.MAY_DIFFER.capitalize()), "", "may-differ-heading") + "".join(lines) + more
 
 
-def _header(comparison: Comparison) -> str:
+def _header(comparison: ComparisonRecord) -> str:
     brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
     name = mono(short(comparison.function, 300), "font-size:22px;font-weight:600")
     said = text(short(outline.heading(comparison).removeprefix(comparison.function), 300))
@@ -145,7 +156,7 @@ def _side_by_side(columns: Sequence[str], cls: str = "columns") -> str:
     return div("".join(cells), "display:flex;gap:10px;overflow-x:auto;margin:8px 0;align-items:stretch", cls)
 
 
-def _figures(comparison: Comparison, table: outline.Table) -> str:
+def _figures(comparison: ComparisonRecord, table: outline.Table) -> str:
     head = _cell(
         text(table.phase), "th", SUNK, f"text-align:left;color:{PHASE_COLOURS.get(table.phase, INK)}"
     )
@@ -186,7 +197,7 @@ def _fact(target: str, words: str) -> str:
     return div(who + text(short(words, 2000)), "padding:1px 0 1px 12px;font-size:13px", "fact")
 
 
-def _rows(comparison: Comparison) -> str:
+def _rows(comparison: ComparisonRecord) -> str:
     if not comparison.rows:
         return ""
     parts = [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compile_lens.comparison import KINDS, Comparison
+from compile_lens.record.comparison import KINDS, ComparisonRecord
 from compile_lens.views.markdown import TEXT_LIMIT, _Out, code, escape
-from compile_lens.views.stamp import MAY_DIFFER, of_code
+from compile_lens.views.words.stamp import MAY_DIFFER, of_code
 
 from . import outline
 
@@ -12,7 +12,7 @@ _MANY = 200
 _FENCES = {"cpp": "cpp", "triton": "python", "metal": "cpp"}
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: ComparisonRecord) -> str:
     """The comparison as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
     out = _Out()
     out.add(f"# {escape(outline.heading(comparison))}")

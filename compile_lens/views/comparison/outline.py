@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from compile_lens.comparison import Column, Comparison, Difference, Use
-from compile_lens.figures import MEASURED, Figure, total
-from compile_lens.figures import figure as one_number
 from compile_lens.measures.flow import launches
-from compile_lens.record import PHASES, Capture, Code
-from compile_lens.views import stamp
-from compile_lens.views.launches import counted
-from compile_lens.views.outcome import state, verdict
-from compile_lens.views.outline import LANGUAGES, amount, environment, figure, names, plural
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.capture import Record
+from compile_lens.record.comparison import Column, ComparisonRecord, Difference, Use
+from compile_lens.record.compilation import PHASES
+from compile_lens.record.figures import MEASURED, Figure, total
+from compile_lens.record.figures import figure as one_number
+from compile_lens.record.kernel import Code
+from compile_lens.views.words import stamp
+from compile_lens.views.words.launches import counted
+from compile_lens.views.words.outcome import state, verdict
+from compile_lens.views.words.outline import LANGUAGES, amount, environment, figure, names, plural
 
 NOTHING = "—"
 """Where a target has no such phase, or a figure is not known."""
@@ -36,7 +39,7 @@ class Module:
     codes: tuple[tuple[Column, Code | None], ...]
 
 
-def heading(comparison: Comparison) -> str:
+def heading(comparison: ComparisonRecord) -> str:
     """``f for cpu, h100 and mps``."""
     return f"{comparison.function} for {_and([c.target for c in comparison.columns])}"
 
@@ -56,7 +59,7 @@ def column(one: Column) -> tuple[str, ...]:
     return (*(f for f in dict.fromkeys(facts) if f), verdict(capture))
 
 
-def may_differ(comparison: Comparison) -> tuple[str, ...]:
+def may_differ(comparison: ComparisonRecord) -> tuple[str, ...]:
     """What may differ on the real devices, each sentence once with the targets that it is said of."""
     said: dict[str, list[str]] = {}
     for one in comparison.columns:
@@ -66,13 +69,13 @@ def may_differ(comparison: Comparison) -> tuple[str, ...]:
     return tuple(f"{', '.join(targets)}: {words}" for words, targets in said.items())
 
 
-def made_with(comparison: Comparison) -> tuple[str, ...]:
+def made_with(comparison: ComparisonRecord) -> tuple[str, ...]:
     """Where the captures were made, where that is the same for all of them."""
     said = [environment(c) for c in comparison.captures.values()]
     return tuple(fact for fact in said[0] if all(fact in other for other in said)) if said else ()
 
 
-def tables(comparison: Comparison) -> tuple[Table, ...]:
+def tables(comparison: ComparisonRecord) -> tuple[Table, ...]:
     """Kernels, launches and bytes side by side, a table for each phase that any target has."""
     captures = [c.capture if not c.failure else None for c in comparison.columns]
     found = []
@@ -85,11 +88,11 @@ def tables(comparison: Comparison) -> tuple[Table, ...]:
     return tuple(found)
 
 
-def _has(capture: Capture, phase: str) -> bool:
+def _has(capture: Record, phase: str) -> bool:
     return any(phase in c.phases for c in capture.compilations)
 
 
-def _figures(capture: Capture | None, phase: str) -> dict[str, str]:
+def _figures(capture: Record | None, phase: str) -> dict[str, str]:
     titles = (
         "ATen ops",
         "loops",
@@ -102,7 +105,7 @@ def _figures(capture: Capture | None, phase: str) -> dict[str, str]:
     )
     if capture is None or not _has(capture, phase):
         return dict.fromkeys(titles, NOTHING)
-    row = getattr(capture.ledger, phase)
+    row = getattr(ledger_of(capture), phase)
     codes = [c.code[phase] for c in capture.compilations if phase in c.code]
     kernels = [k for code in codes for k in code.kernels]
     seen = bool(codes)
@@ -125,7 +128,7 @@ def _figures(capture: Capture | None, phase: str) -> dict[str, str]:
     return dict(zip(titles, values, strict=True))
 
 
-def modules(comparison: Comparison) -> tuple[Module, ...]:
+def modules(comparison: ComparisonRecord) -> tuple[Module, ...]:
     """The generated modules, those of the same phase and compile id side by side."""
     ids = list(dict.fromkeys(c.id for capture in comparison.captures.values() for c in capture.compilations))
     found = []
@@ -164,7 +167,7 @@ def where(one: Difference) -> str:
     return ", ".join(filter(None, (one.phase, names(one.places, 6))))
 
 
-def agreement(comparison: Comparison) -> str:
+def agreement(comparison: ComparisonRecord) -> str:
     """Whether the lines became the same kernels, in one sentence."""
     rows = comparison.rows
     if len(comparison.captures) < 2:

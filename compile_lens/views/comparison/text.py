@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 
-from compile_lens.comparison import KINDS, Comparison, Difference, Row
-from compile_lens.record import PHASES
-from compile_lens.views.characters import cells, encodes
-from compile_lens.views.stamp import MAY_DIFFER
+from compile_lens.record.comparison import KINDS, ComparisonRecord, Difference, Row
+from compile_lens.record.compilation import PHASES
 from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
+from compile_lens.views.words.characters import cells, encodes
+from compile_lens.views.words.stamp import MAY_DIFFER
 
 from . import outline
 
@@ -18,7 +18,7 @@ MANY = 24
 FACTS = 8
 
 
-def page(comparison: Comparison, width: int | None = None, ascii: bool | None = None) -> str:
+def page(comparison: ComparisonRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The comparison as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
     encoding = "utf-8"
     if ascii or (ascii is None and not encodes("─→←·…~—×²", _stdout())):
@@ -46,7 +46,7 @@ def page(comparison: Comparison, width: int | None = None, ascii: bool | None = 
     return paper.text()
 
 
-def _figures(paper: _Paper, comparison: Comparison) -> None:
+def _figures(paper: _Paper, comparison: ComparisonRecord) -> None:
     targets = [column.target for column in comparison.columns]
     for table in outline.tables(comparison):
         paper.section(table.phase)
@@ -72,7 +72,7 @@ def _difference(paper: _Paper, one: Difference) -> None:
     paper.more(len(one.facts) - FACTS, "fact", "Difference.facts", "    ")
 
 
-def _rows(paper: _Paper, comparison: Comparison) -> None:
+def _rows(paper: _Paper, comparison: ComparisonRecord) -> None:
     if not comparison.rows:
         return
     paper.section("kernels by line")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compile_lens.measures.once import once
-from compile_lens.record import Capture
+from compile_lens.measures.cached import once
+from compile_lens.record.capture import Record
 
 from .ablations import ablations
 from .benchmark import benchmark
@@ -38,7 +38,7 @@ _MAKERS = (target, fusion, lowering, rewrites, memory, traffic, machine_code, ab
 
 
 @once
-def findings(capture: Capture) -> tuple[Finding, ...]:
+def findings(capture: Record) -> tuple[Finding, ...]:
     """The findings of a capture, in the order in which they are shown; made once for each capture.
 
     One that its record says nothing of is there with the reason in ``missing``; one that has no place in it

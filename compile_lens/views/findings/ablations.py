@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.steps import stepped
-from compile_lens.record import ABLATIONS, Ablation, Capture, Kernel
+from compile_lens.record.capture import ABLATIONS, Ablation, Record
+from compile_lens.record.kernel import Kernel
 
-from .. import outline
+from ..words import outline
 from .model import Block, Column, Columns, Finding
 
 KEY, TITLE = "ablations", "Ablations"
@@ -28,7 +30,7 @@ MEANS = {
 }
 
 
-def ablations(capture: Capture) -> Finding | None:
+def ablations(capture: Record) -> Finding | None:
     """The finding; ``None`` where no code was generated."""
     if not any(c.code for c in capture.compilations) and not capture.ablations:
         return None
@@ -44,9 +46,9 @@ def ablations(capture: Capture) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (Columns("", columns),))
 
 
-def _column(capture: Capture, step: Ablation) -> Column:
+def _column(capture: Record, step: Ablation) -> Column:
     alone = stepped(capture, step.step)
-    total = alone.ledger.total
+    total = ledger_of(alone).total
     kernels = alone.kernels
     figures = [
         ("loops", outline.figure(total.loops)),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compile_lens.measurement import Benchmark, Series
 from compile_lens.measures import timing
-from compile_lens.record import Capture
+from compile_lens.record.benchmark import Benchmark, Series
+from compile_lens.record.capture import Record
 
-from .. import outline
+from ..words import outline
 from .model import NAME, NUMBER, Finding, Prose, Row, Section, Table
 from .places import size
 
@@ -18,7 +18,7 @@ WHERE = "capture.benchmark"
 MISSING = "not run: compile_lens.benchmark(f, x)"
 
 
-def benchmark(capture: Capture) -> Finding | None:
+def benchmark(capture: Record) -> Finding | None:
     """The finding; ``None`` where no code was generated."""
     measured = capture.benchmark
     if measured is None:

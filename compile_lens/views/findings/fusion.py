@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.decision import REASONS, Decision
-from compile_lens.graph import Node
-from compile_lens.measures.apart import Apart, apart
-from compile_lens.record import Capture
+from compile_lens.measures.neighbours import Apart, apart
+from compile_lens.record.capture import Record
+from compile_lens.record.decision import REASONS, Decision
+from compile_lens.record.graph import Node
 
-from .. import outline, sentences
+from ..words import outline, sentences
 from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from .places import Place, places, size
 
@@ -25,7 +25,7 @@ DECISIONS = 3_000
 NEVER = "never proposed"
 
 
-def fusion(capture: Capture) -> Finding | None:
+def fusion(capture: Record) -> Finding | None:
     """The finding; ``None`` where nothing reached the scheduler."""
     seen = [place for place in places(capture) if place.graph("groups") is not None]
     if not seen:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.lowered import REALISED, Lowered
-from compile_lens.record import Capture
+from compile_lens.record.capture import Record
+from compile_lens.record.lowering import REALISED, Lowered
 
-from .. import outline
+from ..words import outline
 from .fusion import loops_in_short
 from .model import NAME, NOTE, TEXT, Finding, Row, Section, Table, cut
 from .places import Place, places
@@ -23,7 +23,7 @@ MISSING = "not in the record"
 NODES = 2_000
 
 
-def lowering(capture: Capture) -> Finding | None:
+def lowering(capture: Record) -> Finding | None:
     """The finding; ``None`` where nothing was lowered."""
     seen = [place for place in places(capture) if place.graph("loops") is not None]
     if not seen:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.record import Capture, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.kernel import Kernel
 
-from .. import machine, outline
+from ..words import machine, outline
 from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from .places import places
 
@@ -17,7 +18,7 @@ WHERE = "kernel.machine"
 KERNELS = 1_000
 
 
-def machine_code(capture: Capture) -> Finding | None:
+def machine_code(capture: Record) -> Finding | None:
     """The finding; ``None`` where no kernel has machine code, nor a reason why it has none."""
     kernels = [k for k in capture.kernels if k.machine is not None or k.machine_note]
     if not kernels:

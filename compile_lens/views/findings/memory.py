@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from compile_lens.memory import Buffer, Kept, Memory, Partition, extra
-from compile_lens.record import Capture, Compilation
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.memory import Buffer, Kept, Memory, Partition, extra
 
-from .. import outline
-from ..timeline import timeline
+from ..drawing.timeline import timeline
+from ..words import outline
 from .model import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
 from .places import Place, places, size, title
 
@@ -21,7 +22,7 @@ MISSING = "not in the record"
 BUFFERS = 1_000
 
 
-def memory(capture: Capture) -> Finding | None:
+def memory(capture: Record) -> Finding | None:
     """The finding; ``None`` where no code was generated."""
     if not any(c.code for c in capture.compilations):
         return None

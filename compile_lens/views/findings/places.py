@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import Address
 from compile_lens.measures.ledger import MODELLED, AtLeast, Figure
-from compile_lens.record import Capture, Compilation
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
 
-from .. import outline
+from ..words import outline
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,14 @@ class Place:
         return self.compilation.graphs.get(f"{self.phase}.{stage}")
 
 
-def places(capture: Capture) -> Iterator[Place]:
+def places(capture: Record) -> Iterator[Place]:
     """Every phase of every compilation that was seen."""
     for compilation in capture.compilations:
         for phase in compilation.phases:
             yield Place(compilation, phase, title(capture, compilation, phase))
 
 
-def title(capture: Capture, compilation: Compilation, key: str) -> str:
+def title(capture: Record, compilation: Compilation, key: str) -> str:
     """A phase or stage by name, with its compilation where there are several."""
     return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
 

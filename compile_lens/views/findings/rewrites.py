@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import Address
-from compile_lens.record import Capture, Compilation
-from compile_lens.rewrite import Pass, Rewrite
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
+from compile_lens.record.rewrite import Pass, Rewrite
 
-from .. import outline
+from ..words import outline
 from .model import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Step, Steps, Table, cut
 from .places import title
 
@@ -23,7 +24,7 @@ MISSES = 40
 PASSES = 200
 
 
-def rewrites(capture: Capture) -> Finding | None:
+def rewrites(capture: Record) -> Finding | None:
     """The finding; ``None`` where nothing was compiled."""
     if not any(c.graphs for c in capture.compilations):
         return None
@@ -50,7 +51,7 @@ def rewrites(capture: Capture) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
-def _steps(capture: Capture, compilation: Compilation, made: Pass) -> Iterator[Step]:
+def _steps(capture: Record, compilation: Compilation, made: Pass) -> Iterator[Step]:
     for rewrite in made.rewrites:
         named = f"{made.name}: {rewrite.pattern}" if rewrite.pattern else made.name
         words = [_said(rewrite), f"on the way to {title(capture, compilation, made.stage)}"]
@@ -76,7 +77,7 @@ def _addresses(compilation: Compilation, stage: str, rewrite: Rewrite) -> Iterat
     yield from ((compilation.id, stage, name) for name in rewrite.after if name in own)
 
 
-def _table(capture: Capture, seen: list[Compilation]) -> Table:
+def _table(capture: Record, seen: list[Compilation]) -> Table:
     """Passes that changed something; those that looked in vain are counted."""
     rows = []
     idle = 0

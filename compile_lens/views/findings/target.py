@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compile_lens.device_model import DeviceModel
-from compile_lens.record import Capture
+from compile_lens.record.capture import Record
+from compile_lens.record.device import DeviceModel
 
-from .. import outline, stamp
+from ..words import outline, stamp
 from .model import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table
 
 KEY, TITLE = "target", "Device model"
@@ -16,7 +16,7 @@ INTRO = (
 WHERE = "capture.target"
 
 
-def target(capture: Capture) -> Finding | None:
+def target(capture: Record) -> Finding | None:
     """The finding; ``None`` where the code is for what is in the machine."""
     found = capture.target
     if found is None:

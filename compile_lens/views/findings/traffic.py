@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.roofline import Bound, roof
-from compile_lens.record import Capture
+from compile_lens.measures.roofline import Bound, roof, roofline
+from compile_lens.measures.traffic import traffic as traffic_of
+from compile_lens.record.capture import Record
 
-from .. import outline
+from ..words import outline
 from .model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
 from .places import size
 
@@ -23,11 +24,11 @@ PICTURE = 200_000
 """Characters of the largest drawing that is carried along."""
 
 
-def traffic(capture: Capture) -> Finding | None:
+def traffic(capture: Record) -> Finding | None:
     """The finding; ``None`` where no kernel was generated."""
     if not capture.kernels:
         return None
-    line = capture.roofline()
+    line = roofline(capture)
     rows, left = cut([_row(capture, bound) for bound in line.bounds], KERNELS)
     words = [roof(line)] + ([line.note] if line.note and line.note not in roof(line) else [])
     head = ("kernel", "moves", "alone", "operations", "per byte", "bound by", "why")
@@ -41,7 +42,7 @@ def traffic(capture: Capture) -> Finding | None:
     notes = list(dict.fromkeys(note for b in line.bounds for note in b.kernel.notes))
     if notes:
         sections.append(Prose("what is not known", tuple(notes[:20])))
-    moved = capture.traffic()
+    moved = traffic_of(capture)
     now = "unknown how much is" if moved.nbytes is None else size(moved.nbytes)
     brief = [f"{now} moved, {size(moved.before)} if each operator ran alone"]
     brief += words
@@ -61,7 +62,7 @@ def _verdict(bounds: tuple[Bound, ...]) -> str:
     return ", ".join(said)
 
 
-def _row(capture: Capture, bound: Bound) -> Row:
+def _row(capture: Record, bound: Bound) -> Row:
     kernel = bound.kernel
     place = f"{kernel.compilation} {kernel.phase}" if len(capture.compilations) > 1 else kernel.phase
     cells = (

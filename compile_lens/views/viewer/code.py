@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compile_lens.measures.chain import kernel_lines
-from compile_lens.record import Capture, Code, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.kernel import Code, Kernel
 
-from .. import machine, outline, sentences, stamp
-from ..derivatives import of_names, phrase
-from ..launches import launched
+from ..words import machine, outline, sentences, stamp
+from ..words.derivatives import of_names, phrase
+from ..words.launches import launched
 from .folds import Fold, kernel_folds, module_folds
 from .forms import Forms
 from .items import Items, SeenStage
@@ -23,7 +24,7 @@ MANY = 200
 class Codes:
     """The ``CodeData`` of every code stage."""
 
-    def __init__(self, capture: Capture, items: Items, texts: Texts) -> None:
+    def __init__(self, capture: Record, items: Items, texts: Texts) -> None:
         self._items = items
         self._texts = texts
         self._origins = outline.Origins(capture)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.graph import Frame, Graph, Source
 from compile_lens.measures.ledger import COLUMNS, Ledger
-from compile_lens.record import PHASES, Capture, Code, Compilation, Ending
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.breaks import Ending
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES, Compilation
+from compile_lens.record.graph import Frame, Graph, Source
+from compile_lens.record.kernel import Code
 
-from .. import outcome, outline, savings, sentences, stamp
 from ..findings import findings
-from ..tables import MEANINGS as MEANINGS
+from ..words import outcome, outline, savings, sentences, stamp
+from ..words.outline import COLUMN_MEANINGS as MEANINGS
 from .findings import finding_head
 from .index import full_title
 from .items import Items
@@ -26,11 +30,11 @@ SOURCES = 200
 GUARDS = 200
 
 
-def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
+def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
     """The ``Core`` of the page."""
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
-    ledger = capture.ledger
+    ledger = ledger_of(capture)
     by_id = dict(ledger.graphs)
     return {
         "version": VERSION,
@@ -60,7 +64,7 @@ def core(capture: Capture, items: Items, texts: Texts) -> dict[str, object]:
     }
 
 
-def _outcome(capture: Capture) -> dict[str, object]:
+def _outcome(capture: Record) -> dict[str, object]:
     failure = capture.failure
     said = failure and {
         "stage": line(failure.stage),
@@ -101,7 +105,7 @@ def _source(source: Source, code: dict[str, object], items: Items) -> dict[str, 
 
 
 def _compilation(
-    capture: Capture, items: Items, index: int, compilation: Compilation, ledger: Ledger
+    capture: Record, items: Items, index: int, compilation: Compilation, ledger: Ledger
 ) -> dict[str, object]:
     place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
     return {
@@ -131,7 +135,7 @@ def _ending(ending: Ending | None) -> dict[str, object] | None:
     return _reason(ending)
 
 
-def _eager(capture: Capture) -> list[dict[str, object]]:
+def _eager(capture: Record) -> list[dict[str, object]]:
     """The places where Python took over, the first of them."""
     return [
         {"head": line(one.head), "became": block(one.why), **_reason(one.ending)}
@@ -182,7 +186,7 @@ def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
     }
 
 
-def _notes(capture: Capture, items: Items) -> list[str]:
+def _notes(capture: Record, items: Items) -> list[str]:
     notes = []
     left = len(capture.compilations) - len(items.compilations)
     if left:

@@ -10,13 +10,13 @@ import functools
 import importlib.resources
 import json
 
-from compile_lens.record import Capture
-from compile_lens.views.palette import COLOURS
+from compile_lens.record.capture import Record
+from compile_lens.views.words.palette import COLOURS
 
 from .parts import encoded, packed
 
 
-def live(capture: Capture) -> str:
+def live(capture: Record) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
     # Base 85 and plain names: no character that HTML could misread.
     data = json.dumps({**_inside(), **encoded(capture)}, separators=(",", ":"))

@@ -7,10 +7,10 @@ from typing import Any
 
 from compile_lens.measures.chain import Address
 
-from .. import outline
-from ..characters import clean
 from ..findings import Block, Column, Columns, Finding, Picture, Prose, Section, Step, Steps, Table
-from ..highlight import runs
+from ..words import outline
+from ..words.characters import clean
+from ..words.highlight import runs
 from .items import Items
 from .texts import Text, made
 from .words import block, line

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from compile_lens.machine import Form
-from compile_lens.record import Capture, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.kernel import Kernel
+from compile_lens.record.machine_code import Form
 
-from ..characters import clean
+from ..words.characters import clean
 from .items import SeenStage
 
 ROOM = 6_000_000
@@ -21,7 +22,7 @@ _TELLING = ("sass", "assembly", "amdgcn", "ptx", "ttgir", "ttir", "llir")
 class Forms:
     """The ``FormsData`` of every kernel that has machine code, by the name of its part."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Record) -> None:
         self.parts: dict[str, object] = {}
         self._shown: set[int] = set()
         room = ROOM

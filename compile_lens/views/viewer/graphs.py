@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from compile_lens.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
 from compile_lens.layout.nest import Nest, nest_all
-from compile_lens.measures.apart import apart
 from compile_lens.measures.chain import walk
 from compile_lens.measures.ledger import MODELLED, Figure
-from compile_lens.record import Capture
+from compile_lens.measures.neighbours import apart
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
 
-from .. import sentences
-from ..outline import amount
+from ..words import sentences
+from ..words.outline import amount
 from .core import frame_line
 from .drawings import drawn
 from .index import full_title
@@ -32,7 +32,7 @@ def told(node: Node) -> list[Frame]:
 class Graphs:
     """The ``GraphData`` of every graph stage. All drawings of a page are placed together."""
 
-    def __init__(self, capture: Capture, items: Items, texts: Texts) -> None:
+    def __init__(self, capture: Record, items: Items, texts: Texts) -> None:
         self._capture = capture
         self._items = items
         self._texts = texts

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import PYTHON, walk
-from compile_lens.record import Capture
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Graph
 
-from .. import outline
+from ..words import outline
 from .items import Items, SeenStage
 from .words import line
 
 
-def index(capture: Capture, items: Items) -> dict[str, object]:
+def index(capture: Record, items: Items) -> dict[str, object]:
     """The ``Index`` of the page."""
     kinds: dict[str, int] = {PYTHON: 0}
     kind_of = [0] * len(items.lines)
@@ -77,7 +77,7 @@ def _kinds(seen: SeenStage) -> list[str]:
     return ["kernel"] * seen.kernels + ["line"] * (len(seen.names) - seen.kernels)
 
 
-def _line_texts(capture: Capture, items: Items) -> list[str]:
+def _line_texts(capture: Record, items: Items) -> list[str]:
     """The text of each Python line: as the source has it, else as a frame quotes it."""
     known: dict[str, str] = {}
     for source in capture.sources:

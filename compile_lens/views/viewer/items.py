@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from compile_lens.graph import Graph
-from compile_lens.measures.chain import PYTHON, Address, kernel_lines, walk
-from compile_lens.record import Capture, Code, Compilation
+from compile_lens.measures.chain import PYTHON, Address, Chain, kernel_lines, walk
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code
 
 MOST_COMPILATIONS = 40
 """Compilations that the page holds; the rest is only counted."""
@@ -49,8 +51,8 @@ class Items:
         above: for each item the items that it directly came from.
     """
 
-    def __init__(self, capture: Capture) -> None:
-        chain = capture.chain
+    def __init__(self, capture: Record) -> None:
+        chain = Chain(capture)
         links = dict(chain.links())
         self.compilations: Sequence[Compilation] = capture.compilations[:MOST_COMPILATIONS]
         self.lines = [address for address in links if address[1] == PYTHON]

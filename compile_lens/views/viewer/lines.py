@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import walk
+from compile_lens.record.graph import Graph
 
 _NAME = r"[A-Za-z_]\w*"
 _CLASS = re.compile(r"( *)class (.+?)\(torch\.nn\.Module\):")

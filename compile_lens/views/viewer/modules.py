@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.graph import Graph
 from compile_lens.measures.chain import walk
+from compile_lens.record.graph import Graph
 
 from .items import Items
 

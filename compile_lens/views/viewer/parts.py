@@ -9,8 +9,8 @@ import json
 import zlib
 from collections.abc import Iterator
 
-from compile_lens.graph import Graph
-from compile_lens.record import Capture
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Graph
 
 from ..findings import findings
 from .code import Codes
@@ -35,7 +35,7 @@ LEVEL_LARGE = 6
 """Of compression. The last hundredths of a large part take as long as all of it before."""
 
 
-def parts(capture: Capture) -> dict[str, object]:
+def parts(capture: Record) -> dict[str, object]:
     """The parts as plain JSON data, by name: ``core``, ``index``, and one for each stage seen, for the machine code
     of each kernel and for each finding."""
     items = Items(capture)
@@ -52,7 +52,7 @@ def parts(capture: Capture) -> dict[str, object]:
     return made
 
 
-def encoded(capture: Capture) -> dict[str, str]:
+def encoded(capture: Record) -> dict[str, str]:
     """The parts as the page carries them: ``packed`` JSON. The same capture gives the same text.
 
     Small parts stand together under the name ``small``: they are shorter so, and quick to read in one go.

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compile_lens.graph import Graph
-from compile_lens.record import Capture, Code, Kernel
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code, Kernel
 
-from ..characters import clean
-from ..highlight import runs
+from ..words.characters import clean
+from ..words.highlight import runs
 from .items import Items
 
 COLOURED = 400_000
@@ -67,7 +68,7 @@ class Texts:
     What is left out or not coloured where the page would grow too large are the least telling texts.
     """
 
-    def __init__(self, capture: Capture, items: Items) -> None:
+    def __init__(self, capture: Record, items: Items) -> None:
         self.sources: dict[int, Text] = {}
         self.graphs: dict[int, Text] = {}
         self.modules: dict[int, Module] = {}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..characters import clean, flat
-from ..markup import short
+from ..words.characters import clean, flat, short
 
 
 def line(value: str) -> str:

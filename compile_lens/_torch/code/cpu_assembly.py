@@ -1,0 +1,212 @@
+"""The assembly of C++ kernels that Inductor built: read from the very libraries that run.
+
+Inductor makes a library of each kernel, and binds its one function to Python. Since torch 2.13 it builds them with a
+table of lines (``-g1``), so that each instruction is known by its line of C++ at no cost; before that, the assembly
+has no links.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...record.kernel import Kernel
+from ...record.machine_code import Machine
+from . import objdump
+from .objdump import Frames, Function
+
+SECONDS = 60
+"""After which a tool that reads a library is given up."""
+
+LINKS = "lines"
+"""Kind under which ``Machine.missing`` says why the assembly has no links."""
+
+_INSTALL = "install GNU binutils, and capture again"
+_ENTRY = "inductor_entry"
+"""Name of the one bound function where the wrapper is C++ as well, and in one library with its kernels."""
+
+_VECTORS = ("/ATen/cpu/vec/", "/torch/csrc/inductor/")
+"""Where in torch's headers the functions are that kernels compute with."""
+
+
+def built(module: Any, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels of a wrapper module that was built, with their assembly, or the reason why there is none."""
+    return read(
+        {k.name: path for k in kernels if k.language == "cpp" and (path := library(module, k.name))}, kernels
+    )
+
+
+def read(libraries: Mapping[str, Path], kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels with the assembly that stands in their libraries, which are given by the kernels' names."""
+    from ..targets import isa
+
+    try:
+        functions = _disassembled(sorted(set(libraries.values()))) if libraries else {}
+    except ToolMissing as error:
+        return tuple(_noted(kernel, str(error)) for kernel in kernels)
+    arch = isa.picked() or platform.machine()
+    return tuple(_with_assembly(kernel, libraries.get(kernel.name), functions, arch) for kernel in kernels)
+
+
+def _with_assembly(
+    kernel: Kernel, path: Path | None, functions: Mapping[str, tuple[Function, ...]], arch: str
+) -> Kernel:
+    if path is None:
+        return _noted(kernel, "the library that it was built into could not be found")
+    found = _Read(path, functions.get(str(path), ()), kernel.source)
+    if not found.functions:
+        return _noted(kernel, "objdump shows no function of its name in the library that it was built into")
+    return dataclasses.replace(kernel, machine=found.machine(arch))
+
+
+def library(module: Any, name: str) -> Path | None:
+    """The file of the library that a kernel of a built wrapper module is in."""
+    for bound in (name, _ENTRY):
+        function = getattr(module, bound, None)
+        path = getattr(getattr(function, "__self__", None), "__file__", None)
+        if path and Path(path).is_file():
+            return Path(path)
+    return None
+
+
+def _noted(kernel: Kernel, reason: str) -> Kernel:
+    if kernel.language == "extern":
+        reason = "it is a library call: Inductor wrote no code for it"
+    elif kernel.language != "cpp":
+        return kernel
+    return dataclasses.replace(kernel, machine_note=reason)
+
+
+class ToolMissing(Exception):
+    """A tool that reads libraries is not there, or fails; the message says what to do."""
+
+
+def _run(tool: str, options: Sequence[str], given: str | None = None) -> str:
+    if shutil.which(tool) is None:
+        raise ToolMissing(f"{tool} is not there, which reads instructions out of a library: {_INSTALL}")
+    try:
+        done = subprocess.run(
+            [tool, *options], input=given, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolMissing(f"{tool} could not be run ({type(error).__name__}): {_INSTALL}") from None
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ToolMissing(f"{tool} failed ({said.rpartition(': ')[2]}): {_INSTALL}")
+    return done.stdout
+
+
+def _disassembled(paths: Sequence[Path]) -> dict[str, tuple[Function, ...]]:
+    intel = ["-M", "intel"] if platform.machine() in ("x86_64", "AMD64") else []
+    text = _run("objdump", ["-d", "-C", *intel, "--no-show-raw-insn", *map(str, paths)])
+    return objdump.libraries(text)
+
+
+class _Read:
+    """One kernel in its library."""
+
+    def __init__(self, path: Path, functions: Sequence[Function], source: str) -> None:
+        self.path = path
+        self.source = source
+        self.symbol = symbol(source)
+        self.functions = objdump.reached(functions, self.symbol)
+        self.frames: dict[int, Frames] = {}
+        self.missing = ""
+        addresses = "\n".join(hex(i.address) for f in self.functions for i in f.instructions)
+        if addresses:
+            try:
+                said = _run("addr2line", ["-a", "-i", "-e", str(path)], addresses)
+                self.frames = objdump.frames(said)
+            except ToolMissing as error:
+                self.missing = str(error)
+
+    def machine(self, arch: str) -> Machine:
+        """Its instructions, linked to the lines of its source as far as they are known."""
+        lines, reason = self._lines()
+        kept = [f for f in self.functions if objdump.is_own(f, self.symbol) or self._computes(f, lines)]
+        kept.sort(key=lambda f: (f.name.endswith(".cold"), f.name != self.symbol, f.address))
+        form = objdump.listing(kept, lines)
+        scalable = int(arch[3:]) if re.fullmatch(r"sve\d+", arch) else 0
+        return Machine(
+            arch=arch,
+            compiler=compiler(self.path.read_bytes()),
+            forms=(form,),
+            instructions=sum(len(f.instructions) for f in kept),
+            vector_bits=objdump.vector_bits(kept, scalable),
+            missing=((LINKS, reason),) if reason else (),
+        )
+
+    def _lines(self) -> tuple[dict[int, int], str]:
+        """The line of the kernel's source by address, or why there is none."""
+        if not self.frames:
+            return {}, self.missing or without_lines()
+        placed: dict[str, int | None] = {}
+        found: dict[int, int] = {}
+        last = len(self.source.splitlines())
+        for address, frames in self.frames.items():
+            for file, line in frames:
+                if not file.endswith(".cpp"):
+                    continue
+                if file not in placed:
+                    placed[file] = lines_before(Path(file), self.source)
+                before = placed[file]
+                if before is not None and 1 <= line - before <= last:
+                    found[address] = line - before
+                    break
+        found = objdump.without_runtime(self.functions, found, self.frames, self.source.splitlines())
+        return found, "" if found else "the file that was compiled is no longer there as it was"
+
+    def _computes(self, function: Function, lines: dict[int, int]) -> bool:
+        """Whether a function that the kernel calls is one of those that kernels compute with, or of its own file."""
+        frames = self.frames.get(function.address, ())
+        if not frames:
+            return False
+        return any(part in frames[-1][0] for part in _VECTORS) or (
+            function.address in lines and frames[-1][0].endswith(".cpp")
+        )
+
+
+def symbol(source: str) -> str:
+    """The name under which the function of a kernel's source is found in its library."""
+    found = re.findall(r'extern "C"\s+(?:\w+\s+)*?(\w+)\s*\(', source)
+    return str(found[-1]) if found else "kernel"
+
+
+def lines_before(path: Path, source: str) -> int | None:
+    """How many lines of a file stand before a kernel's source; ``None`` if it is not in the file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    at = text.find(source)
+    return text.count("\n", 0, at) if at >= 0 else None
+
+
+def without_lines() -> str:
+    """Why a library has no table of lines."""
+    import torch
+    import torch._inductor.config as config
+
+    if not hasattr(config.aot_inductor, "enable_line_tables"):
+        return f"torch {torch.__version__} builds kernels without a table of lines; 2.13 and later with one"
+    return "the kernel was built without a table of lines: set aot_inductor.enable_line_tables in Inductor's config"
+
+
+def compiler(binary: bytes) -> str:
+    """Who compiled a library, as the library itself says: ``g++ 12.2.0 -O3 -march=znver3``."""
+    if found := re.search(rb"GNU C\+\+\d* ([\d.]+)([^\0]*)", binary):
+        flags = [
+            flag for flag in found[2].decode(errors="replace").split() if flag.startswith(("-O", "-march="))
+        ]
+        return " ".join(["g++", found[1].decode(), *sorted(flags)])
+    if found := re.search(rb"clang version ([\w.+-]+)", binary):
+        return f"clang++ {found[1].decode()}"
+    if found := re.search(rb"GCC: \([^)\0]*\) ([\d.]+)", binary):
+        return f"g++ {found[1].decode()}"
+    return ""

@@ -1,0 +1,134 @@
+"""Which buffers the generated code holds: what Inductor knows of each, and the order that the text gives."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import torch
+
+from ...record.memory import Memory
+from ..ground.recorder import Draft
+from .wrapper_buffers import WHOLE, Fact, Held
+
+
+def record(draft: Draft, lowering: Any, text: str | ast.Module) -> None:
+    """Keep the buffers of the module, or of its syntax, that was just written for ``draft``'s phase."""
+    results = draft.scratch.get("forward outputs") if draft.phase == "forward" else None
+    try:
+        held = Held(text, _Facts(lowering), results)
+    except Exception as error:  # internals of torch that differ lose this detail, with a note
+        reason = f"what it holds could not be read on this torch ({type(error).__name__}: {error})"
+        draft.memory.append(Memory(draft.phase, note=reason))
+        return
+    draft.memory.append(held.memory(draft.phase))
+
+
+class _Facts:
+    """Facts by the name of a buffer, from the lowering of one graph."""
+
+    def __init__(self, lowering: Any) -> None:
+        self._lowering = lowering
+        self._shared = _shared(lowering.module.graph)
+        self._parts: dict[str, list[Any]] = {}
+        for buffer in lowering.buffers:
+            if type(buffer).__name__ == "MultiOutput":
+                self._parts.setdefault(buffer.inputs[0].get_name(), []).append(buffer)
+        self._known: dict[str, Fact | None] = {}
+
+    def __call__(self, name: str) -> Fact | None:
+        if name not in self._known:
+            self._known[name] = self._look_up(name)
+        return self._known[name]
+
+    def _look_up(self, name: str) -> Fact | None:
+        lowering = self._lowering
+        if name in lowering.graph_inputs:
+            buffer = lowering.graph_inputs_original.get(name)
+            if buffer is None:  # a number
+                return Fact(tensor=False)
+            return Fact(
+                self._nbytes(buffer),
+                donated=type(buffer).__name__ == "DonatedBuffer",
+                within=self._shared.get(name, ""),
+                origins=(name,),
+            )
+        buffer = lowering.name_to_buffer.get(name)
+        if buffer is None:
+            return None
+        if name in self._parts:
+            found = [(_index(part), self._nbytes(part)) for part in self._parts[name]]
+            known = tuple((index, nbytes) for index, nbytes in found if index is not None)
+            return Fact(results=known, origins=self._origins(buffer), aliases=_aliases(buffer))
+        return Fact(
+            self._nbytes(buffer),
+            origins=self._origins(buffer),
+            aliases=_aliases(buffer),
+            tensor=_has_size(buffer),
+        )
+
+    def _nbytes(self, buffer: Any) -> int | None:
+        if not _has_size(buffer):
+            return None
+        length = self._lowering.get_allocation_storage_size(buffer)
+        known = _number(length, self._lowering.sizevars)
+        return None if known is None else known * int(buffer.get_dtype().itemsize)
+
+    def _origins(self, buffer: Any) -> tuple[str, ...]:
+        """The post-grad node whose value the buffer is, if it is that of one."""
+        node = getattr(buffer, "origin_node", None)
+        if node is None or node.graph is not self._lowering.module.graph:
+            return ()
+        return (str(node.name),)
+
+
+def _shared(graph: torch.fx.Graph) -> dict[str, str]:
+    """Inputs that lie in the memory of an earlier one."""
+    first: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for node in graph.find_nodes(op="placeholder"):
+        storage = storage_of(node.meta.get("val"))
+        if storage is not None and first.setdefault(storage, node.name) != node.name:
+            found[str(node.target)] = first[storage]
+    return found
+
+
+def storage_of(val: Any) -> int | None:
+    """A number for the memory that a tensor lies in; ``None`` for what has none."""
+    if not isinstance(val, torch.Tensor) or val.layout != torch.strided:
+        return None
+    return int(val.untyped_storage()._cdata)
+
+
+def _index(part: Any) -> int | None:
+    """Which result of its call a buffer is; ``None`` where results are nested."""
+    if not part.indices:
+        return WHOLE
+    if len(part.indices) > 1 or not isinstance(part.indices[0][1], int):
+        return None
+    return int(part.indices[0][1])
+
+
+def _aliases(buffer: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in buffer.get_inputs_that_alias_output())
+
+
+def _has_size(buffer: Any) -> bool:
+    """Whether it is one tensor: not several results, and not the trace of a call that returns none."""
+    from torch._inductor import ir
+
+    return isinstance(getattr(buffer, "layout", None), ir.Layout)
+
+
+def _number(expression: Any, sizevars: Any) -> int | None:
+    """A size as a number: symbols as they were seen; ``None`` if it depends on data."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    try:
+        return int(expression)
+    except TypeError:  # it has symbols
+        pass
+    if free_unbacked_symbols(expression):
+        return None
+    hint = getattr(sizevars, "optimization_hint", None) or sizevars.size_hint
+    return int(hint(expression))

@@ -1,0 +1,266 @@
+"""Reads what GNU objdump and addr2line write of a library: functions, instructions, and the lines they were made from.
+
+A listing has no addresses: places that are jumped to are ``.L1``, ``.L2``, … and constants ``.LC1``, ``.LC2``, …, in
+the order in which they appear. So the same code gives the same text, wherever it lies in the library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...record.machine_code import Form
+
+Frames = tuple[tuple[str, int], ...]
+"""File and line of an instruction, the innermost first, then the places where that was inlined."""
+
+_FILE = re.compile(r"^(\S.*):\s+file format \S+$")
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+_INSTRUCTION = re.compile(r"^\s+([0-9a-f]+):\t(\S.*)$")
+_CLONE = re.compile(r" \[clone (\.[^\]]+)\]")
+_JUMP = re.compile(r"^(.*?)\b([0-9a-f]+) <(.+)>$")
+_RELATIVE = re.compile(r"^(.*?)\[rip[+-]0x[0-9a-f]+\](.*?)\s+# ([0-9a-f]+)(?: <(.+)>)?$")
+_OFFSET = re.compile(r"[+-]0x[0-9a-f]+$")
+_CALL = re.compile(r"^(?:call|bl)\s+[0-9a-f]+ <([^>]+?)(?:@plt)?>$")
+_RUNTIME = re.compile(r"^(?:GOMP_|__kmpc_|omp_)")
+_PARTS = re.compile(r"^((?:(?:cs|ds|data16|lock|notrack|bnd|rep[nz]*) +)*)(\S+) *(.*)$")
+_PADDING = re.compile(r"^(data16\s+|cs\s+|ds\s+)*(nop\b|xchg\s+ax,ax$|int3$|udf\b)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction as objdump writes it, with the address and the symbol that its operand names."""
+
+    address: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of a library, without the padding behind it."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+
+    @property
+    def address(self) -> int:
+        """Where it starts."""
+        return self.instructions[0].address
+
+
+def libraries(text: str) -> dict[str, tuple[Function, ...]]:
+    """The functions of each library in the output of ``objdump -d -C --no-show-raw-insn``."""
+    found: dict[str, tuple[Function, ...]] = {}
+    functions: list[Function] = []
+    name, instructions = "", list[Instruction]()
+
+    def close() -> None:
+        while instructions and _PADDING.match(instructions[-1].text):
+            instructions.pop()
+        if instructions and name:
+            functions.append(Function(name, tuple(instructions)))
+        instructions.clear()
+
+    path = ""
+    for line in text.splitlines():
+        if instruction := _INSTRUCTION.match(line):
+            instructions.append(Instruction(int(instruction[1], 16), instruction[2].rstrip()))
+        elif function := _FUNCTION.match(line):
+            close()
+            name = _CLONE.sub(r"\1", function[1])
+        elif file := _FILE.match(line):
+            close()
+            if path:
+                found[path] = tuple(functions)
+            path, name = file[1], ""
+            functions.clear()
+    close()
+    if path:
+        found[path] = tuple(functions)
+    return found
+
+
+def frames(text: str) -> dict[int, Frames]:
+    """File and line of each address in the output of ``addr2line -a -i``; those without a line are not there."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    address = -1
+    for line in text.splitlines():
+        if re.fullmatch(r"0x[0-9a-f]+", line):
+            address = int(line, 16)
+        elif place := re.match(r"^(.+):(\d+)(?: \(discriminator \d+\))?$", line):
+            if int(place[2]) > 0 and place[1] != "??":
+                found.setdefault(address, []).append((place[1], int(place[2])))
+    return {address: tuple(places) for address, places in found.items()}
+
+
+def reached(functions: Sequence[Function], symbol: str) -> list[Function]:
+    """The functions that a kernel was compiled to: its own, and those of the same library that they call.
+
+    The compiler makes several functions of one: the body of a parallel region is ``symbol._omp_fn.0``, what is
+    seldom needed ``symbol.cold``.
+    """
+    by_name = {f.name: f for f in functions}
+    by_address = {f.address: f for f in functions}
+    pending = [f for f in functions if is_own(f, symbol)]
+    found: dict[str, Function] = {}
+    while pending:
+        function = pending.pop(0)
+        if function.name in found:
+            continue
+        found[function.name] = function
+        for _, address, name in _named(function):
+            target = by_address.get(address) or by_name.get(name.removesuffix("@plt"))
+            if target is not None:
+                pending.append(target)
+    return list(found.values())
+
+
+def is_own(function: Function, symbol: str) -> bool:
+    """Whether the compiler made this function of the kernel itself."""
+    return function.name == symbol or function.name.startswith(f"{symbol}.")
+
+
+def _named(function: Function) -> Iterator[tuple[Instruction, int, str]]:
+    """Instructions that name a place: the address, and what objdump calls it."""
+    for instruction in function.instructions:
+        if found := _RELATIVE.match(instruction.text):
+            yield instruction, int(found[3], 16), _CLONE.sub(r"\1", found[4] or "")
+        elif found := _JUMP.match(instruction.text):
+            yield instruction, int(found[2], 16), _CLONE.sub(r"\1", found[3])
+
+
+def without_runtime(
+    functions: Sequence[Function],
+    lines: Mapping[int, int],
+    frames: Mapping[int, Frames],
+    source: Sequence[str],
+) -> dict[int, int]:
+    """The lines of instructions, without those that OpenMP's runtime only seems to be called from.
+
+    For the calls that a ``#pragma omp`` becomes compilers give no line of their own. A table of lines then goes on
+    with the one before: a barrier would belong to the store that happens to stand in front of it. The same holds for
+    what follows such a call, up to the next line.
+    """
+    kept = dict(lines)
+    for function in functions:
+        stale: Frames | None = None
+        for instruction in function.instructions:
+            said = frames.get(instruction.address)
+            if (call := _CALL.match(instruction.text)) and _RUNTIME.match(call[1]):
+                line = source[lines[instruction.address] - 1] if instruction.address in lines else ""
+                stale = said if "#pragma omp" not in line and call[1] not in line else None
+            if stale is not None and said == stale:
+                kept.pop(instruction.address, None)
+            else:
+                stale = None
+    return kept
+
+
+def listing(functions: Sequence[Function], lines: Mapping[int, int]) -> Form:
+    """The text of some functions, and the links of its lines.
+
+    Args:
+        lines: the line of the kernel's source that an address was made from; addresses without one are not there.
+    """
+    names = _names(functions)
+    text: list[str] = []
+    links: list[tuple[int, int]] = []
+    for function in functions:
+        if text:
+            text.append("")
+        text.append(f"{function.name}:")
+        for instruction in function.instructions:
+            if instruction is not function.instructions[0] and instruction.address in names:
+                text.append(f"{names[instruction.address]}:")
+            prefixes, operation, operands = _PARTS.findall(_rewritten(instruction.text, names))[0]
+            text.append(f"        {' '.join([*prefixes.split(), operation]):<12} {operands}".rstrip())
+            if instruction.address in lines:
+                links.append((len(text), lines[instruction.address]))
+    return Form("assembly", "\n".join(text) + "\n", tuple(links))
+
+
+def _names(functions: Sequence[Function]) -> dict[int, str]:
+    """What each place is called that the functions name."""
+    starts = {f.address: f.name for f in functions}
+    code = {i.address for f in functions for i in f.instructions}
+    named = [place for f in functions for place in _named(f)]
+    aimed = {address for _, address, _ in named if address in code and address not in starts}
+    order = [i.address for f in functions for i in f.instructions if i.address in aimed]
+    found = starts | {address: f".L{number}" for number, address in enumerate(order, 1)}
+    constants = 0
+    for _, address, name in named:
+        if address in found:
+            continue
+        if name and not _OFFSET.search(name):
+            found[address] = name.removesuffix("@plt").partition("@")[0]
+        else:  # objdump names the nearest symbol before it, which is another thing
+            constants += 1
+            found[address] = f".LC{constants}"
+    return found
+
+
+def _rewritten(text: str, names: Mapping[int, str]) -> str:
+    if found := _RELATIVE.match(text):
+        return f"{found[1]}{names[int(found[3], 16)]}[rip]{found[2]}"
+    if found := _JUMP.match(text):
+        return f"{found[1]}{names[int(found[2], 16)]}"
+    return text
+
+
+# Vector width ----------------------------------------------------------------------------------------------
+
+_X86_ARITHMETIC = re.compile(
+    r"^v?(?:(?:add|sub|mul|div|sqrt|rsqrt\w*|rcp\w*|max|min|cmp\w*|round|rndscale|reduce|scalef|getexp|getmant|range"
+    r"|hadd|hsub|addsub|fn?m(?:add|sub)\w*)p[sdh]"
+    r"|cvt\w*p[sdh]\w*"
+    r"|p(?:add|sub|mul|madd|dp|max|min|abs|cmp|sll|srl|sra|shl|shr|sad|avg|lzcnt|opcnt|rol|ror|hadd|hsub|sign)\w*)$"
+)
+_X86_HALF = re.compile(r"^v?cvt(?:ph2ps|ps2ph)$")  # there is no other instruction for a single number
+_X86_BITS = {"x": 128, "y": 256, "z": 512}
+_ARM_WHOLE = re.compile(r"\bv\d+\.(?:16b|8h|4s|2d)\b")
+_ARM_SCALABLE = re.compile(r"\bz\d+\.[bhsd]\b")
+_ARM_MOVES = re.compile(
+    r"^(?:mov|ld|st|dup|ins|zip|uzp|trn|ext|tbl|tbx|rev|and|orr|orn|eor|bic|bs[lp]|bi[tf]|sel|not)"
+)
+
+
+def vector_bits(functions: Sequence[Function], scalable: int = 0) -> int | None:
+    """Bits of the widest vector registers that the code computes with; 0 if it computes on single numbers only.
+
+    Where it computes nothing, those that it copies with. ``None`` where neither can be told: compilers copy
+    single numbers side by side, too. ``scalable`` is the width of SVE registers.
+    """
+    texts = [i.text for f in functions for i in f.instructions]
+    computing = max((_computes(text, scalable) for text in texts), default=0)
+    if computing:
+        return computing
+    copying = max((_copies(text) for text in texts), default=0)
+    if copying > 128:
+        return copying
+    return None if copying else 0
+
+
+def _computes(text: str, scalable: int) -> int:
+    operation, _, operands = text.partition(" ")
+    if _X86_ARITHMETIC.match(operation):
+        bits = max((_X86_BITS[kind] for kind in re.findall(r"\b([xyz])mm\d+", operands)), default=0)
+        return 0 if bits == 128 and _X86_HALF.match(operation) else bits
+    if not _ARM_MOVES.match(operation):
+        if _ARM_SCALABLE.search(operands):
+            return scalable
+        if _ARM_WHOLE.search(operands):
+            return 128
+    return 0
+
+
+def _copies(text: str) -> int:
+    """Bits of a vector that is copied to or from memory that is not the stack's."""
+    operation, _, operands = text.partition(" ")
+    if "[" not in operands or re.search(r"\[(?:[re]?[sb]p|sp)\b", operands):
+        return 0
+    if re.match(r"^v?mov(?:[au]p[sd]|dq[au]\w*|ntp[sd]|ntdq\w*)$", operation) and (
+        kinds := re.findall(r"\b([xyz])mm\d+", operands)
+    ):
+        return max(_X86_BITS[kind] for kind in kinds)
+    return 128 if re.match(r"^(?:ldr|str|ldp|stp)$", operation) and re.match(r"\s*q\d+\b", operands) else 0

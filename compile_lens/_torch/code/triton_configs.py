@@ -1,0 +1,66 @@
+"""How Inductor compiles a Triton kernel: its launch configurations, and what it hands to Triton for one of them.
+
+The text of a kernel is a Python module whose decorators make Inductor's autotuner. Nothing here launches it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+from ..._triton.recipe import Recipe
+
+
+@contextlib.contextmanager
+def without_device() -> Iterator[None]:
+    """While the text of a kernel runs: it chooses no driver, and no launch configuration of an earlier run."""
+    from torch._inductor.runtime import triton_helpers, triton_heuristics
+
+    with contextlib.ExitStack() as stack:
+        # The module asks for the GPU's driver in one of its first lines.
+        if hasattr(triton_helpers, "set_driver_to_gpu"):
+            stack.enter_context(mock.patch.object(triton_helpers, "set_driver_to_gpu", _nothing))
+        # The best configuration of an earlier run would be read from torch's cache, and hide the others.
+        cache = getattr(triton_heuristics, "AutotuneCache", None)
+        if hasattr(cache, "create"):
+            stack.enter_context(mock.patch.object(cache, "create", staticmethod(_nothing)))
+        yield
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Does nothing."""
+
+
+def configurations(tuner: Any) -> tuple[Any, ...]:
+    """The launch configurations that an autotuner would time, in its order."""
+    return tuple(tuner.configs)
+
+
+def settings(configuration: Any) -> tuple[tuple[str, int], ...]:
+    """Names and numbers of a launch configuration: block sizes first, then warps and stages."""
+    named = [(str(k), int(v)) for k, v in configuration.kwargs.items() if isinstance(v, int)]
+    named += [("num_warps", int(configuration.num_warps)), ("num_stages", int(configuration.num_stages))]
+    if (getattr(configuration, "num_ctas", 1) or 1) > 1:
+        named.append(("num_ctas", int(configuration.num_ctas)))
+    if getattr(configuration, "maxnreg", None) is not None:
+        named.append(("maxnreg", int(configuration.maxnreg)))
+    return tuple(named)
+
+
+def recipe(tuner: Any, configuration: Any) -> Recipe:
+    """What Inductor would hand to Triton for a launch configuration."""
+    meta = tuner._create_compile_meta(configuration)
+    options = tuner._create_compile_options(configuration, meta)
+    properties = tuner.device_props
+    return Recipe(
+        function=tuner.fn,
+        signature=meta["signature"],
+        constants=meta["constants"],
+        attributes=meta["configs"][0],
+        options=options,
+        backend=str(meta["device_type"]),
+        arch=meta["cc"],
+        warp_size=int(getattr(properties, "warp_size", None) or 32),
+    )

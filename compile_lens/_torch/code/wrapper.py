@@ -1,0 +1,335 @@
+"""Reads the wrapper module that Inductor wrote: its kernels, and the lines that launch them. Never runs it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ...record.graph import Node
+from ...record.kernel import Flow, Kernel
+from .wrapper_flow import flow
+
+LANGUAGES = {
+    "cpp_pybinding": "cpp",
+    "cpp": "cpp",
+    "triton": "triton",
+    "metal": "metal",
+    "mps": "metal",
+    "halide": "halide",
+    "pallas": "pallas",
+    "cutedsl": "cutedsl",
+    "cuda": "cuda",
+    "rocm": "rocm",
+}
+NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
+"""Functions of the wrapper that are for measuring it, not part of a call."""
+
+COPY = "torch.ops.aten.copy_.default"
+"""The library call behind ``buf1.copy_(buf0, False)`` in a wrapper."""
+
+NOT_KERNELS = frozenset(
+    "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor view "
+    "view_as_real view_as_complex _conj _neg_view alias detach lift_fresh permute transpose t squeeze unsqueeze "
+    "select slice expand unbind split split_with_sizes diagonal sym_size sym_stride sym_numel".split()
+)
+"""Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
+
+NOT_FOLLOWED = "?"
+"""``Kernel.within`` of a line that no call leads to."""
+
+
+def repeatable(text: str, number: int) -> str:
+    """The text of a wrapper without what is of this process: the count of graphs that it has compiled, in place of
+    which there is the ``number`` in the capture, and the folder in which Inductor puts each Triton kernel."""
+    return _KERNEL_PATH.sub(r"\1", _COUNT.sub(rf"\g<1>{number}_", text))
+
+
+_COUNT = re.compile(r"^(# AOT ID: \[')\d+_", re.M)
+_KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The syntax of a wrapper module, ``None`` if it is not Python."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:  # who reads it says so
+        return None
+
+
+def kernels(
+    text: str,
+    phase: str,
+    launched: Sequence[tuple[str, tuple[str, ...]]],
+    groups: Sequence[Node],
+    loops: Sequence[Node],
+    tree: ast.Module | None = None,
+) -> tuple[tuple[Kernel, ...], Flow | None, str]:
+    """The kernels of a wrapper module, what a call runs of them, and a note for the reader (``""`` mostly).
+
+    Args:
+        tree: its syntax, where the caller has it.
+        launched: for each kernel call that Inductor wrote, in order: the kernel's name and its loops.
+        groups, loops: the nodes of those stages; loops carry the post-grad nodes that they compute.
+    """
+    if tree is None:
+        try:
+            tree = ast.parse(text)
+        except SyntaxError as error:
+            return (), None, f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
+    definitions = _definitions(tree)
+    calls = _calls(tree, set(definitions))
+    if launched and not definitions and not calls and "cpp_wrapper_src" in text:
+        # The calls stand in C++ inside the module (Inductor's cpp_wrapper).
+        definitions, calls = _in_cpp(text, [name for name, _ in launched])
+    made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n.origins for n in loops})
+    found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
+    found += made.externs(calls, launched, set(definitions))
+    found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
+    ran, within = flow(tree, [line for _, line in calls])
+    if ran is not None:
+        found = [
+            dataclasses.replace(k, within=tuple(within.get(line, NOT_FOLLOWED) for line in k.launch_lines))
+            for k in found
+        ]
+    return tuple(found), ran, ""
+
+
+def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
+    """Generated kernels by name: language, source, first and last line of the definition."""
+    found: dict[str, tuple[str, str, int, int]] = {}
+    for statement in tree.body:
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+            continue
+        target, value = statement.targets[0], statement.value
+        if not isinstance(target, ast.Name):
+            continue
+        if not isinstance(value, ast.Call):
+            continue
+        language = _language(value.func)
+        sources = [a.value for a in value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if language and sources:
+            source = max(sources, key=len)
+            found[target.id] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
+    return found
+
+
+def _in_cpp(
+    text: str, launched: Sequence[str]
+) -> tuple[dict[str, tuple[str, str, int, int]], list[tuple[str, int]]]:
+    """Kernels and calls of a wrapper that is C++ itself; a call that cannot be found stands in line 0."""
+    definitions: dict[str, tuple[str, str, int, int]] = {}
+    lines = text.splitlines()
+    calls = []
+    last = 0
+    for name in launched:
+        bare = re.escape(name.rpartition(".")[2])
+        for number, line in enumerate(lines, 1):
+            if name not in definitions and re.match(rf'\s*extern "C"\s+\w+\s+{bare}\(', line):
+                rest = "\n".join(lines[number - 1 : number + 200])
+                if "{" not in rest or ";" in rest[: rest.index("{")]:
+                    continue  # a declaration
+                end = _closing(lines, number)
+                definitions[name] = ("cpp", "\n".join(lines[number - 1 : end]), number, end)
+        found = [
+            number
+            for number, line in enumerate(lines, 1)
+            if number > last
+            and re.search(rf"\b\w*{bare}\w*\(", line)
+            and not re.match(r'\s*(extern "C"|//)', line)
+        ]
+        last = found[0] if found else last
+        calls.append((name, found[0] if found else 0))
+    return definitions, calls
+
+
+def _closing(lines: Sequence[str], first: int) -> int:
+    """The line that closes the braces which a C++ function, starting at line ``first``, opens."""
+    depth = 0
+    for number in range(first, len(lines) + 1):
+        depth += lines[number - 1].count("{") - lines[number - 1].count("}")
+        if depth == 0 and "}" in lines[number - 1]:
+            return number
+    return first
+
+
+def _language(func: ast.expr) -> str:
+    if (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == "async_compile"
+    ):
+        return LANGUAGES.get(func.attr, func.attr)
+    if isinstance(func, ast.Name) and func.id == "compile_mps_shader":
+        return "metal"
+    return ""
+
+
+def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
+    """What ``call`` and its partitions launch: (kernel or callee, line), in order of lines."""
+    found = []
+    for function in _functions(tree.body):
+        if function.name not in NOT_CALL:
+            for call in _own_calls(function):
+                name = _callee(call.func, defined)
+                if name:
+                    found.append((name, call.lineno))
+    return sorted(found, key=lambda item: item[1])
+
+
+def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
+    """The functions of a module, wherever they are defined; they stand in no expression."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        for block in _BLOCKS:
+            yield from _functions(getattr(node, block, ()))
+
+
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_NO_CALL = frozenset(
+    (
+        str,
+        int,
+        float,
+        bool,
+        type(None),
+        ast.Load,
+        ast.Store,
+        ast.Name,
+        ast.Constant,
+        ast.Delete,
+        ast.FunctionDef,
+    )
+)
+"""Types of what no call is made in: nearly all there is, and the calls of a function inside another are its own."""
+
+
+def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    """The calls that a function makes, without those of functions inside it."""
+    pending: list[Any] = list(function.body)
+    while pending:
+        node = pending.pop()
+        if type(node) in _NO_CALL or not isinstance(node, ast.AST):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                pending += value
+            elif type(value) not in _NO_CALL:
+                pending.append(value)
+
+
+def _callee(func: ast.expr, defined: set[str]) -> str:
+    if isinstance(func, ast.Name):
+        return func.id if func.id in defined else ""
+    if isinstance(func, ast.Attribute) and func.attr == "copy_":
+        return COPY  # into another type, layout or device: the wrapper calls the method of the buffer
+    dotted = _dotted(func)
+    if not dotted:
+        return ""
+    first, *rest = dotted.split(".")
+    if first in defined:
+        return first
+    if first == "extern_kernels":
+        return dotted
+    operator = rest[2:] if dotted.startswith("torch.ops.") else rest if first == "aten" else []
+    return dotted if operator and operator[0] not in NOT_KERNELS else ""
+
+
+def _dotted(expr: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(expr, ast.Attribute):
+        parts.append(expr.attr)
+        expr = expr.value
+    if not isinstance(expr, ast.Name):
+        return ""
+    return ".".join([expr.id, *reversed(parts)])
+
+
+class _Made:
+    """Makes kernels from what is known of a phase: the group of each loop, the origins of each loop."""
+
+    def __init__(self, phase: str, group_of: dict[str, Node], origins_of: dict[str, tuple[str, ...]]) -> None:
+        self.phase = phase
+        self.group_of = group_of
+        self.origins_of = origins_of
+
+    def generated(
+        self,
+        name: str,
+        definition: tuple[str, str, int, int],
+        calls: list[tuple[str, int]],
+        launched: Sequence[tuple[str, tuple[str, ...]]],
+    ) -> Kernel:
+        """A kernel whose text is in the module."""
+        language, source, first, last = definition
+        loops = [loop for kernel, members in launched if kernel == name for loop in members]
+        kernel = self._kernel(name, language, [line for callee, line in calls if callee == name], loops)
+        return dataclasses.replace(kernel, source=source, first_line=first, last_line=last)
+
+    def externs(
+        self,
+        calls: list[tuple[str, int]],
+        launched: Sequence[tuple[str, tuple[str, ...]]],
+        defined: set[str],
+    ) -> list[Kernel]:
+        """A kernel for each extern call site: two calls of ``mm`` come from two places."""
+        pending = [(kernel, loops) for kernel, loops in launched if kernel not in defined]
+        found: list[Kernel] = []
+        counts: dict[str, int] = {}
+        for callee, line in calls:
+            if callee in defined:
+                continue
+            match = next((i for i, (kernel, _) in enumerate(pending) if _same(kernel, callee)), None)
+            loops = pending.pop(match)[1] if match is not None else ()
+            counts[callee] = counts.get(callee, 0) + 1
+            name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
+            found.append(self._kernel(name, "extern", [line], loops))
+        return found
+
+    def _kernel(self, name: str, language: str, lines: list[int], loops: Sequence[str]) -> Kernel:
+        groups = list({self.group_of[x].name: self.group_of[x] for x in loops if x in self.group_of}.values())
+        origins = dict.fromkeys(o for loop in loops for o in self.origins_of.get(loop, ()))
+        return Kernel(
+            name=name,
+            phase=self.phase,
+            language=language,
+            kind="extern" if language == "extern" else _kind(groups),
+            source="",
+            launch_lines=tuple(lines),
+            groups=tuple(g.name for g in groups),
+            origins=tuple(origins),
+            no_origin="" if origins else _why_none(groups),
+            reads=_total([g.reads for g in groups]),
+            writes=_total([g.writes for g in groups]),
+        )
+
+
+def _same(kernel: str, callee: str) -> bool:
+    """Whether the name that Inductor gave is the callee in the text, which may add the overload."""
+    kernel, callee = kernel.removeprefix("torch.ops."), callee.removeprefix("torch.ops.")
+    return kernel == callee or kernel == callee.rpartition(".")[0]
+
+
+def _why_none(groups: list[Node]) -> str:
+    if groups:
+        return "Inductor kept no origin for the loops that it runs"
+    return "Inductor did not say which of its nodes this call runs"
+
+
+def _kind(groups: list[Node]) -> str:
+    kinds = {g.kind for g in groups}
+    for kind in ("template", "scan", "reduction", "pointwise"):
+        if kind in kinds:
+            return kind
+    return "pointwise" if not kinds else sorted(kinds)[0]
+
+
+def _total(parts: list[int | None]) -> int | None:
+    known = [p for p in parts if p is not None]
+    return sum(known) if parts and len(known) == len(parts) else None

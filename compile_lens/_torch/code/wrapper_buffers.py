@@ -1,0 +1,336 @@
+"""Reads from the text of a wrapper module what its ``call()`` holds, line by line. Never runs it.
+
+The text is the truth: names are bound (``buf0 = empty_strided_cpu(…)``), bound again (``buf1 = buf0``), deleted
+and returned. Memory is there while a name holds it; an input that is not donated, to the end.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...record.memory import Buffer, Memory
+
+VIEWS = frozenset(("reinterpret_tensor", "_reinterpret_tensor", "alloc_from_pool", "as_strided"))
+SIZES = {"float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4,
+         "uint32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "bool": 1, "int8": 1, "uint8": 1,
+         "complex32": 4, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1}  # fmt: skip
+"""Bytes of an element, by the name in ``torch.<name>``."""
+
+
+WHOLE = -1
+"""The index of the only result of a library call that does not return a tuple."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What Inductor knows of a buffer that the text cannot say.
+
+    ``results`` are the sizes of a library call's results by index, where they get names of their own (``WHOLE``:
+    the only one); ``aliases`` the buffers in
+    whose memory a library call leaves its result.
+    """
+
+    nbytes: int | None = None
+    donated: bool = False
+    within: str = ""
+    aliases: tuple[str, ...] = ()
+    results: tuple[tuple[int, int | None], ...] = ()
+    origins: tuple[str, ...] = ()
+    tensor: bool = True
+
+
+@dataclass
+class _Storage:
+    """Memory, and the names that hold it. ``owned``: from outside as well, so that it stays.
+
+    ``nameless`` are places of buffers whose own name is gone while views of them still hold the memory.
+    """
+
+    nbytes: int | None
+    holders: set[str] = field(default_factory=set)
+    owned: bool = False
+    nameless: list[int] = field(default_factory=list)
+
+
+class Held:
+    """What ``call()`` holds while it runs.
+
+    Args:
+        text: the wrapper module, or its syntax.
+        facts: what is known of a buffer, by name; ``None`` if it is none.
+        results: how many of the returned values are the function's own (the others are kept for the
+            backward); ``None``: all.
+    """
+
+    def __init__(
+        self, text: str | ast.Module, facts: Callable[[str], Fact | None], results: int | None = None
+    ) -> None:
+        self._facts = facts
+        self._results = results
+        self._storage: dict[str, _Storage] = {}
+        self._inside: dict[str, dict[int, str]] = {}
+        self._buffers: list[Buffer] = []
+        self._place: dict[str, int] = {}
+        self._bound: list[str] = []
+        self._line = self._peak_line = self._peak = self._now = 0
+        self._unknown: list[str] = []
+        self.note = ""
+        self._read(text)
+
+    def memory(self, phase: str) -> Memory:
+        """The buffers and the peak, as the record has them."""
+        note = self.note
+        if not note and self._unknown:
+            note = f"the sizes of {', '.join(self._unknown[:3])} depend on data: the peak is not known"
+        peak = None if note else self._peak
+        return Memory(phase, tuple(self._buffers), peak, 0 if note else self._peak_line, note)
+
+    def _read(self, text: str | ast.Module) -> None:
+        self._offset = 0
+        if isinstance(text, ast.Module):
+            call: ast.stmt | None = _call_in(text.body)
+        else:
+            first, body = call_text(text)
+            try:
+                call = ast.parse(body).body[0] if body else None
+            except SyntaxError as error:
+                self.note = f"the module's call() is not Python ({error.msg}): its order could not be read"
+                return
+            self._offset = first - 1
+        if call is None:
+            self.note = "the module has no call() in Python: its order could not be read"
+            return
+        assert isinstance(call, ast.FunctionDef)
+        self._block(call.body)
+
+    def _block(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            line = statement.lineno + self._offset
+            if line != self._line:
+                self._line, self._bound = line, []
+            if isinstance(statement, ast.Assign):
+                self._assign(statement)
+            elif isinstance(statement, ast.Delete):
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        self._drop(target.id)
+            elif isinstance(statement, ast.Return):
+                self._return(statement.value)
+            elif isinstance(statement, ast.With):
+                self._block(statement.body)
+            elif isinstance(statement, (ast.If, ast.While, ast.For)) and not _only_raises(statement):
+                self.note = "it branches while it runs, and what a branch holds is not followed"
+                self._block([*statement.body, *statement.orelse])
+            self._weigh()
+
+    def _assign(self, statement: ast.Assign) -> None:
+        target, value = statement.targets[0], statement.value
+        if isinstance(value, ast.Name) and value.id == "args" and isinstance(target, ast.Tuple):
+            for item in target.elts:
+                if isinstance(item, ast.Name):
+                    self._input(item.id)
+            self._weigh(entry=True)
+        elif isinstance(target, ast.Name):
+            self._bind(target.id, value)
+
+    def _input(self, name: str) -> None:
+        fact = self._facts(name)
+        if fact is None or not fact.tensor:
+            return
+        if fact.within in self._storage:
+            shared = self._storage[fact.within]
+            self._hold(name, shared)
+            if shared.nbytes is not None and fact.nbytes is not None and fact.nbytes > shared.nbytes:
+                self._now += fact.nbytes - shared.nbytes
+                shared.nbytes = fact.nbytes
+        else:
+            self._set_aside(name, fact.nbytes, owned=not fact.donated)
+        within = fact.within if fact.within in self._place else ""
+        self._note(Buffer(name, "input", fact.nbytes, within=within, donated=fact.donated))
+
+    def _bind(self, name: str, value: ast.expr) -> None:
+        source = root(value)
+        fact = self._facts(name)
+        if source in self._inside and isinstance(value, (ast.Subscript, ast.Name)):
+            self._pick(name, source, value)
+        elif source in self._storage and _is_view(value):
+            # With `del old` on the same line it is the same memory under a new name: a reuse.
+            storage = self._storage[source]
+            self._hold(name, storage)
+            nbytes = storage.nbytes if isinstance(value, ast.Name) or fact is None else fact.nbytes
+            self._note(Buffer(name, "intermediate", nbytes, self._line, within=source))
+        elif isinstance(value, ast.Call):
+            self._call(name, value, fact)
+
+    def _call(self, name: str, value: ast.Call, fact: Fact | None) -> None:
+        callee = ast.unparse(value.func)
+        if callee.rpartition(".")[2].startswith("empty_strided"):
+            size = literal_bytes(value)
+            nbytes = size if size is not None else fact.nbytes if fact is not None else None
+            self._set_aside(name, nbytes)
+            self._note(Buffer(name, "intermediate", nbytes, self._line))
+            return
+        if fact is None or not fact.tensor:
+            if callee.startswith("self.partitions"):
+                self.note = "it runs in partitions (for CUDA graphs), and what they hold is not followed"
+            return
+        if fact.results:
+            self._inside[name] = {}
+            for index, nbytes in fact.results:
+                part = name if index == WHOLE else f"{name}[{index}]"
+                self._inside[name][index] = part
+                self._set_aside(part, nbytes)
+                self._note(Buffer(part, "intermediate", nbytes, self._line))
+            return
+        base = next((a for a in fact.aliases if a in self._storage), "")
+        if base:
+            self._hold(name, self._storage[base])
+        else:
+            self._set_aside(name, fact.nbytes)
+        self._note(Buffer(name, "intermediate", fact.nbytes, self._line, within=base))
+
+    def _pick(self, name: str, source: str, value: ast.Subscript | ast.Name) -> None:
+        """A result of a library call gets a name of its own."""
+        index: object = WHOLE
+        if isinstance(value, ast.Subscript):
+            index = value.slice.value if isinstance(value.slice, ast.Constant) else None
+        part = self._inside[source].get(index, "") if isinstance(index, int) else ""
+        if part not in self._storage:
+            return
+        self._hold(name, self._storage[part])
+        place = self._place.pop(part, None)
+        if place is not None:  # it was there since the call, and stands where the call stands
+            fact = self._facts(name)
+            origins = fact.origins if fact is not None else ()
+            self._place[name] = place
+            self._buffers[place] = replace(self._buffers[place], name=name, origins=origins)
+
+    def _return(self, value: ast.expr | None) -> None:
+        items = list(value.elts) if isinstance(value, ast.Tuple) else [] if value is None else [value]
+        for position, item in enumerate(items):
+            place = self._place.get(root(item))
+            saved = self._results is not None and position >= self._results
+            if place is not None and self._buffers[place].kind == "intermediate":
+                self._buffers[place] = replace(self._buffers[place], kind="saved" if saved else "output")
+
+    def _drop(self, name: str) -> None:
+        for part in self._inside.pop(name, {}).values():
+            self._let_go(part)
+        self._let_go(name)
+
+    def _let_go(self, name: str) -> None:
+        storage = self._storage.pop(name, None)
+        if storage is None:
+            return
+        storage.holders.discard(name)
+        place = self._place.get(name)
+        buffer = self._buffers[place] if place is not None else None
+        # What is bound on the line that deletes the old name takes the memory over.
+        bound = [self._place[new] for new in self._bound if new in self._place]
+        heirs = [at for at in bound if self._buffers[at].within == name]
+        for at in heirs:
+            within = buffer.within if buffer is not None else ""
+            self._buffers[at] = replace(self._buffers[at], within=within, reuses=name)
+        if buffer is not None and place is not None and not (storage.owned and buffer.kind == "input"):
+            if heirs or buffer.within:
+                self._buffers[place] = replace(buffer, dead=self._line)
+            else:
+                storage.nameless.append(place)
+        if not storage.holders:
+            for gone in storage.nameless:
+                self._buffers[gone] = replace(self._buffers[gone], dead=self._line)
+            if not storage.owned:
+                self._now -= storage.nbytes or 0
+
+    def _set_aside(self, name: str, nbytes: int | None, owned: bool = False) -> None:
+        if nbytes is None:
+            self._unknown.append(name)
+        self._now += nbytes or 0
+        self._hold(name, _Storage(nbytes, owned=owned))
+
+    def _hold(self, name: str, storage: _Storage) -> None:
+        if name in self._storage:
+            self._let_go(name)
+        self._storage[name] = storage
+        storage.holders.add(name)
+
+    def _note(self, buffer: Buffer) -> None:
+        fact = self._facts(buffer.name)
+        known = replace(buffer, origins=fact.origins if fact is not None else ())
+        self._bound.append(buffer.name)
+        place = self._place.setdefault(buffer.name, len(self._buffers))
+        self._buffers[place : place + 1] = [known]  # bound again (by the other branch) it is the same buffer
+
+    def _weigh(self, entry: bool = False) -> None:
+        if self._now > self._peak:
+            self._peak, self._peak_line = self._now, 0 if entry else self._line
+
+
+def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
+    """``call`` of a module, or of a class in it."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "call":
+            return statement
+        if isinstance(statement, ast.ClassDef) and (inside := _call_in(statement.body)) is not None:
+            return inside
+    return None
+
+
+def call_text(text: str) -> tuple[int, str]:
+    """The text of ``call`` in a wrapper module, and the line at which it begins; ``(0, "")`` if it has none."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if re.match(r"\s*def call\(", line)), None)
+    if start is None:
+        return 0, ""
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end = start + 1
+    while end < len(lines) and (
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent
+    ):
+        end += 1
+    return start + 1, textwrap.dedent("\n".join(lines[start:end]))
+
+
+def _only_raises(statement: ast.stmt) -> bool:
+    """Whether it is a check of a size: it holds nothing."""
+    return isinstance(statement, ast.If) and all(isinstance(s, ast.Raise) for s in statement.body)
+
+
+def root(value: Any) -> str:
+    """The name whose memory an expression gives: of itself, of a view of it, of one of its parts."""
+    while True:
+        if isinstance(value, ast.Name):
+            return value.id
+        if isinstance(value, ast.Subscript):
+            value = value.value
+        elif isinstance(value, ast.Call) and _is_view(value):
+            value = value.args[0] if value.args else None
+        else:
+            return ""
+
+
+def _is_view(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in VIEWS
+    return isinstance(value, ast.Name)
+
+
+def literal_bytes(value: ast.Call) -> int | None:
+    """Bytes that ``empty_strided(size, stride, dtype)`` sets aside; ``None`` if they are not written as numbers."""
+    if len(value.args) < 3:
+        return None
+    try:
+        size, stride = (ast.literal_eval(arg) for arg in value.args[:2])
+    except ValueError:  # symbols
+        return None
+    itemsize = SIZES.get(ast.unparse(value.args[2]).rpartition(".")[2])
+    if itemsize is None:
+        return None
+    if 0 in size:
+        return 0
+    return itemsize * (1 + sum(int((length - 1) * step) for length, step in zip(size, stride)))

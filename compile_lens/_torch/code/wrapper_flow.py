@@ -1,0 +1,125 @@
+"""Reads from the text of a wrapper module what one call runs, and what it runs by the turn or by the branch.
+
+Bodies of ``while_loop``, ``cond`` and ``invoke_subgraph`` are functions of the module, which ``call`` calls where it
+loops or branches. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from ...record.kernel import Flow
+
+CALL = "call"
+
+
+def flow(tree: ast.Module, launches: Sequence[int]) -> tuple[Flow | None, dict[int, str]]:
+    """What a call runs, and the body that holds each line that launches something.
+
+    ``None`` where a call runs every line once. ``launches`` are the lines that launch something.
+    """
+    functions = {f.name: f for f in _functions(tree.body)}
+    if CALL not in functions:
+        return None, {}
+    reader = _Reader(functions, set(launches))
+    found = reader.function(CALL)
+    once = not found.turns and not found.branches and len(set(found.bodies)) == len(found.bodies)
+    return (None, {}) if once else (found, reader.within)
+
+
+def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef):
+            yield statement
+        elif isinstance(statement, ast.ClassDef):
+            yield from _functions(statement.body)
+
+
+class _Reader:
+    """Follows calls from ``call`` to the functions of the module."""
+
+    def __init__(self, functions: dict[str, ast.FunctionDef], launches: set[int]) -> None:
+        self.within: dict[int, str] = {}
+        self._functions = functions
+        self._launches = launches
+        self._inside: list[str] = []
+
+    def function(self, name: str) -> Flow:
+        """What one run of a function runs."""
+        self._inside.append(name)
+        found = self._block(self._functions[name].body, "" if name == CALL else name, always=True)
+        self._inside.pop()
+        return found
+
+    def _block(self, statements: Sequence[ast.stmt], body: str, always: bool = False) -> Flow:
+        """Statements that run together. ``always``: they are a whole function, which stands even if it does nothing."""
+        bodies: list[str] = [body] if always else []
+        turns: list[Flow] = []
+        branches: list[tuple[Flow, Flow]] = []
+        pending = list(statements)
+        while pending:
+            statement = pending.pop(0)
+            if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+                continue
+            if isinstance(statement, (ast.While, ast.For)):
+                turns.append(self._block(statement.body, f"line {statement.lineno}"))
+                continue
+            if isinstance(statement, ast.If):
+                ways = (statement.body, statement.orelse)
+                one, two = (self._block(way, f"line {way[0].lineno}" if way else "") for way in ways)
+                branches.append((one, two))
+                continue
+            if isinstance(statement, (ast.With, ast.Try)):
+                pending = [*statement.body, *(getattr(statement, "finalbody", ())), *pending]
+                continue
+            for node in _calls(statement):
+                if node.lineno in self._launches:
+                    self.within[node.lineno] = body
+                    bodies += [] if body in bodies else [body]
+                called = _called(node.func)
+                if called in self._functions and called not in self._inside:
+                    inner = self.function(called)
+                    bodies += inner.bodies
+                    turns += inner.turns
+                    branches += inner.branches
+        turns = [turn for turn in turns if turn != _NOTHING]
+        branches = [pair for pair in branches if pair != (_NOTHING, _NOTHING)]
+        return Flow(tuple(bodies), tuple(turns), tuple(branches))
+
+
+_NOTHING = Flow(())
+_NO_CALL = frozenset(
+    (str, int, float, bool, type(None), ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del)
+)
+"""Types of values in a tree in which no call is made: nearly all there are."""
+
+
+def _calls(statement: ast.AST) -> Iterator[ast.Call]:
+    """The calls in a statement, in the order of ``ast.walk``, which takes several times as long."""
+    pending = [statement]
+    for node in pending:
+        kind = type(node)
+        if kind is ast.Call:
+            yield cast(ast.Call, node)
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                pending += [v for v in value if type(v) not in _NO_CALL and isinstance(v, ast.AST)]
+            elif type(value) not in _NO_CALL and isinstance(value, ast.AST):
+                pending.append(value)
+
+
+def _called(func: ast.expr) -> str:
+    """The name of a function of the module that an expression calls; a partition stands in a list of them."""
+    if isinstance(func, ast.Name):
+        return func.id
+    if (
+        isinstance(func, ast.Subscript)
+        and isinstance(func.value, ast.Attribute)
+        and func.value.attr == "partitions"
+        and isinstance(func.slice, ast.Constant)
+    ):
+        return f"partition_{func.slice.value!r}"
+    return ""

@@ -1,0 +1,192 @@
+"""Dynamo: whose compile it is, the text of what it reads, guards, dynamic sizes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.compilation import DynamicDim, Guard
+from ...record.graph import Source
+from ..graphs import fx_values
+from ..ground import torch_source
+from ..ground.hooks import free_hook
+from ..ground.recorder import Draft, Recorder
+from . import left_to_python
+
+MARK = "compile_lens_recorder"
+"""Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
+
+
+_TORCH_MODULES = "/torch/nn/modules/"
+
+
+def recorder_of(backend: Any) -> Recorder | None:
+    """The recorder behind a backend callable, or None if the backend is not ours."""
+    for _ in range(8):
+        found = getattr(backend, MARK, None)
+        if isinstance(found, Recorder):
+            return found
+        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
+            backend, "_torchdynamo_orig_callable", None
+        )
+        if inner is None or inner is backend:
+            return None
+        backend = inner
+    return None
+
+
+def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
+    """The draft of the compile that Dynamo is in."""
+    compile_id = torch._guards.CompileContext.current_compile_id()
+    frame_id = getattr(compile_id, "frame_id", None)
+    attempt = getattr(compile_id, "frame_compile_id", None)
+    return recorder.draft(-1 if frame_id is None else frame_id, attempt or 0, code, part)
+
+
+def keep_source(recorder: Recorder, code: Any) -> None:
+    """Keep the text of a function that was compiled."""
+    if code is None:
+        return
+    key = (code.co_filename, code.co_firstlineno, code.co_name)
+    if key in recorder.sources or code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
+        return
+    if torch_source.internal(code.co_filename):
+        return
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
+        return
+    recorder.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
+
+
+def first_line(recorder: Recorder, code: Any) -> int:
+    """The line where a function begins, also of the code that Dynamo made of its rest."""
+    first: int = code.co_firstlineno
+    if not left_to_python.is_rest(code):
+        return first
+    name = left_to_python.plain(code.co_name)
+    known = (line for file, line, of in recorder.sources if (file, of) == (code.co_filename, name))
+    return max((line for line in known if line <= first), default=first)
+
+
+def qualified_name(function: Any) -> str:
+    """The qualified name of a function, ``""`` without one; torch's own builtins as ``torch.sin``."""
+    name = str(getattr(function, "__qualname__", "") or "")
+    return f"torch.{function.__name__}" if name.startswith("_VariableFunctions") else name
+
+
+def keep_root(recorder: Recorder, target: Any) -> None:
+    """Remember what was captured: its name, where it is written, and its text where there is one."""
+    while isinstance(target, functools.partial):
+        target = target.func
+    function = inspect.unwrap(target.forward if isinstance(target, torch.nn.Module) else target)
+    name = qualified_name(function) or type(target).__name__
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None and not isinstance(target, torch.nn.Module) and not inspect.isbuiltin(target):
+        code = getattr(type(target).__call__, "__code__", None)
+    if code is None:
+        recorder.root = (name, "", 0)
+        return
+    recorder.root = (name, code.co_filename, code.co_firstlineno)
+    recorder.root_is_torchs = _TORCH_MODULES in code.co_filename.replace("\\", "/")
+    keep_source(recorder, code)
+
+
+@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules")
+def hides_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
+    last. Where the captured callable is a module of torch's, there is no such line, and theirs are shown."""
+    recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    if recorder is not None and recorder.root_is_torchs:
+        return False
+    return real(translator, *args, **kwargs)
+
+
+def guards(exported: Any) -> tuple[Guard, ...]:
+    """Guards of a compile, in a stable order."""
+    found = []
+    for guard in exported:
+        create = getattr(guard, "create_fn_name", None)
+        kind = str(create() if callable(create) else create or "")
+        lines = [str(line) for line in (getattr(guard, "code_list", None) or ())]
+        name = str(getattr(guard, "name", "") or "")
+        found.append(Guard(_stable(" and ".join(lines)) or kind, _stable(name), kind))
+    return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
+
+
+def failed_guard(recorder: Recorder, reason: str) -> str:
+    """Why a form of a function did not fit, under the id that the form has in this capture."""
+    text = " ".join(reason.partition("\nUser stack trace:")[0].split())
+    found = re.match(r"(\d+)/(\d+): ", text)
+    return recorder.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
+
+
+def _stable(text: str) -> str:
+    """Addresses differ from run to run and say nothing to a reader."""
+    text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
+    return re.sub(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b", r"\1…", text)
+
+
+def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
+    """Sizes that were compiled as symbols, with where they come from."""
+    found: dict[tuple[str, str], DynamicDim] = {}
+    for node in gm.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        value = node.meta.get("example_value")
+        source = _source_name(node)
+        if isinstance(value, torch.Tensor):
+            for i, length in enumerate(value.shape):
+                if isinstance(length, torch.SymInt) and length.node.maybe_as_int() is None:
+                    entry = DynamicDim(
+                        f"{source}.size({i})", str(fx_values.size(length)), fx_values.hint(length)
+                    )
+                    found[entry.source, entry.symbol] = entry
+    return tuple(found.values())
+
+
+def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:
+    """The inputs of a graph under the names that they have in the function; what a module holds is none of them."""
+    named = zip((_source_name(n) for n in gm.graph.nodes if n.op == "placeholder"), example_inputs)
+    held = ("._parameters[", "._buffers[", "._modules[")
+    return [
+        (re.sub(r"^L\['(\w+)'\]", r"\1", name), value)
+        for name, value in named
+        if isinstance(value, torch.Tensor) and not any(part in name for part in held)
+    ]
+
+
+def _source_name(node: torch.fx.Node) -> str:
+    argument = node.meta.get("grapharg")
+    source = getattr(argument, "source", None)
+    name = getattr(source, "name", None)
+    text = name() if callable(name) else name
+    return str(text) if text else node.name
+
+
+def recompile_limit(code: Any, recorder: Recorder) -> int:
+    """The user's limit on recompiles, counted from what this capture compiled: where torch keeps the entries
+    of others beside ours, they do not count."""
+    limit = int(torch._dynamo.config.recompile_limit)
+    if isolates():
+        return limit
+    entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
+    return limit + sum(recorder_of(getattr(e, "backend", None)) is not recorder for e in entries)
+
+
+@functools.cache
+def isolates() -> bool:
+    """Whether this torch can keep the entries of one compile in a region of their own."""
+    return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+
+
+def gist(message: str) -> str:
+    """The first line of an error, and Dynamo's explanation of it where it gives one."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
+    return ". ".join((lines[:1] + explained)[:2])[:600]

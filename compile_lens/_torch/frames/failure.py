@@ -1,0 +1,53 @@
+"""The error that ended a capture: where in the program it arose, and what the compiler advises."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import torch._dynamo.exc as exc
+
+from ...record.capture import Failure
+from ...record.graph import Frame
+from ..ground.recorder import Recorder
+from ..ground.torch_source import internal
+from . import breaks, left_to_python, skipped
+
+
+def failure(recorder: Recorder, error: Exception) -> Failure:
+    """The plain form of what the function or the compiler raised."""
+    of_dynamo = isinstance(error, exc.TorchDynamoException)
+    stage = recorder.failed_stage or ("dynamo" if of_dynamo else "run")
+    inner = getattr(error, "inner_exception", None) or error
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    frames: tuple[Frame, ...] = ()
+    hint = link = ""
+    if stage == "dynamo":
+        why = breaks.cause(error)
+        frames, hint, link = why.frames, why.hint, why.link
+    elif stage == "run":
+        frames = _raised(recorder, error)
+    return Failure(stage, type(inner).__name__, str(inner).strip(), text, frames, hint, link)
+
+
+def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
+    """The stack of the program where it raised, callers first, without what is torch's or of the library."""
+    found: list[tuple[traceback.FrameSummary, Any]] = []
+    for summary, (frame, _) in zip(
+        traceback.extract_tb(error.__traceback__), traceback.walk_tb(error.__traceback__), strict=True
+    ):
+        if internal(summary.filename) or skipped.foreign(summary.filename):
+            continue
+        if left_to_python.is_rest(frame.f_code) and found:  # what called it is the part before the break
+            before = left_to_python.plain(found[-1][0].name)
+            if before == left_to_python.plain(summary.name) and found[-1][0].filename == summary.filename:
+                found.pop()
+        found.append((summary, frame.f_code))
+    frames = breaks.stack(summary for summary, _ in found)
+    if frames and frames[-1].line == found[-1][1].co_firstlineno:
+        # Code that Dynamo made for what stands after a break has no lines: the break before it is the place.
+        last = frames[-1]
+        ends = [d.ending.frames for d in recorder.drafts.values() if d.ending is not None and d.ending.frames]
+        ends = [e for e in ends if (e[0].file, e[0].function) == (last.file, last.function)]
+        frames = (*frames[:-1], *ends[-1]) if ends else frames
+    return frames

@@ -1,0 +1,132 @@
+"""A callable as Dynamo would look at it, on code objects of its own.
+
+Dynamo stores what it compiles on code objects. A capture compiles a copy, so that what Dynamo stores goes with
+the copy, and neither meets nor disturbs what the program compiled.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import types
+from typing import Any
+
+import torch
+
+from ..ground.undo import Undo
+
+
+def original(fn: Any) -> tuple[Any, str]:
+    """The function behind one that is compiled already, or that is not to be compiled, as ``torch.compile`` looks
+    for it; and a note for the reader."""
+    from torch._dynamo.eval_frame import innermost_fn
+
+    note = ""
+    while True:
+        inner = getattr(fn, "_torchdynamo_orig_callable", None)
+        if isinstance(fn, torch.nn.Module):
+            inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
+        if inner is None or inner is fn:
+            return fn, note
+        if getattr(fn, "_torchdynamo_disable", False):
+            # Given such a function itself, not a caller or a module's method, torch.compile compiles what is inside.
+            inside = innermost_fn(fn)
+            if inside is fn:
+                return fn, note
+            fn, note = (
+                inside,
+                "it is marked with torch.compiler.disable, which torch.compile(f) itself looks through",
+            )
+            continue
+        fn = inner
+        note = "it was already compiled: its original is captured, with the options of this call"
+
+
+def on_own_code(undo: Undo, fn: Any) -> Any:
+    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it; until
+    ``undo``."""
+    if not isinstance(fn, torch.nn.Module):
+        return _copied(fn)
+    if not _own_forward(fn):
+        return _wrapped(fn) if _is_skipped(fn.forward) else fn
+    if not _has_hooks(fn):
+        return _copy_method(fn.forward)  # calling the module is calling this, and nothing more
+    # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
+    _replace_forward(undo, fn)
+    return fn
+
+
+def _copied(fn: Any) -> Any:
+    if (
+        isinstance(fn, types.MethodType)
+        and isinstance(fn.__func__, types.FunctionType)
+        and not _is_skipped(fn)
+    ):
+        return _copy_method(fn)
+    if isinstance(fn, types.FunctionType) and not _is_skipped(fn):
+        return _copy_function(fn)
+    return _wrapped(fn)
+
+
+def _replace_forward(undo: Undo, module: torch.nn.Module) -> None:
+    own = vars(module)
+    before = own.get("forward")
+    undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
+    own["forward"] = _copy_method(module.forward)
+
+
+def _own_forward(module: torch.nn.Module) -> bool:
+    """Whether the module runs a ``forward`` of the program's own, which can be copied."""
+    return (
+        type(module).__call__ is torch.nn.Module.__call__
+        and getattr(module, "_compiled_call_impl", None) is None
+        and isinstance(module.forward, types.MethodType)
+        and isinstance(module.forward.__func__, types.FunctionType)
+        and not _is_skipped(module.forward)
+    )
+
+
+def _has_hooks(module: torch.nn.Module) -> bool:
+    """Whether anything but ``forward`` runs when the module is called."""
+    own = vars(module)
+    shared = vars(torch.nn.modules.module)
+    hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
+    hooks += [
+        v
+        for k, v in shared.items()
+        if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
+    ]
+    return any(hooks)
+
+
+def _is_skipped(fn: Any) -> bool:
+    """Whether Dynamo would not look at this function's own frame (it is torch's, or it is not Python)."""
+    from torch._dynamo import trace_rules
+
+    try:
+        filename = inspect.getsourcefile(fn)
+    except TypeError:
+        filename = None
+    return filename is None or bool(trace_rules.check(fn))
+
+
+def _copy_function(fn: types.FunctionType) -> types.FunctionType:
+    clone = types.FunctionType(
+        fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    clone.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
+    clone.__dict__.update(fn.__dict__)
+    clone.__qualname__, clone.__module__, clone.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
+    clone.__annotations__ = dict(fn.__annotations__)
+    return clone
+
+
+def _copy_method(method: Any) -> types.MethodType:
+    return types.MethodType(_copy_function(method.__func__), method.__self__)
+
+
+def _wrapped(fn: Any) -> Any:
+    """What ``torch.compile`` does with a callable that has no frame of its own, on code of our own."""
+    from torch._dynamo import external_utils
+
+    return _copy_function(external_utils.wrap_inline(fn))

@@ -1,0 +1,190 @@
+"""Functions that Dynamo gave up: which, where, why, and which lines it left to Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import os
+import sysconfig
+from typing import Any
+
+import torch
+
+from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
+from ..ground import code_entries, garbage, tallies, torch_source
+from ..ground.hooks import free_hook
+from ..ground.recorder import Recorder
+from ..ground.stack import roomy
+from . import breaks, dynamo, left_to_python
+
+_LIMITS = "recompile limit exceeded"
+
+_OF_THE_PROGRAM = ("nn", "optim")
+"""Folders of torch whose functions count as the program's: they hold layers and optimizers, not the compiler."""
+
+
+@free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
+@roomy
+def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo looks at a frame: note why it leaves it alone, if it does."""
+    recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return real(converter, frame, *args, **kwargs)
+    name = frame.f_code.co_name
+    recorder.logged, recorder.failed_guards, recorder.given_up = None, [], None
+    code_entries.visit(recorder.visited, frame.f_code, args)
+    limit = dynamo.recompile_limit(frame.f_code, recorder)
+    try:
+        uncounted = tallies.uncounted(recorder)
+        with garbage.later(), uncounted, torch._dynamo.config.patch(recompile_limit=limit):
+            result = real(converter, frame, *args, **kwargs)
+    except Exception as error:
+        if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
+            recorder.skips.append(f"{name}: {dynamo.gist(str(error)) or 'no operation to compile'}")
+        else:  # Dynamo may give the frame up and run it as it is
+            recorder.given_up = _given_up(frame.f_code, error)
+        raise
+    reason = getattr(result, "skip_reason", None)
+    if reason:
+        recorder.skips.append(f"{name}: {dynamo.gist(str(reason))}")
+    elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
+        recorder.skips.append(f"{name}: no operation to compile (this torch does not say why)")
+    return result
+
+
+@free_hook("torch._dynamo.convert_frame:ConvertFrame.__call__")
+def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any:
+    """Around that: what torch counts there is not counted for a capture."""
+    recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return real(converter, *args, **kwargs)
+    with tallies.uncounted(recorder):
+        return real(converter, *args, **kwargs)
+
+
+@free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__")
+def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """What becomes of a frame: an error that ends here was swallowed, and Python runs the function."""
+    result = real(wrapper, frame, *args, **kwargs)
+    if getattr(result, "guarded_code", None) is not None:
+        return result
+    recorder = dynamo.recorder_of(getattr(wrapper, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return result
+    found, recorder.given_up = recorder.given_up, None
+    mode = str(getattr(result, "skip_reason", None) or "")
+    if found is None and "dispatch mode" in mode:
+        found = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
+    if found is not None:
+        keep(recorder, found, frame.f_code)
+    return result
+
+
+def keep(recorder: Recorder, found: Skip, code: Any) -> None:
+    """Keep a function that was given up; what is neither the program's nor torch's layers is only counted."""
+    recorder.skips.append(f"{found.function}: {dynamo.gist(found.cause.reason)}")
+    if (
+        torch_source.internal(found.file) and recorder.root is not None
+    ):  # torch's wrapper around what was captured
+        name, file, line = recorder.root
+        found = dataclasses.replace(found, function=name, file=file, line=line, lines=())
+    elif foreign(found.file):
+        recorder.elsewhere += 1
+        return
+    else:
+        dynamo.keep_source(recorder, code)
+        found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
+    same = dataclasses.replace(found, times=1)
+    for i, known in enumerate(recorder.skipped):
+        if dataclasses.replace(known, times=1) == same:
+            recorder.skipped[i] = dataclasses.replace(known, times=known.times + 1)
+            return
+    recorder.skipped.append(found)
+
+
+def elsewhere(recorder: Recorder) -> str:
+    """How much was given up outside of the program, in a note; ``""`` for nothing."""
+    if not recorder.elsewhere:
+        return ""
+    what = "1 function" if recorder.elsewhere == 1 else f"{recorder.elsewhere} functions"
+    return f"outside of the program, Dynamo left {what} of torch and the standard library to Python"
+
+
+def said(recorder: Recorder, limit: int = 4) -> str:
+    """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
+    never = [s.why for s in recorder.skipped if s.kind == NEVER_RAN]
+    names = [f"{s.function}: {dynamo.gist(s.cause.reason)}" for s in recorder.skipped if s.kind != NEVER_RAN]
+    because = [
+        dynamo.gist(s.cause.reason)
+        for s in recorder.skipped
+        if s.kind == NEVER_RAN and s.cause.reason != s.why
+    ]
+    more = f"; and {len(names) - limit} more" if len(names) > limit else ""
+    skipped = [f"Dynamo skipped {'; '.join(names[:limit])}{more}"] if names else []
+    return "; ".join((*never, *because, *skipped))
+
+
+def never_ran(recorder: Recorder, result: Any) -> bool:
+    """Whether the call only made a coroutine or a generator. It is noted, and a coroutine is closed: what it was
+    made for is over, and Python warns of those that nothing awaited."""
+    if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
+        code = result.cr_code
+        result.close()
+        made, hint = "coroutine", "Capture the functions that it calls, those that are not async."
+    elif inspect.isasyncgen(result) and result.ag_frame is not None and not result.ag_running:
+        code, made = result.ag_code, "asynchronous generator"
+        hint = "Capture the functions that it calls, those that are not async."
+    elif inspect.isgenerator(result) and inspect.getgeneratorstate(result) == inspect.GEN_CREATED:
+        code, made = result.gi_code, "generator"
+        hint = f"Capture a function that uses it up, as list({code.co_name}(…)) in an ordinary function does."
+    else:
+        return False
+    why = f"calling it made {'an' if made[0] == 'a' else 'a'} {made}, and nothing ran its body"
+    known = [s for s in recorder.skipped if (s.file, s.line) == (code.co_filename, code.co_firstlineno)]
+    recorder.skipped = [s for s in recorder.skipped if s not in known]
+    because = known[0].cause if known else Ending(NEVER_RAN, why)
+    hint = "\n".join(h for h in (hint, because.hint) if h)
+    found = _skip(code, NEVER_RAN, dataclasses.replace(because, hint=hint), why)
+    recorder.skipped.append(found)
+    return True
+
+
+def _given_up(code: Any, error: Exception) -> Skip:
+    if _LIMITS in str(getattr(error, "gb_type", "")) or _LIMITS in str(error).partition("\n")[0]:
+        return _skip(code, LIMIT, breaks.cause(error, LIMIT))
+    logged = type(error).__name__ in ("Unsupported", "UserError")
+    kind = REST if left_to_python.is_rest(code) else WHOLE
+    return _skip(code, kind, breaks.cause(error, BREAK if logged else NOT_TRACED), breaks.consequence(error))
+
+
+def _skip(code: Any, kind: str, why: Ending, consequence: str = "") -> Skip:
+    if not why.frames:
+        why = dataclasses.replace(why, frames=breaks.stack([_definition(code)]))
+    name = left_to_python.plain(code.co_name)
+    return Skip(
+        kind, name, code.co_filename, code.co_firstlineno, why, left_to_python.lines(code), consequence
+    )
+
+
+def _definition(code: Any) -> Any:
+    import traceback
+
+    return traceback.FrameSummary(
+        code.co_filename, code.co_firstlineno, left_to_python.plain(code.co_name), lookup_line=False
+    )
+
+
+def foreign(file: str) -> bool:
+    """Whether a file is of the standard library or of torch, but not of torch's layers and optimizers."""
+    if file.startswith("<frozen"):
+        return True
+    library, own = _roots()
+    if file.startswith(own):
+        return file[len(own) :].split(os.sep)[0] not in _OF_THE_PROGRAM
+    return file.startswith(library) and "-packages" not in file
+
+
+@functools.cache
+def _roots() -> tuple[str, str]:
+    return sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(torch.__file__) + os.sep

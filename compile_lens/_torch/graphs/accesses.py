@@ -1,0 +1,326 @@
+"""What an operator accesses in memory if it runs by itself: the bytes before, by the rule of the bytes after.
+
+The rule, for operators here and for Inductor's loops in ``loop_accesses``: of each buffer, the elements that can be
+touched, each once, never more than the buffer has. Which rows an index picks depends on data, so an indexed read
+counts as many elements as it gathers, an indexed write as many as it places; one that adds up reads them as well.
+A scatter that makes a new tensor copies the old one first, as eager PyTorch and Inductor do. What functional graphs
+only have because nothing is changed in place in them, counts as eager PyTorch runs it: in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.graph import Tensor
+from ..ground import containers
+from . import fx_values, kinds
+
+Moved = tuple["int | None", "int | None"]
+"""Bytes read and bytes written; ``None`` where a size is not known."""
+
+LOOKUPS = {
+    **dict.fromkeys("embedding embedding_bag _embedding_bag _embedding_bag_forward_only".split(), "weight"),
+    **dict.fromkeys("index _unsafe_index _unsafe_masked_index gather index_select take".split(), "self"),
+    "constant_pad_nd": "self",
+}
+"""Operators that take of one argument only as many elements as they make, and the name of that argument; bags take
+a row for each index."""
+
+UNREAD = frozenset(
+    "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
+    "uniform normal exponential random cauchy geometric log_normal".split()
+)
+"""Operators that want only the shape and the type of ``self``, in place or not."""
+
+SCATTERS = {
+    **dict.fromkeys("scatter scatter_add scatter_reduce put".split(), "index"),
+    **dict.fromkeys("index_add index_copy index_reduce".split(), "source"),
+    **dict.fromkeys("index_put _unsafe_index_put _index_put_impl index_fill".split(), "indices"),
+    "_unsafe_masked_index_put_accumulate": "values",
+    "embedding_dense_backward": "grad_output",
+}
+"""Operators that write at indexed places, and the argument that has as many elements as they place (``indices``: the
+places are worked out)."""
+
+ADDS = frozenset(
+    "scatter_add scatter_reduce index_add index_reduce _unsafe_masked_index_put_accumulate "
+    "embedding_dense_backward".split()
+)
+"""Those of them that always read what they write to."""
+
+PARTS = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
+"""What functional graphs have for a write to a part of a tensor: ``self`` with that part replaced by ``src``."""
+
+BY_INDEX = frozenset((*LOOKUPS, *SCATTERS)) - {"constant_pad_nd"}
+"""Operators of which data says what they touch."""
+
+
+class Accesses:
+    """The accesses of the operators of one graph."""
+
+    def __init__(self) -> None:
+        self._order: dict[torch.fx.Node, int] = {}
+
+    def of(self, node: torch.fx.Node) -> Moved:
+        """Bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not ATen's."""
+        name = kinds.base_name(node.target)
+        if not isinstance(node.target, torch._ops.OpOverload):
+            return (None, None) if name.removesuffix("_") in BY_INDEX or name in PARTS else _plain(node)
+        if name == "copy_" and self._written_already(node.args[0], node.args[1]):
+            return 0, 0
+        if name in PARTS:
+            if not self._in_place(node):
+                return _plain(node)
+            if self._made_here(node.args[1]):
+                return 0, 0
+            part = total(t.nbytes for t in _made(node.args[1]))
+            return part, part
+        if name in SCATTERS:
+            return self.moved(node, in_place=self._in_place(node))
+        bare = name.removesuffix("_")
+        if name in LOOKUPS or bare in UNREAD or bare in SCATTERS:
+            return self.moved(node, in_place=name.endswith("_"))
+        return _plain(node)
+
+    def moved(self, node: torch.fx.Node, in_place: bool) -> Moved:
+        """Bytes of an operator, where the caller knows whether it writes into what it takes."""
+        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _value)
+        return moved(node.target, args, kwargs, _value(node), in_place)
+
+    def _written_already(self, target: Any, source: Any) -> bool:
+        """Whether a copy into an input stands for the in-place form of the operator that made the value."""
+        return isinstance(target, torch.fx.Node) and target.op != "call_function" and self._made_here(source)
+
+    def _made_here(self, source: Any) -> bool:
+        """Whether an elementwise operator or a scatter made it, which nothing outside of the graph sees."""
+        root = _root(source)
+        if root is None or root.op != "call_function":
+            return False
+        name = kinds.base_name(root.target)
+        kind = kinds.kind_of(root.target)
+        if name in SCATTERS or name in PARTS:
+            return True
+        seen = any(user.op == "output" for alias in _aliases(root) for user in alias.users)
+        return kind in ("pointwise", "random", "mutation") and not seen
+
+    def _in_place(self, node: torch.fx.Node) -> bool:
+        """Whether eager PyTorch would not have to copy: the old value goes back to an input, or is never used again."""
+        root = _root(node.args[0])
+        if root is None or kinds.base_name(node.target) == "embedding_dense_backward":
+            return False
+        if root.op != "call_function":
+            return _goes_back(node, root)
+        order = self._ordered(node.graph)
+        return all(
+            order[user] <= order[node] or user in aliases or (user in node.users and _name(user) in PARTS)
+            for aliases in [_aliases(root)]
+            for alias in aliases
+            for user in alias.users
+        )
+
+    def _ordered(self, graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
+        if not self._order:
+            self._order = {node: i for i, node in enumerate(graph.nodes)}
+        return self._order
+
+
+def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False) -> Moved:
+    """Bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
+    name = kinds.base_name(target)
+    bare = name if name in SCATTERS or name in LOOKUPS else name.removesuffix("_")
+    named = _named(target, args, kwargs)
+    made = _distinct(containers.tensors(out))
+    given = containers.tensors((args, kwargs))
+    taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
+    if bare in LOOKUPS and made:
+        _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, made[0]))
+    if bare in UNREAD:
+        _limit(taken, named.get("self"), 0)
+    places = _places(bare, named) if bare in SCATTERS else None
+    writes = total(_bytes(t) for t in made)
+    again: int | None = 0
+    if places is not None:
+        base = named["self"] if "self" in named else made[0]
+        whole = _bytes(base)
+        placed = None if whole is None else min(places * base.dtype.itemsize, whole)
+        if in_place:
+            _limit(taken, named.get("self"), 0)
+            writes = 0
+        if "src" in named:
+            _limit(taken, named["src"], places)
+        again = placed if bare in ADDS or named.get("accumulate") is True else 0
+        writes = total((writes, placed))
+    return total((_capped(given, taken), again)), writes
+
+
+def _looked_up(name: str, named: dict[str, Any], made: torch.Tensor) -> int | None:
+    """How many elements a lookup takes: as many as it makes, but bags add up a row for each index."""
+    if "embedding_bag" in name:
+        return _times(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
+    return _numel(made.shape)
+
+
+def _places(name: str, named: dict[str, Any]) -> int | None:
+    """How many elements a scatter places; ``None`` where a mask says which: then any of them may be."""
+    what = SCATTERS[name]
+    if what != "indices":
+        given = named.get(what)
+        return _numel(given.shape) if isinstance(given, torch.Tensor) else None
+    base = named["self"]
+    if name == "index_fill":
+        rows = base.shape[named["dim"]] if base.dim() else 1
+        return _ratio(_numel(named["index"].shape), _numel(base.shape), fx_values.hint(rows))
+    indices = list(named["indices"])
+    given = [i for i in indices if isinstance(i, torch.Tensor)]
+    if any(i.dtype in (torch.bool, torch.uint8) for i in given):
+        return None
+    picked = _numel(_broadcast([i.shape for i in given]))
+    kept = [n for i, n in enumerate(base.shape) if i >= len(indices) or indices[i] is None]
+    return _times(picked, _numel(kept))
+
+
+def _broadcast(shapes: list[Any]) -> list[Any]:
+    found: list[Any] = [1] * max((len(s) for s in shapes), default=0)
+    for shape in shapes:
+        for i, size in enumerate(reversed(shape), 1):
+            found[-i] = size if fx_values.hint(found[-i]) == 1 else found[-i]
+    return found
+
+
+def _named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    schema = getattr(target, "_schema", None)
+    names = [a.name for a in schema.arguments] if schema is not None else []
+    return {**dict(zip(names, args)), **(kwargs or {})}
+
+
+def _limit(taken: dict[int, int | None], tensor: Any, elements: int | None) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        return
+    whole = taken.get(id(tensor))
+    taken[id(tensor)] = (
+        None if whole is None or elements is None else min(whole, elements * tensor.dtype.itemsize)
+    )
+
+
+def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | None:
+    """The sum of what is taken of each tensor; of views of one buffer together never more than the buffer has."""
+    found = _distinct(tensors)
+    if len(found) < 2:
+        return total(taken[id(t)] for t in found)
+    buffers: dict[int, list[torch.Tensor]] = {}
+    for tensor in found:
+        buffers.setdefault(_buffer(tensor), []).append(tensor)
+    found_bytes: int | None = 0
+    for group in buffers.values():
+        part = total(taken[id(t)] for t in group)
+        if part is not None and len(group) > 1:
+            room = fx_values.hint(group[0].untyped_storage().nbytes())
+            part = part if room is None else min(part, room)
+        found_bytes = total((found_bytes, part))
+    return found_bytes
+
+
+def _buffer(tensor: torch.Tensor) -> int:
+    """Which memory a tensor is a view of. A tensor without a storage is its own."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
+
+
+def _plain(node: torch.fx.Node) -> Moved:
+    """Each distinct input once, each output once."""
+    found = [
+        t
+        for source in dict.fromkeys(node.all_input_nodes)
+        for t in containers.tensors(_value(source))
+        if source.op != "get_attr" or "val" in source.meta or "example_value" in source.meta
+    ]
+    reads = _capped(found, {id(t): _bytes(t) for t in found})
+    return reads, total(_bytes(t) for t in _distinct(containers.tensors(_value(node))))
+
+
+def _value(node: torch.fx.Node) -> Any:
+    return node.meta.get("val", node.meta.get("example_value"))
+
+
+def _made(node: Any) -> tuple[Tensor, ...]:
+    return fx_values.tensors(node) if isinstance(node, torch.fx.Node) else ()
+
+
+def _name(node: torch.fx.Node) -> str:
+    return kinds.base_name(node.target) if node.op == "call_function" else ""
+
+
+def _is_view(node: torch.fx.Node) -> bool:
+    return node.op == "call_function" and kinds.kind_of(node.target) == "view"
+
+
+def _root(value: Any) -> torch.fx.Node | None:
+    """What a node is a view of, itself if of nothing."""
+    if not isinstance(value, torch.fx.Node):
+        return None
+    while _is_view(value) and value.args and isinstance(value.args[0], torch.fx.Node):
+        value = value.args[0]
+    return value
+
+
+def _aliases(root: torch.fx.Node) -> dict[torch.fx.Node, None]:
+    """A node and its views."""
+    found = {root: None}
+    pending = [root]
+    for alias in pending:
+        for user in alias.users:
+            if user not in found and _is_view(user):
+                found[user] = None
+                pending.append(user)
+    return found
+
+
+def _goes_back(node: torch.fx.Node, home: torch.fx.Node) -> bool:
+    """Whether a value, perhaps after further writes to parts of it, is copied into ``home`` in the end."""
+    seen = {node}
+    pending = [node]
+    for value in pending:
+        for user in value.users:
+            name = _name(user)
+            if name == "copy_" and user.args[0] is home and user.args[1] is value:
+                return True
+            if (name in PARTS or name in SCATTERS or _is_view(user)) and user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return False
+
+
+def _distinct(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    return list({id(t): t for t in tensors}.values())
+
+
+def _bytes(tensor: torch.Tensor) -> int | None:
+    strided = tensor.layout == torch.strided
+    return fx_values.nbytes(tensor.shape, tensor.stride() if strided else None, tensor.dtype.itemsize)
+
+
+def _numel(shape: Iterable[Any]) -> int | None:
+    sizes = [fx_values.hint(s) for s in shape]
+    return None if None in sizes else math.prod(s for s in sizes if s is not None)
+
+
+def total(parts: Iterable[int | None]) -> int | None:
+    """The sum; ``None`` if a part of it is not known."""
+    known = list(parts)
+    return None if None in known else sum(part for part in known if part is not None)
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a * b
+
+
+def _ratio(a: int | None, b: int | None, c: int | None) -> int | None:
+    product = _times(a, b)
+    return None if product is None or not c else product // c

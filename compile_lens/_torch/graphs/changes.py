@@ -1,0 +1,285 @@
+"""What changed in a torch.fx graph since one looked last: nodes gone, new, or with other arguments.
+
+The graph is compared with a copy of what each node called, so no pass needs to say anything. What only
+follows from another change (a node that now reads what stands in for its old input) is not counted again.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+
+from . import fx_values
+
+MAX_LINES = 40
+"""Lines of a text; what is beyond is counted in one more line."""
+
+
+class Form(NamedTuple):
+    """What a node was when it was last seen: torch takes its arguments away when it erases it."""
+
+    name: str
+    op: str
+    target: Any
+    args: Any
+    kwargs: Any
+
+
+class Group(NamedTuple):
+    """Nodes that changed together: lines before, lines after, each with the name of its node."""
+
+    nodes: tuple[torch.fx.Node, ...]
+    before: tuple[tuple[str, str], ...]
+    after: tuple[tuple[str, str], ...]
+
+
+class Changes:
+    """What became of some nodes.
+
+    Attributes:
+        gone: nodes that were erased, or that nobody reads any more since others read a stand-in; as they were.
+        made: new nodes.
+        old: nodes that call something else or have other arguments; as they were.
+        stand_ins: for a node that is gone, the one that is read in its place.
+    """
+
+    def __init__(self) -> None:
+        self.gone: dict[torch.fx.Node, Form] = {}
+        self.made: dict[torch.fx.Node, None] = {}
+        self.old: dict[torch.fx.Node, Form] = {}
+        self.stand_ins: dict[torch.fx.Node, torch.fx.Node] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.made or self.old)
+
+    def groups(self) -> Iterator[Group]:
+        """The changes that hang together by arguments, each group on its own."""
+        # Another operator for the same arguments, as for every view of the graph, is one change.
+        renamed: dict[tuple[str, str], list[torch.fx.Node]] = {}
+        leader: dict[torch.fx.Node, torch.fx.Node] = {}
+        for node in (*self.gone, *self.old, *self.made):
+            operators = self._only_operator(node)
+            if operators is None:
+                leader[node] = node
+            else:
+                renamed.setdefault(operators, []).append(node)
+
+        def find(node: torch.fx.Node) -> torch.fx.Node:
+            while leader[node] is not node:
+                leader[node] = leader[leader[node]]
+                node = leader[node]
+            return node
+
+        def link(a: torch.fx.Node, b: torch.fx.Node) -> None:
+            if a in leader and b in leader:
+                leader[find(b)] = find(a)
+
+        for node in leader:
+            forms = [self.gone.get(node) or self.old.get(node), None if node in self.gone else form(node)]
+            for seen in filter(None, forms):
+                for arg in arguments(seen):
+                    link(arg, node)
+        for old, new in self.stand_ins.items():
+            link(old, new)
+        together: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+        for node in leader:
+            together.setdefault(find(node), []).append(node)
+        for nodes in (*together.values(), *renamed.values()):
+            yield self.group(nodes)
+
+    def _only_operator(self, node: torch.fx.Node) -> tuple[str, str] | None:
+        """The operators before and after, if no more than that changed in a node."""
+        old = self.old.get(node)
+        if old is None or line(old._replace(target="")) != line(form(node)._replace(target="")):
+            return None
+        return fx_values.target_text(old.target), fx_values.target_text(node.target)
+
+    def group(self, nodes: Iterable[torch.fx.Node], matched: Iterable[torch.fx.Node] = ()) -> Group:
+        """These nodes as one group; ``matched`` come first, also where they did not change."""
+        chosen = set(nodes)
+        before: dict[torch.fx.Node, Form] = {}
+        for node in matched:
+            before[node] = self.gone.get(node) or self.old.get(node) or form(node)
+        before.update((n, f) for n, f in (*self.gone.items(), *self.old.items()) if n in chosen)
+        after = {n for n in (*self.made, *self.old) if n in chosen}
+        after |= {self.stand_ins[n] for n in before if n in self.stand_ins}
+        return Group(
+            tuple(before),
+            tuple((seen.name, line(seen)) for seen in before.values()),
+            tuple((n.name, line(form(n))) for n in sorted(after)),
+        )
+
+
+class Tracked:
+    """One graph, and what its nodes were when it was last looked at."""
+
+    def __init__(self, gm: torch.fx.GraphModule, body: str) -> None:
+        self.graph: torch.fx.Graph = gm.graph
+        self.body = body
+        self._seen: dict[torch.fx.Node, Form] = {n: form(n) for n in self.graph.nodes}
+        self._order = list(self._seen)
+        self.touched: dict[torch.fx.Node, None] = {}
+
+    @property
+    def count(self) -> int:
+        """How many nodes the graph had."""
+        return len(self._seen)
+
+    def touch(self, node: torch.fx.Node) -> None:
+        """A node is being made or erased (torch calls this)."""
+        if node.graph is self.graph:
+            self.touched[node] = None
+
+    def forget(self) -> None:
+        """Let go of the nodes: a copy that torch made of the graph module may hold on to our hooks."""
+        self._seen.clear()
+        self._order.clear()
+        self.touched.clear()
+        self.graph = torch.fx.Graph()
+
+    def settle(self, nodes: Iterable[torch.fx.Node] | None = None) -> tuple[Changes, int]:
+        """What changed since the last time, in ``nodes`` or everywhere, and how many nodes moved."""
+        moved = 0
+        if nodes is None:
+            here = list(self.graph.nodes)
+            if here == self._order:
+                changes = self._compare(here)
+            else:
+                changes = self._compare(dict.fromkeys((*self._order, *self._seen, *here)))
+                place = {n: i for i, n in enumerate(self._order)}
+                moved = _moved([place[n] for n in here if n in place])
+                self._seen = {n: self._seen[n] for n in here}
+                self._order = here
+        else:
+            changes = self._compare(dict.fromkeys((*nodes, *self.touched)))
+        self.touched.clear()
+        return changes, moved
+
+    def _compare(self, nodes: Iterable[torch.fx.Node]) -> Changes:
+        changes = Changes()
+        replaced: list[tuple[torch.fx.Node, Form, list[tuple[Any, Any]]]] = []
+        seen = self._seen
+        for node in nodes:  # often the whole graph, in which little changed: no call for what did not
+            old = seen[node] if node in seen else None
+            if node._erased or node.graph is not self.graph:
+                if old is not None:
+                    changes.gone[node] = old
+                    del self._seen[node]
+            elif old is None:
+                changes.made[node] = None
+                self._seen[node] = form(node)
+            elif (
+                old.args is not node._args or old.kwargs is not node._kwargs or old.target is not node.target
+            ):
+                self._seen[node] = new = form(node)
+                if line(old) != line(new):
+                    swapped = list(_swapped((old.args, old.kwargs), (new.args, new.kwargs)))
+                    if old.target is not new.target:
+                        swapped.append((None, None))
+                    replaced.append((node, old, swapped))
+        for node, old, swapped in replaced:
+            self._explain(changes, node, old, swapped)
+        return changes
+
+    def _explain(
+        self, changes: Changes, node: torch.fx.Node, old: Form, swapped: list[tuple[Any, Any]]
+    ) -> None:
+        """A node reads other inputs: they stand in for nodes that are gone or that nobody reads any more, or
+        the node itself was changed."""
+        followed = {}
+        for was, now in swapped:
+            if not isinstance(was, torch.fx.Node) or not isinstance(now, torch.fx.Node):
+                break
+            if was not in changes.gone and was.users:
+                break
+            followed[was] = now
+        else:
+            for was, now in followed.items():
+                changes.stand_ins[was] = now
+                changes.gone.setdefault(was, self._seen.get(was) or form(was))
+            return
+        changes.old[node] = old
+
+
+def form(node: torch.fx.Node) -> Form:
+    """What a node is now."""
+    return Form(node.name, node.op, node.target, node._args, node._kwargs)
+
+
+def arguments(seen: Form) -> Iterator[torch.fx.Node]:
+    """The nodes that it reads."""
+    stack = [seen.args, seen.kwargs]
+    while stack:
+        arg = stack.pop()
+        if isinstance(arg, torch.fx.Node):
+            yield arg
+        elif isinstance(arg, (tuple, list)):
+            stack.extend(arg)
+        elif isinstance(arg, dict):
+            stack.extend(arg.values())
+        elif isinstance(arg, slice):
+            stack.extend((arg.start, arg.stop, arg.step))
+
+
+def line(seen: Form) -> str:
+    """One node as text: ``%add = aten.add.Tensor(%x, 1)``."""
+    if seen.op == "placeholder":
+        return f"%{seen.name} = {seen.op}"
+    called = fx_values.target_text(seen.target)
+    if seen.op in ("get_attr", "call_module"):
+        called = f"{seen.op}[{called}]"
+    if seen.op == "get_attr":
+        return f"%{seen.name} = {called}"
+    given = [shown(a) for a in seen.args] + [f"{k}={shown(v)}" for k, v in seen.kwargs.items()]
+    start = "" if seen.op == "output" else f"%{seen.name} = "
+    return f"{start}{called}({', '.join(given)})"
+
+
+def shown(arg: Any) -> str:
+    """An argument as text."""
+    if isinstance(arg, torch.fx.Node):
+        return f"%{arg.name}"
+    if isinstance(arg, (tuple, list)):
+        return f"[{', '.join(map(shown, arg))}]"
+    if isinstance(arg, dict):
+        return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in arg.items()) + "}"
+    if isinstance(arg, slice):
+        return f"slice({shown(arg.start)}, {shown(arg.stop)}, {shown(arg.step)})"
+    plain = fx_values.value(arg)
+    return str(getattr(plain, "text", None) or repr(plain))
+
+
+def text(lines: Iterable[tuple[str, str]]) -> str:
+    """Lines of a group as one text, of at most ``MAX_LINES`` lines and one that counts the rest."""
+    found = [content for _, content in lines]
+    if len(found) > MAX_LINES:
+        found = [*found[:MAX_LINES], f"… and {len(found) - MAX_LINES} more"]
+    return "\n".join(found)
+
+
+def _swapped(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
+    """Pairs of what stood somewhere in the arguments and what stands there now; pairs of None for another
+    structure."""
+    if old is new:
+        return
+    if isinstance(old, (tuple, list)) and isinstance(new, (tuple, list)) and len(old) == len(new):
+        for a, b in zip(old, new):
+            yield from _swapped(a, b)
+    elif isinstance(old, dict) and isinstance(new, dict) and list(old) == list(new):
+        for key in old:
+            yield from _swapped(old[key], new[key])
+    elif isinstance(old, torch.fx.Node) or isinstance(new, torch.fx.Node) or shown(old) != shown(new):
+        yield old, new
+
+
+def _moved(places: list[int]) -> int:
+    """The fewest nodes that one must take out for the rest to be in their old order."""
+    tails: list[int] = []
+    for place in places:
+        at = bisect.bisect_left(tails, place)
+        tails[at : at + 1] = [place]
+    return len(places) - len(tails)

@@ -1,0 +1,235 @@
+"""torch.fx graphs as record graphs, copied at once: torch changes a graph after it has handed it over."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.graph import Frame, Graph, Node
+from ..ground.torch_source import internal, of_torch
+from . import accesses, kinds
+from .fx_values import target_text, tensors, value
+
+Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
+"""For a node: the names of its origins in the stage before, and why there are none if there are none."""
+
+Moved = Callable[[torch.fx.Node], "tuple[int | None, int | None]"]
+"""For a node: the bytes that it reads and writes by itself."""
+
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
+
+
+def convert(
+    gm: torch.fx.GraphModule,
+    *,
+    stage: str,
+    phase: str = "",
+    before: str = "",
+    origins: Origins | None = None,
+    text: str | None = None,
+) -> Graph:
+    """A copy of ``gm`` as plain data.
+
+    Args:
+        origins: where each node came from; None for the first stage.
+        text: its text form; made here if not given.
+    """
+    moved = accesses.Accesses().of
+    subgraphs = []
+    nodes = []
+    for node in gm.graph.nodes:
+        nodes.append(_node(node, origins, moved))
+        if node.op == "get_attr":
+            inner = _attribute(gm, str(node.target))
+            if isinstance(inner, torch.fx.GraphModule):
+                inner_origins = _Inside(origins, node) if origins is not None else None
+                subgraphs.append(
+                    (
+                        str(node.target),
+                        convert(
+                            inner, stage=stage, phase=phase, before=before, origins=inner_origins, text=""
+                        ),
+                    )
+                )
+    return Graph(
+        stage=stage,
+        phase=phase,
+        before=before,
+        nodes=tuple(nodes),
+        text=readable(gm) if text is None else text,
+        subgraphs=tuple(subgraphs),
+    )
+
+
+class _Inside:
+    """Origins of the nodes of a body: one that says nothing itself is there for the operator that has the body."""
+
+    def __init__(self, origins: Origins, owner: torch.fx.Node) -> None:
+        self._origins = origins
+        self._owner = owner
+
+    def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
+        found, reason = self._origins(node)
+        if not found and node.op not in ("placeholder", "output"):
+            found, reason = self._origins(self._owner)
+        return found, reason or f"inside the body {self._owner.name} of a higher-order operator"
+
+    def derivative(self, node: torch.fx.Node) -> bool:
+        """Whether autograd made the operator that has the body."""
+        said = getattr(self._origins, "derivative", None)
+        return said is not None and bool(said(self._owner))
+
+
+def readable(gm: torch.fx.GraphModule) -> str:
+    """The FX text of a graph, with shapes, strides and devices."""
+    return str(
+        gm.print_readable(print_output=False, include_stride=True, include_device=True, fast_sympy_print=True)
+    )
+
+
+def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:
+    value: Any = gm
+    for part in target.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
+    kind = _kind(node)
+    outputs = tensors(node)
+    stack = frames(node.meta.get("stack_trace"))
+    found, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
+    derivative = getattr(origins, "derivative", None)
+    compute = (
+        node.op.startswith("call_")
+        and kinds.is_work(kind)
+        and bool(outputs or kind in ("mutation", "control", "custom"))
+    )
+    reads, writes = moved(node) if compute else (None, None)
+    path, module_type = _module(node)
+    return Node(
+        name=node.name,
+        op=node.op,
+        target=target_text(node.target),
+        kind=kind,
+        compute=compute,
+        args=tuple(value(a) for a in node.args),
+        kwargs=tuple((k, value(v)) for k, v in node.kwargs.items()),
+        outputs=outputs,
+        module=path,
+        module_type=module_type,
+        frames=stack,
+        origins=found,
+        no_origin=reason,
+        derivative=derivative is not None and derivative(node),
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _why_no_line(node: torch.fx.Node) -> str:
+    if node.op in ("placeholder", "output"):
+        return ""
+    return "no line of the program: the captured callable is torch's own, and Dynamo hides its frames"
+
+
+def _kind(node: torch.fx.Node) -> str:
+    if node.op == "placeholder":
+        return "input"
+    if node.op == "output":
+        return "output"
+    if node.op == "get_attr":
+        return "constant"
+    if node.op == "call_module":
+        return "other"
+    return kinds.kind_of(node.target)
+
+
+def _module(node: torch.fx.Node) -> tuple[str, str]:
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return "", ""
+    entry = list(stack.values())[-1]
+    path, kind = entry if isinstance(entry, tuple) else (str(entry), "")
+    return module_path(str(path)), getattr(kind, "__name__", str(kind).rpartition(".")[2])
+
+
+@functools.lru_cache(maxsize=4096)
+def module_path(path: str) -> str:
+    """``L['self']._modules['layers']._modules['0']`` and its like as ``layers.0``."""
+    path = re.sub(r"^L\[['\"]?\w+['\"]?\]", "", path)
+    path = re.sub(r"\._modules\[['\"]([^'\"]*)['\"]\]", r".\1", path)
+    path = re.sub(r"\[['\"]([^'\"]*)['\"]\]", r".\1", path)
+    path = re.sub(r"\[(\d+)\]", r".\1", path)
+    path = re.sub(r"\.(_modules|_parameters|_buffers)\b", "", path)
+    path = re.sub(r"\(.*\)$", "", path)
+    path = re.sub(r"@\d+$", "", path)
+    return path.lstrip(".")
+
+
+@functools.lru_cache(maxsize=8192)
+def frames(trace: str | None) -> tuple[Frame, ...]:
+    """The frames in a formatted stack trace, outermost first, with columns where it has markers."""
+    if not trace:
+        return ()
+    found: list[Frame] = []
+    text_line = ""
+    for line in trace.splitlines():
+        match = _FRAME.match(line)
+        if match:
+            file = match["file"]
+            found.append(Frame(file, int(match["line"]), match["function"], of_torch=of_torch(file)))
+            text_line = ""
+        elif found and not text_line and line.startswith("    "):
+            text_line = line[4:]
+            last = found[-1]
+            found[-1] = dataclasses.replace(last, text=text_line.strip())
+        elif found and text_line and re.fullmatch(r"    [ ~^]*\^[ ~^]*", line):
+            found[-1] = _with_columns(found[-1], line[4:])
+    return tuple(f for f in found if not internal(f.file))
+
+
+def _with_columns(frame: Frame, markers: str) -> Frame:
+    import linecache
+
+    # A trace shows the line without its indentation; columns count in the file's line.
+    full = linecache.getline(frame.file, frame.line)
+    indent = len(full) - len(full.lstrip()) if full else 0
+    start = len(markers) - len(markers.lstrip())
+    return dataclasses.replace(frame, column=indent + start, end_column=indent + len(markers.rstrip()))
+
+
+def frame_of(summary: Any) -> Frame:
+    """A ``traceback.FrameSummary`` as a Frame."""
+    return Frame(
+        str(summary.filename),
+        int(summary.lineno or 0),
+        str(summary.name),
+        (summary.line or "").strip(),
+        getattr(summary, "colno", None),
+        getattr(summary, "end_colno", None),
+        of_torch(str(summary.filename)),
+    )
+
+
+def aliases_inputs(gm: torch.fx.GraphModule) -> bool:
+    """Whether a Dynamo graph returns tensors that need a gradient, each of them in the memory of an input."""
+    output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
+    inputs = {_storage(n.meta.get("example_value")) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
+    found = (n.meta.get("example_value") for n in output.all_input_nodes)
+    learning = [x for x in found if isinstance(x, torch.Tensor) and x.requires_grad]
+    return bool(learning) and all(_storage(x) in inputs for x in learning)
+
+
+def _storage(value: Any) -> int | None:
+    """Which memory a tensor is in; None for one that has none of its own (a wrapper, a sparse tensor)."""
+    try:
+        return int(value.untyped_storage()._cdata) if isinstance(value, torch.Tensor) else None
+    except (RuntimeError, NotImplementedError):
+        return None

@@ -1,0 +1,149 @@
+"""What the nodes of torch.fx graphs take and make, as plain data: arguments, tensors, sizes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+import torch
+import torch.fx
+
+from ...record.graph import Literal, Ref, Tensor, Value
+
+_MAX_TEXT = 400
+
+
+def target_text(target: Any) -> str:
+    """The name of what a node calls: ``aten.sin.default``, ``torch.sin``, ``operator.pow``."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
+        return str(target)
+    try:
+        name = torch.fx.node._get_qualified_name(target)
+    except RuntimeError:  # a callable without a module of its own
+        name = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', type(target).__name__)}"
+    name = name.replace("_operator.", "operator.")
+    return re.sub(r"^torch\._C\._nn\.", "torch.nn.functional.", name)
+
+
+def value(arg: Any) -> Value:
+    """An argument of a node as plain data."""
+    kind = type(arg)
+    if kind is torch.fx.Node:
+        return Ref(arg.name)
+    if arg is None or kind is int or kind is bool or isinstance(arg, str):
+        return cast(Value, arg)
+    if kind is float:
+        return arg if math.isfinite(arg) else Literal(f"float('{arg}')")
+    if isinstance(arg, (tuple, list)):
+        return tuple(value(a) for a in arg)
+    if isinstance(arg, dict):
+        return tuple((str(k), value(v)) for k, v in arg.items())
+    if isinstance(arg, slice):
+        return (Literal("slice"), value(arg.start), value(arg.stop), value(arg.step))
+    if isinstance(arg, torch.Tensor):
+        return Literal(f"tensor of {str(arg.dtype).removeprefix('torch.')}{list(arg.shape)}")
+    return Literal(_clip(_stable(arg)))
+
+
+def _stable(arg: Any) -> str:
+    if callable(arg) and hasattr(arg, "__name__"):
+        return str(arg.__name__)
+    return re.sub(r" at 0x[0-9a-f]+", "", str(arg))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
+    """What a node makes, from the fake value that the compiler keeps for it."""
+    found: list[Tensor] = []
+    _collect(node.meta.get("val", node.meta.get("example_value")), found)
+    return tuple(found)
+
+
+def _collect(val: Any, found: list[Tensor]) -> None:
+    if isinstance(val, torch.Tensor):
+        found.append(tensor(val))
+    elif isinstance(val, (tuple, list)):
+        for item in val:
+            _collect(item, found)
+
+
+def tensor(val: torch.Tensor) -> Tensor:
+    """A tensor's facts. Reads sizes without installing guards on symbols."""
+    strided = val.layout == torch.strided and not isinstance(val, torch.nn.parameter.UninitializedTensorMixin)
+    shape = tuple(val.shape)
+    stride = val.stride() if strided else None
+    facts = val.dtype, val.device, bool(val.requires_grad)
+    if _PLAIN.issuperset(map(type, (*shape, *(stride or ())))):
+        return _fixed(shape, stride, *facts)
+    return _tensor(shape, stride, *facts)
+
+
+def _tensor(
+    shape: tuple[Any, ...],
+    stride: tuple[Any, ...] | None,
+    dtype: torch.dtype,
+    device: torch.device,
+    requires_grad: bool,
+) -> Tensor:
+    return Tensor(
+        dtype=str(dtype).removeprefix("torch."),
+        shape=tuple(size(s) for s in shape),
+        stride=tuple(size(s) for s in stride) if stride is not None else None,
+        device=str(device),
+        nbytes=nbytes(shape, stride, dtype.itemsize),
+        requires_grad=requires_grad,
+    )
+
+
+_PLAIN = frozenset((int,))
+
+
+_fixed = functools.lru_cache(maxsize=4096)(_tensor)
+"""Most tensors of a graph are like others, and each is met in every stage."""
+
+
+def size(number: Any) -> int | str:
+    """A size as an int, or as the text of its symbol."""
+    if isinstance(number, torch.SymInt):
+        known = number.node.maybe_as_int()
+        return int(known) if known is not None else str(number.node.expr)
+    return int(number)
+
+
+def hint(number: Any) -> int | None:
+    """The size that was seen for a symbol, without installing a guard; None if it has none."""
+    if not isinstance(number, torch.SymInt):
+        return int(number)
+    known = number.node.maybe_as_int()
+    if known is not None:
+        return int(known)
+    found = getattr(number.node, "_hint", None)
+    if isinstance(found, int):
+        return found
+    return None
+
+
+def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
+    """Bytes of the distinct elements of a tensor; None if a size is not known."""
+    total = span = itemsize
+    for length, step in zip(shape, stride if stride is not None else shape):
+        known = length if type(length) is int else hint(length)
+        if known is None:
+            return None
+        if stride is None:
+            total *= known
+            continue
+        far = step if type(step) is int else hint(step)
+        if known > 0 and far == 0:
+            continue  # an expanded dimension is stored once
+        total *= known
+        span = span + (known - 1) * far * itemsize if far is not None else total
+    return min(total, span) if stride is not None and total else total  # windows overlap

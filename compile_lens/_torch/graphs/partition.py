@@ -1,0 +1,164 @@
+"""What the forward keeps for the backward, and what AOTAutograd's default partitioner would have kept.
+
+The default partitioner is asked about a copy of the joint graph, just before Inductor's partitioner gets the
+graph itself, and is stopped once it has chosen: the halves that it would make are of no use here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from ...record.memory import Kept, Partition
+from ..code.memory import storage_of
+from ..ground.hooks import hook
+from ..ground.recorder import Draft
+from . import fx_values, kinds
+from .provenance import Lineage
+
+ASKING = "asking the default partitioner"
+ANSWER = "the default partitioner's choice"
+
+
+class _Chosen(Exception):
+    """The default partitioner has chosen: ``nodes`` of the copy."""
+
+    def __init__(self, nodes: list[torch.fx.Node]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+
+class _Passed(Exception):
+    """The default partitioner passed the question on to the min-cut partitioner."""
+
+
+@hook("torch._inductor.compile_fx:min_cut_rematerialization_partition")
+def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """The joint passes are done and the min-cut partitioner is next: ask the other one first."""
+    lineage: Lineage | None = draft.scratch.get("joint")
+    if lineage is not None:
+        draft.scratch[ANSWER] = _ask(draft, lineage, gm, kwargs)
+    return real(gm, *args, **kwargs)
+
+
+@hook("torch._functorch.partitioners:_extract_fwd_bwd_modules")
+def extract(draft: Draft, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
+    """A partitioner has chosen, and the halves are made from its choice."""
+    if draft.scratch.get(ASKING):
+        raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
+    return real(gm, saved_values, *args, **kwargs)
+
+
+@hook("torch._functorch.partitioners:min_cut_rematerialization_partition")
+def passed_on(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """For some graphs with checkpoints the default partitioner calls the other one."""
+    if draft.scratch.get(ASKING):
+        raise _Passed
+    return real(*args, **kwargs)
+
+
+def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, results: Any) -> None:
+    """Keep what was chosen: ``forward`` returns ``results`` values of the function, then what it keeps."""
+    lineage: Lineage | None = draft.scratch.get("joint")
+    default, note = draft.scratch.pop(ANSWER, (None, "Inductor's own partitioner did not run"))
+    if lineage is None or not isinstance(results, int):
+        return
+    kept = _outputs(forward.graph)[results:]
+    chosen = _kept(lineage, forward.graph, dict.fromkeys(kept), results)
+    both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
+    again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
+    work = [n for n in again if kinds.is_work(kinds.kind_of(n.target))]
+    recomputed = dict.fromkeys(name for n in work for name in lineage.own(n) or lineage.by_name(n)[0])
+    draft.partition = Partition(chosen, tuple(recomputed), default, note)
+
+
+def _ask(
+    draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]
+) -> tuple[tuple[Kept, ...] | None, str]:
+    """What the default partitioner keeps of ``gm``; ``None`` and a reason if it does not say."""
+    from torch._functorch import config, partitioners
+
+    results = options.get("num_fwd_outputs")
+    if not isinstance(results, int):
+        return None, "the partitioner was not told which results are the function's own"
+    if getattr(config, "_sync_decision_cross_ranks", False):
+        return None, "the default partitioner was not asked: it would talk to the other ranks"
+    draft.scratch[ASKING] = True
+    try:
+        copy = _copy(gm)
+        kept = {k: v for k, v in options.items() if k in ("num_fwd_outputs", "static_lifetime_input_indices")}
+        partitioners.default_partition(copy, (), **kept)
+    except _Chosen as choice:
+        needed = _needed(copy.graph, choice.nodes, results)
+        return _kept(lineage, copy.graph, needed, results), ""
+    except _Passed:
+        return None, "the default partitioner leaves this graph to the min-cut partitioner"
+    except Exception as error:  # it refuses some graphs; that is all that is lost
+        return None, f"the default partitioner refused the graph ({type(error).__name__}: {error})"
+    finally:
+        draft.scratch[ASKING] = False
+    return None, "the default partitioner of this torch does not say what it keeps"
+
+
+def _copy(gm: torch.fx.GraphModule) -> Any:
+    """The graph with nodes of its own; what hangs on them (fake tensors, bodies) is shared and only read."""
+    from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_module
+
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
+    graph.output(output[0] if isinstance(output, tuple) else output)
+    with _use_lazy_graph_module(True):  # its Python code is never needed
+        return _make_graph_module(gm, graph)
+
+
+def _outputs(graph: torch.fx.Graph) -> list[Any]:
+    output = next(n for n in reversed(graph.nodes) if n.op == "output")
+    return list(output.args[0]) if isinstance(output.args[0], (tuple, list)) else [output.args[0]]
+
+
+def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int) -> dict[torch.fx.Node, None]:
+    """Those of ``saved`` that the backward reads: it is what leads to the gradients, and what has effects."""
+    pending = [n for n in _outputs(graph)[results:] if isinstance(n, torch.fx.Node)]
+    pending += [
+        n for n in graph.nodes if "backward" in str(n.meta.get("partitioner_tag", "")) and n.is_impure()
+    ]
+    choice, seen = set(saved), set(pending)
+    while pending:
+        node = pending.pop()
+        if node in choice:
+            continue
+        for source in node.all_input_nodes:
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return dict.fromkeys(n for n in saved if n in seen)
+
+
+def _kept(lineage: Lineage, graph: torch.fx.Graph, nodes: Iterable[Any], results: int) -> tuple[Kept, ...]:
+    owners: dict[int, str] = {}
+    given = [n for n in graph.find_nodes(op="placeholder") if not n.name.startswith("tangents")]
+    for node in [*given, *_outputs(graph)[:results]]:
+        if isinstance(node, torch.fx.Node):
+            storage = storage_of(node.meta.get("val"))
+            if storage is not None:
+                owners.setdefault(storage, node.name)
+    found = []
+    for node in nodes:
+        if isinstance(node, torch.fx.Node):
+            val = node.meta.get("val")
+            shares = owners.get(storage_of(val) or 0, "")
+            found.append(Kept(node.name, _nbytes(val), lineage.by_name(node)[0], shares))
+    return tuple(found)
+
+
+def _nbytes(val: Any) -> int | None:
+    """Bytes of the memory that a value spans; a number takes none."""
+    if isinstance(val, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
+        return 0
+    if not isinstance(val, torch.Tensor):
+        return None
+    return fx_values.nbytes(
+        val.shape, val.stride() if val.layout == torch.strided else None, val.dtype.itemsize
+    )

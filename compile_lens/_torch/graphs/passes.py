@@ -1,0 +1,294 @@
+"""Inductor's passes, as they run: the graph is compared before and after each, and around each pattern applied.
+
+One region for each graph, from one recorded stage to the next. A pass is what torch names: what its observer
+wraps, or a set of patterns. What changes outside of those is kept under a name that says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.rewrite import UNNAMED, Pass, Rewrite
+from ..ground.hooks import hook
+from ..ground.recorder import Draft
+from . import patterns
+from .changes import Changes, Group, Tracked, text
+from .fx import Origins
+from .provenance import modules
+
+KEY = "passes"
+"""Where the region in progress is in ``Draft.scratch``."""
+
+UNOBSERVED = (
+    "torch._inductor.compile_fx:view_to_reshape",
+    "torch._inductor.fx_passes.joint_graph:canonicalize_aten_ir_passes",
+    "torch.fx.graph:Graph.eliminate_dead_code",
+)
+"""Functions that change a graph without being announced; they are passes when they changed something."""
+
+OBSERVER = "torch.fx.passes.graph_transform_observer:GraphTransformObserver"
+
+
+class Open:
+    """A pass that is running."""
+
+    def __init__(self, name: str, where: str, tracked: Tracked) -> None:
+        self.name = name
+        self.where = where
+        self.tracked = tracked
+        self.nodes_before = len(tracked.graph.nodes)
+        self.rewrites: list[Rewrite] = []
+        self.misses: list[str] = []
+
+
+class Passes:
+    """The passes between two recorded stages."""
+
+    def __init__(self, draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
+        self._draft = draft
+        self._stage = stage
+        self._origins = origins
+        self._tracked: dict[torch.fx.Graph, Tracked] = {}
+        self._open: list[Open] = []
+        self._observers: list[tuple[Any, bool]] = []
+        self._unhook = contextlib.ExitStack()
+        self._where = ""
+        for prefix, module in modules(gm):
+            if module.graph not in self._tracked:
+                tracked = self._tracked[module.graph] = Tracked(module, prefix.rstrip("/"))
+                self._watch(module, tracked)
+
+    def _watch(self, module: torch.fx.GraphModule, tracked: Tracked) -> None:
+        def touch(node: torch.fx.Node) -> None:
+            tracked.touch(node)
+
+        for kind in ("create_node", "erase_node"):
+            getattr(module, f"_register_{kind}_hook")(touch)
+            self._unhook.callback(getattr(module, f"_unregister_{kind}_hook"), touch)
+
+    def close(self, gm: torch.fx.GraphModule | None = None) -> None:
+        """The next stage is there (``gm``), or will not come."""
+        self._unhook.close()
+        if gm is not None:
+            for tracked in self._tracked.values():
+                self._between(tracked)
+            if gm.graph not in self._tracked:
+                self._draft.recorder.note(
+                    f"the passes before {self._stage} built the graph anew: what they changed in it is not in "
+                    "the record node by node"
+                )
+        for tracked in self._tracked.values():
+            tracked.forget()
+        self._tracked.clear()
+        self._open.clear()
+        self._observers.clear()
+
+    @contextlib.contextmanager
+    def matching(self, matcher: Any, graph: torch.fx.Graph) -> Iterator[None]:
+        """Patterns are applied; inside of another pass over the same graph they belong to that one."""
+        tracked = self._tracked.get(graph)
+        if tracked is None:  # a graph that torch makes on the side, of a pattern or its replacement
+            yield
+            return
+        inside = bool(self._open) and self._open[-1].tracked is tracked
+        started = not inside and self._start(patterns.matcher_name(matcher), "", tracked)
+        there = set(graph.nodes)
+        try:
+            yield
+            self._open[-1].misses += patterns.misses(matcher, graph, there)
+        finally:
+            if started:
+                self._finish()
+
+    @contextlib.contextmanager
+    def named(self, function: Callable[..., Any], graph: torch.fx.Graph) -> Iterator[None]:
+        """A function runs that no observer announces; it is kept if it changed the graph."""
+        tracked = self._tracked.get(graph)
+        if tracked is None or not self._start(function.__name__, patterns.place_of(function), tracked):
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._finish(always=False)
+
+    def enter(self, observer: Any) -> None:
+        """A pass begins that torch's observer watches."""
+        where, self._where = self._where, ""
+        tracked = self._tracked.get(observer.gm.graph)
+        started = tracked is not None and self._start(str(observer.passname), where, tracked)
+        self._observers.append((observer, started))
+
+    def leave(self, observer: Any) -> None:
+        """It is over."""
+        while self._observers:
+            last, started = self._observers.pop()
+            if started:
+                self._finish()
+            if last is observer:
+                break
+
+    def _start(self, name: str, where: str, tracked: Tracked) -> bool:
+        """Whether this begins a pass of its own."""
+        if self._open and self._open[-1].tracked is tracked:
+            return False
+        self._between(tracked)
+        self._open.append(Open(name, where, tracked))
+        return True
+
+    def _finish(self, always: bool = True) -> None:
+        ended = self._open.pop()
+        changes, moved = ended.tracked.settle()
+        ended.rewrites += self._rewrites(changes, ended.where)
+        if always or ended.rewrites or moved:
+            misses = tuple(ended.misses)
+            self._keep(ended.name, ended.tracked, ended.nodes_before, ended.rewrites, moved, misses)
+
+    def _between(self, tracked: Tracked) -> None:
+        before = tracked.count
+        changes, moved = tracked.settle()
+        rewrites = self._rewrites(changes, "")
+        if rewrites or moved:
+            self._keep(UNNAMED, tracked, before, rewrites, moved)
+
+    def _keep(
+        self,
+        name: str,
+        tracked: Tracked,
+        before: int,
+        rewrites: list[Rewrite],
+        moved: int,
+        misses: tuple[str, ...] = (),
+    ) -> None:
+        after = len(tracked.graph.nodes)
+        made = Pass(self._stage, name, before, after, tuple(rewrites), misses, moved, tracked.body)
+        self._draft.passes.append(made)
+
+    def _rewrites(self, changes: Changes, where: str) -> list[Rewrite]:
+        return [self._rewrite("", group, where) for group in changes.groups()] if changes else []
+
+    def _rewrite(self, pattern: str, group: Group, where: str, origins: tuple[str, ...] = ()) -> Rewrite:
+        return Rewrite(
+            pattern,
+            tuple(name for name, _ in group.before),
+            tuple(name for name, _ in group.after),
+            text(group.before),
+            text(group.after),
+            origins or self._came_from(group.nodes),
+            where,
+        )
+
+    def _came_from(self, nodes: tuple[torch.fx.Node, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for node in nodes for name in self._origins(node)[0]))
+
+    @contextlib.contextmanager
+    def applying(self, entry: Any, match: Any, graph: torch.fx.Graph) -> Iterator[None]:
+        """A pattern has matched and is applied. One that decides to change nothing leaves no trace."""
+        tracked = self._tracked.get(graph)
+        if tracked is None or not self._open:
+            yield
+            return
+        matched = list(dict.fromkeys(match.nodes))
+        around = list(dict.fromkeys((*matched, *(user for node in matched for user in node.users))))
+        origins = self._came_from(tuple(matched))
+        tracked.touched.clear()
+        yield
+        readers = [user for node in tracked.touched if not node._erased for user in node.users]
+        changes, _ = tracked.settle((*around, *readers))
+        if changes:
+            group = changes.group((*changes.gone, *changes.old, *changes.made), matched)
+            applied = self._rewrite(patterns.name(entry), group, patterns.where(entry), origins)
+            self._open[-1].rewrites.append(applied)
+
+    def tell(self, function: Callable[..., Any]) -> None:
+        """The function that the next pass runs."""
+        self._where = patterns.place_of(function)
+
+
+def begin(draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
+    """Start to record the passes that lead from the graph as it is now to ``stage``."""
+    end(draft)
+    draft.scratch[KEY] = Passes(draft, stage, gm, origins)
+
+
+def end(draft: Draft, gm: torch.fx.GraphModule | None = None) -> None:
+    """Stop recording: the stage is reached, with ``gm``, or will not be."""
+    passes: Passes | None = draft.scratch.pop(KEY, None)
+    if passes is not None:
+        passes.close(gm)
+
+
+@contextlib.contextmanager
+def recorded(
+    draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins
+) -> Iterator[Callable[[Any], Any]]:
+    """Record the passes that run inside; call what this gives with the graph module that they left."""
+    begin(draft, stage, gm, origins)
+
+    def left(result: Any) -> Any:
+        end(draft, result)
+        return result
+
+    try:
+        yield left
+    finally:
+        end(draft)
+
+
+@hook(f"{OBSERVER}.__enter__")
+def enter(draft: Draft, real: Any, observer: Any) -> Any:
+    """A named pass begins."""
+    passes: Passes | None = draft.scratch.get(KEY)
+    if passes is not None:
+        passes.enter(observer)
+    return real(observer)
+
+
+@hook(f"{OBSERVER}.__exit__")
+def leave(draft: Draft, real: Any, observer: Any, *error: Any) -> Any:
+    """A named pass is over."""
+    passes: Passes | None = draft.scratch.get(KEY)
+    if passes is not None:
+        passes.leave(observer)
+    return real(observer, *error)
+
+
+def _apply_pass(draft: Draft, real: Any, observer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    passes: Passes | None = draft.scratch.get(KEY)
+    if passes is not None:
+        passes.tell(function)
+    return real(observer, function, *args, **kwargs)
+
+
+for _kind in ("apply_graph_pass", "apply_gm_pass"):
+    hook(f"{OBSERVER}.{_kind}")(_apply_pass)
+
+
+@hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply")
+def match(draft: Draft, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+    """A set of patterns is applied."""
+    passes: Passes | None = draft.scratch.get(KEY)
+    graph = gm.graph if isinstance(gm, torch.fx.GraphModule) else gm
+    if passes is None or not isinstance(graph, torch.fx.Graph) or not matcher.patterns:
+        return real(matcher, gm, *args, **kwargs)
+    with passes.matching(matcher, graph):
+        return real(matcher, gm, *args, **kwargs)
+
+
+def _named(draft: Draft, real: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of torch's that changes a graph without its observer: it is a pass under its own name."""
+    passes: Passes | None = draft.scratch.get(KEY)
+    graph = given.graph if isinstance(given, torch.fx.GraphModule) else given
+    if passes is None or not isinstance(graph, torch.fx.Graph):
+        return real(given, *args, **kwargs)
+    with passes.named(real, graph):
+        return real(given, *args, **kwargs)
+
+
+for _path in UNOBSERVED:
+    hook(_path)(_named)

@@ -1,0 +1,432 @@
+"""Patterns of Inductor's pattern matcher: their names, and how near one came that did not match."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+
+from ..ground.torch_source import place
+from . import fx_values
+from .changes import form, line, shown
+
+MIN_NODES = 3
+"""Nodes that must fit before one speaks of a miss."""
+
+MIN_SHARE = 1 / 3
+"""The share of a pattern's nodes that must fit, unless the whole pattern fits with one node taken out: a
+matrix product alone is no attention."""
+
+MAX_EXPERIMENTS = 24
+"""Of one pass, the misses for which it is tried whether the pattern fits without the node in its way."""
+
+AT = "{anchors}"
+"""Stands in a sentence for the nodes of which it is true."""
+
+Spine = tuple[tuple[Any, int | None], ...]
+"""Parts of a pattern, each with the place of the next one in its arguments."""
+
+_sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_spines: weakref.WeakKeyDictionary[Any, tuple[Spine, Any]] = weakref.WeakKeyDictionary()
+_variables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+class Miss(NamedTuple):
+    """Where one pattern failed: ``expected`` is the part of the pattern, ``found`` what stands there."""
+
+    entry: Any
+    anchor: torch.fx.Node
+    fits: int
+    beyond: bool
+    expected: Any = None
+    found: Any = None
+    failure: Any = None
+
+
+def name(entry: Any) -> str:
+    """The name of a pattern: as registered, else of the function that it was traced from or that it calls."""
+    registered = getattr(entry, "pattern_name", None)
+    if registered:
+        return str(registered)
+    called = str(getattr(_function(entry), "__name__", ""))
+    if not called.isidentifier():
+        return form_of(entry.pattern)
+    return called if hasattr(entry, "handler") else _serialized(entry.pattern, called) or called
+
+
+def where(entry: Any) -> str:
+    """The place in torch of the function that a pattern was traced from or that it calls."""
+    return place_of(_function(entry))
+
+
+def place_of(function: Any) -> str:
+    """The place of a function, ``""`` for what has no code of its own (a partial is looked into)."""
+    while not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            return ""
+        function = inner
+    return place(function.__code__, function.__code__.co_firstlineno)
+
+
+def form_of(pattern: Any) -> str:
+    """A pattern as text: ``aten.mul.Tensor(aten.sin.default(x), *)``."""
+    if isinstance(pattern, (tuple, list)):
+        return f"[{', '.join(map(form_of, pattern))}]"
+    outputs = getattr(pattern, "outputs", None)
+    if outputs is not None:
+        return form_of([o for o in outputs if o is not None])
+    for inner in ("inner_pattern", "pattern"):
+        if hasattr(pattern, inner):
+            return f"{form_of(getattr(pattern, inner))}, …"
+    if hasattr(pattern, "fns"):
+        given = [form_of(a) for a in getattr(pattern, "args", ())]
+        given += [f"{k}={form_of(v)}" for k, v in getattr(pattern, "kwargs", {}).items()]
+        return f"{_calls(pattern)}({', '.join(given)})"
+    if _is_pattern(pattern):
+        return str(getattr(pattern, "name", "*"))
+    return shown(pattern)
+
+
+def matcher_name(matcher: Any) -> str:
+    """The name of a set of patterns: its own, else the variable of torch's that holds it."""
+    named = getattr(matcher, "pass_name", None) or _variables.get(matcher)
+    if named is None:
+        named = _variables[matcher] = _variable(matcher)
+    return str(named)
+
+
+def _variable(matcher: Any) -> str:
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("torch._inductor.fx_passes."):
+            for variable, value in vars(module).items():
+                if value is matcher:
+                    return f"{module_name.rpartition('.')[2]}.{variable}"
+    return "pattern_matcher"
+
+
+def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tuple[str, ...]:
+    """What came close in a graph that the pass has left: at each node the pattern of which most fitted.
+
+    Torch's own matcher does the matching. ``there`` are the nodes that the pass found: it looked at no others.
+    """
+    nearest: dict[torch.fx.Node, list[Miss]] = {}
+    # How far each sequence of parts fits at each node: many patterns begin alike.
+    walks: dict[Any, dict[torch.fx.Node, tuple[int, Any] | None]] = {}
+    for (op, target), entries in matcher.patterns.items():
+        anchors = [a for a in graph.find_nodes(op=op, target=target, sort=False) if a in there]
+        multi = [e for e in entries if size(e.pattern) >= MIN_NODES] if anchors else []
+        for entry in multi:
+            pattern = entry.pattern
+            spine, alike = _begins(pattern)
+            walked = walks.setdefault(alike, {})
+            for anchor in anchors:
+                if anchor not in walked:
+                    walked[anchor] = _walk(spine, anchor)
+                if _hopeless(pattern, spine, walked[anchor]):
+                    continue
+                miss = _attempt(entry, anchor)
+                if not _worth_telling(miss):
+                    continue
+                best = nearest.setdefault(anchor, [miss])
+                if _nearness(miss) > _nearness(best[0]):
+                    best[:] = [miss]
+                elif miss is not best[0] and _nearness(miss) == _nearness(best[0]):
+                    best.append(miss)
+    copied = _Copy(graph)
+    told: dict[str, list[str]] = {}
+    for anchor, best in sorted(nearest.items()):
+        told.setdefault(_tell(best, copied), []).append(f"%{anchor.name}")
+    return tuple(sentence.replace(AT, ", ".join(anchors)) for sentence, anchors in told.items() if sentence)
+
+
+def _begins(pattern: Any) -> tuple[Spine, Any]:
+    """The parts of a pattern that the matcher tries first, and what is equal for patterns that begin alike."""
+    known = _spines.get(pattern)
+    if known is None:
+        spine = tuple(_spine(pattern))
+        known = _spines[pattern] = (spine, tuple((_wants(part), place) for part, place in spine))
+    return known
+
+
+def _hopeless(pattern: Any, spine: Spine, stopped: tuple[int, Any] | None) -> bool:
+    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always."""
+    if stopped is None:
+        return False
+    fits, node = stopped
+    return fits < MIN_NODES or not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
+
+
+def _walk(spine: Spine, node: Any) -> tuple[int, Any] | None:
+    """How many parts fit at a node, and where the next does not; None if all of them fit.
+
+    The first part fits: the node was found under its operator.
+    """
+    for fits, (part, place_of_next) in enumerate(spine):
+        if fits and not part._match_fns(node):
+            return fits, node
+        if place_of_next is not None and place_of_next < len(node.args):
+            node = node.args[place_of_next]
+    return None
+
+
+def _wants(part: Any) -> Any:
+    """What decides whether a part fits a node: equal for parts that fit the same nodes."""
+    wanted = getattr(part, "fns_set", None)
+    return part if wanted is None else (getattr(part, "op", None), frozenset(wanted))
+
+
+def _spine(pattern: Any) -> Iterator[tuple[Any, int | None]]:
+    """The parts of a pattern that are tried one in the other, each with the place of the next in its arguments."""
+    part = (getattr(pattern, "outputs", None) or [pattern])[0]
+    while hasattr(part, "_match_fns"):
+        given = getattr(part, "args", ())
+        at = next((i for i, a in enumerate(given) if hasattr(a, "_match_fns")), None)
+        if any(isinstance(a, (tuple, list, dict)) or hasattr(a, "pattern") for a in given[:at]):
+            at = None
+        yield part, at
+        if at is None:
+            return
+        part = given[at]
+
+
+def _worth_telling(miss: Miss) -> bool:
+    if miss.fits < MIN_NODES:
+        return False
+    return miss.beyond or _share(miss.entry.pattern, miss.fits) >= MIN_SHARE
+
+
+def size(pattern: Any) -> int:
+    """How many nodes a pattern describes."""
+    known = _sizes.get(pattern)
+    if known is None:
+        known = _sizes[pattern] = len(set(_targets(pattern)))
+    return known
+
+
+def _nearness(miss: Miss) -> tuple[bool, int]:
+    return miss.expected is None, miss.fits
+
+
+def _share(pattern: Any, fits: int) -> float:
+    """The share of a pattern that fits: of the part that leads to its first result, where it has several."""
+    return fits / size((getattr(pattern, "outputs", None) or [pattern])[0])
+
+
+def _tell(best: list[Miss], copied: _Copy) -> str:
+    miss = best[0]
+    if miss.expected is None:
+        condition = _condition(miss.entry)
+        return (
+            f"{name(miss.entry)}: all {size(miss.entry.pattern)} nodes fit at {AT}, but it was not applied: "
+            f"forbidden by its own condition{condition and f' {condition}'} (on types, sizes, devices, settings), "
+            "or by a write or another stream between the nodes"
+        )
+    for candidate in best:
+        if candidate.beyond and copied.fits_without(candidate):
+            return (
+                f"{name(candidate.entry)} at {AT}: {_expectation(candidate)}; without "
+                f"%{candidate.found.name} all {size(candidate.entry.pattern)} nodes would fit"
+            )
+    miss = max(best, key=lambda m: (_share(m.entry.pattern, m.fits), m.beyond))
+    if _share(miss.entry.pattern, miss.fits) < MIN_SHARE:
+        return ""
+    return (
+        f"{name(miss.entry)} at {AT}: {miss.fits} of {size(miss.entry.pattern)} nodes fit until "
+        f"{_expectation(miss)}"
+    )
+
+
+def _expectation(miss: Miss) -> str:
+    """What the pattern expects and what is there instead."""
+    expected, found = miss.expected, miss.found
+    if not isinstance(found, torch.fx.Node):
+        return f"it wants {_short(expected)} and finds {shown(found)}"
+    there = line(form(found))
+    if hasattr(expected, "fns"):
+        if not expected._match_fns(found):
+            if miss.beyond:
+                inside = found.args[0]
+                return f"it wants {_short(expected)} and finds {there}, whose input %{inside} is one"
+            return f"it wants {_short(expected)} and finds {there}"
+        if hasattr(expected, "args") and len(expected.args) != len(found.args):
+            return f"{there} has {len(found.args)} arguments by place, in the pattern {len(expected.args)}"
+        if isinstance(expected.users, int) and len(found.users) != expected.users:
+            return (
+                f"%{found.name} is read by {_count(len(found.users))}, in the pattern by "
+                f"{_count(expected.users)}"
+            )
+    return f"{there} does not fit {form_of(expected)}: {_reason(miss.failure)}"
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes} node" + ("s" if nodes != 1 else "")
+
+
+def _reason(failure: Any) -> str:
+    """What kind of mismatch torch's matcher found."""
+    said = str(getattr(failure, "format_string", ""))
+    kinds = {
+        "constant_args": "another constant",
+        "args_structure": "another nesting of arguments",
+        "kwarg mismatch": "two inputs that must be one are two",
+        "repeated pattern differs": "two inputs that must be one are two",
+        "exclusive arg": "two inputs that must differ are one",
+        "multiple_users": "another number of readers",
+    }
+    return next((words for start, words in kinds.items() if said.startswith(start)), said or "unknown")
+
+
+def _short(pattern: Any) -> str:
+    return _calls(pattern) if hasattr(pattern, "fns") else form_of(pattern)
+
+
+def _calls(pattern: Any) -> str:
+    """What a node of a pattern may call; an operator without a named overload stands for all of them."""
+    fns = list(pattern.fns) if isinstance(pattern.fns, (list, tuple)) else [pattern.fns]
+    packets = [f for f in fns if isinstance(f, torch._ops.OpOverloadPacket)]
+    kept = [f for f in fns if not (isinstance(f, torch._ops.OpOverload) and f.overloadpacket in packets)]
+    names = [str(f) if f in packets else fx_values.target_text(f) for f in kept]
+    return " or ".join(names[:3]) + (f" or {len(names) - 3} others" if len(names) > 3 else "")
+
+
+def _attempt(entry: Any, anchor: torch.fx.Node) -> Miss:
+    """Let torch match a pattern, and watch where it fails."""
+    pattern = entry.pattern
+    outputs = getattr(pattern, "outputs", None) or [pattern]
+    watch = _watch()(outputs, graph=anchor.graph)
+    from torch._inductor.pattern_matcher import FailedMatch
+
+    try:
+        matched = bool(watch.match(pattern, anchor))
+    except FailedMatch:
+        matched = False
+    if matched:
+        return Miss(entry, anchor, size(pattern), False)
+    return Miss(entry, anchor, *watch.nearest)
+
+
+@functools.cache
+def _watch() -> Callable[..., Any]:
+    from torch._inductor.pattern_matcher import FailedMatch, MatchContext
+
+    class Watch(MatchContext):  # type: ignore[misc]
+        """A match in progress that remembers the failure before which most nodes fitted."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.path: list[Any] = []
+            self.nearest: tuple[int, bool, Any, Any, Any] = (0, False, None, None, None)
+
+        def match(self, pattern: Any, node: Any) -> Any:
+            self.path.append(pattern)
+            try:
+                result = super().match(pattern, node)
+            except FailedMatch as failure:
+                self.failed(pattern, node, failure)
+                raise
+            finally:
+                self.path.pop()
+            if not result:
+                self.failed(pattern, node, result)
+            return result
+
+        def failed(self, pattern: Any, node: Any, failure: Any) -> None:
+            # What is above the failing node has been seen to call the right thing before its inputs are tried.
+            fitting = {p for p in self.path if p is not pattern and hasattr(p, "_match_fns")}
+            fitting |= {
+                p for p, n in self.pattern_to_node.items() if n is not None and hasattr(p, "_match_fns")
+            }
+            if self.nearest[4] is None or len(fitting) > self.nearest[0]:
+                self.nearest = (len(fitting), _beyond(pattern, node), pattern, node, failure)
+
+    return Watch
+
+
+def _beyond(part: Any, node: Any) -> bool:
+    """Whether a node that does not fit computes one value from another that does."""
+    if not hasattr(part, "_match_fns") or not isinstance(node, torch.fx.Node) or part._match_fns(node):
+        return False
+    inputs = node.all_input_nodes
+    return len(inputs) == 1 and bool(node.args) and node.args[0] is inputs[0] and part._match_fns(inputs[0])
+
+
+class _Copy:
+    """A copy of the graph, to try what would fit if a node were not there. The graph itself is left alone."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self._graph = graph
+        self._left = MAX_EXPERIMENTS
+        self._gone: set[torch.fx.Node] = set()
+        self._copied: dict[torch.fx.Node, torch.fx.Node] = {}
+
+    def fits_without(self, miss: Miss) -> bool:
+        """Whether torch's matcher takes the pattern once ``miss.found`` is taken out."""
+        if miss.found not in self._gone:
+            if self._left == 0:
+                return False
+            self._left -= 1
+            if not self._copied:
+                torch.fx.Graph().graph_copy(self._graph, self._copied, return_output_node=True)
+            intruder = self._copied[miss.found]
+            intruder.replace_all_uses_with(self._copied[miss.found.args[0]])
+            intruder.graph.erase_node(intruder)
+            self._gone.add(miss.found)
+        return bool(miss.entry.pattern.match(self._copied[miss.anchor]))
+
+
+def _targets(pattern: Any) -> Iterator[Any]:
+    """Every part of a pattern that describes a node."""
+    stack, seen = [pattern], set()
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (tuple, list)):
+            stack.extend(part)
+        elif _is_pattern(part) and id(part) not in seen:
+            seen.add(id(part))
+            if hasattr(part, "_match_fns"):
+                yield part
+            for inner in ("outputs", "pattern", "inner_pattern"):
+                stack.append(getattr(part, inner, None))
+            stack.extend(getattr(part, "flat_args_kwargs", ((),))[0])
+
+
+def _is_pattern(part: Any) -> bool:
+    from torch._inductor.pattern_matcher import PatternExpr
+
+    return isinstance(part, PatternExpr)
+
+
+def _function(entry: Any) -> Any:
+    """The function of torch's that a pattern was traced from, or that it calls."""
+    return getattr(entry, "handler", None) or _closed_over(entry.extra_check).get("search_fn")
+
+
+def _condition(entry: Any) -> str:
+    """The name of the condition under which a pattern that fits is applied, ``""`` if it has no name."""
+    check = _closed_over(entry.extra_check).get("extra_check", entry.extra_check)
+    called = str(getattr(check, "__name__", ""))
+    return called if called.isidentifier() and not called.startswith("_return") else ""
+
+
+def _closed_over(function: Any) -> dict[str, Any]:
+    """What a function made inside another one holds on to, by name."""
+    code = getattr(function, "__code__", None)
+    cells = zip(getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ())
+    return {variable: cell.cell_contents for variable, cell in cells}
+
+
+def _serialized(pattern: Any, called: str) -> str:
+    """The name under which torch keeps a pattern that it need not trace again."""
+    try:
+        module = importlib.import_module(f"torch._inductor.fx_passes.serialized_patterns.{called}")
+    except ImportError:
+        return ""
+    return next((variable for variable, value in vars(module).items() if value is pattern), "")

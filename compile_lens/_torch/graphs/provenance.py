@@ -1,0 +1,270 @@
+"""Where each node came from: origins from one stage to the next, by facts that torch keeps, never by guess.
+
+Four facts are used, in this order: the node *is* a node of the stage before (a pass left it alone); a pass
+said that it stands in for one (pattern matcher, ``replace_all_uses_with``); tracing noted which node it ran
+(``meta["from_node"]``); autograd gave the backward node the sequence number of its forward operator. A node
+for which none holds has no origin, and says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch.fx
+
+from ..ground.hooks import hook
+from ..ground.recorder import Draft
+from .fx import Origins
+
+TAG = "compile_lens_from"
+"""Key in ``node.meta`` under which a replacement keeps the names of the nodes that it stands in for."""
+
+MERGED = "compile_lens_merged"
+"""Key in ``node.meta`` under which a node that others were merged into keeps the origins of all of them."""
+
+SEEDS = "inductor_seeds"
+"""The operator that Inductor puts in place of the single seeds that random operators asked for."""
+
+
+class Lineage:
+    """Follows the nodes of one graph through passes that rewrite it in place."""
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        self._names: dict[torch.fx.Node, str] = {}
+        self._known: set[str] = set()
+        self._graphs: set[int] = set()
+        for prefix, module in modules(gm):
+            self._graphs.add(id(module.graph))
+            for node in module.graph.nodes:
+                self._names[node] = prefix + node.name
+                self._known.add(prefix + node.name)
+        self._replaced: dict[str, dict[str, None]] = {}
+        self._paths: dict[torch.fx.Graph, str] = {}
+        self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
+
+    @contextlib.contextmanager
+    def watching(self, gm: torch.fx.GraphModule) -> Iterator[None]:
+        """Note every ``replace_all_uses_with`` in ``gm`` for the duration."""
+        replaced = self._replaced
+
+        def on_replace(*, old: torch.fx.Node, new: Any, user: torch.fx.Node) -> None:
+            replaced.setdefault(str(new), {})[old.name] = None
+
+        register = getattr(gm, "_register_replace_node_hook", None)
+        if register is None:
+            yield
+            return
+        register(on_replace)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(AssertionError, ValueError):  # the graph module was replaced as a whole
+                gm._unregister_replace_node_hook(on_replace)
+
+    def origins(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
+        """Names in the followed graph that ``node`` came from."""
+        found = self._names.get(node)
+        if found is not None:
+            return (found,), ""
+        if MERGED in node.meta:
+            return node.meta[MERGED], ""
+        names = self._trail(node, set())
+        if names:
+            return names, ""
+        if node.op == "output" and "output" in self._known:
+            return ("output",), ""
+        if SEEDS in str(node.target):
+            # One call makes the seeds of every random operator: it is there for all of them.
+            served = dict.fromkeys(name for user in node.users for name in self.origins(user)[0])
+            if served:
+                return tuple(served), ""
+        return (), _why_none(node)
+
+    def by_name(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
+        """As ``origins``, for a graph whose nodes were copied under their own names (the partitioner does)."""
+        name = self._paths.get(node.graph, "") + node.name
+        if name in self._known and not {TAG, MERGED} & node.meta.keys() and node not in self._names:
+            return (name,), ""
+        return self.origins(node)
+
+    def copied(self, gm: torch.fx.GraphModule) -> Origins:
+        """``by_name`` for the nodes of ``gm`` and of its bodies, which keep the place that they had."""
+        self._paths = {module.graph: prefix for prefix, module in modules(gm)}
+        return self.by_name
+
+    def own(self, node: torch.fx.Node) -> tuple[str, ...]:
+        """Its own name where the followed graph has it: a copy that stands for others as well was that one."""
+        return (node.name,) if node.name in self._known else ()
+
+    def _trail(self, node: torch.fx.Node, seen: set[str]) -> tuple[str, ...]:
+        names: dict[str, None] = {}
+        for old in (*node.meta.get(TAG, ()), *self._replaced.get(node.name, ())):
+            if old in self._known:
+                names[old] = None
+            elif old not in seen:
+                seen.add(old)
+                names.update({n: None for n in self._replaced.get(old, ()) if n in self._known})
+        if not names:
+            for source in sources(node.meta.get("from_node", ())):
+                if source.graph_id in self._graphs and source.name in self._known:
+                    names[source.name] = None
+        return tuple(names)
+
+    def traced(self, node: torch.fx.Node) -> tuple[str, ...]:
+        """Names in the followed graph that tracing noted for ``node``."""
+        names = {
+            s.name: None
+            for s in sources(node.meta.get("from_node", ()))
+            if s.graph_id in self._graphs and s.name in self._known
+        }
+        return tuple(names)
+
+    def names_of(self, nodes: Iterable[torch.fx.Node]) -> tuple[str, ...]:
+        """Names in the followed graph of nodes that are in it, or stand in for nodes that were."""
+        found: dict[str, None] = {}
+        for node in nodes:
+            if node in self._names:
+                found[self._names[node]] = None
+            else:
+                found.update(dict.fromkeys(node.meta.get(TAG, ())))
+        return tuple(found)
+
+    def follows(self, graph: torch.fx.Graph) -> bool:
+        """Whether any node of ``graph`` is a followed one (else the graph was built anew)."""
+        return any(node in self._names for node in graph.nodes)
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the placeholders of the followed graph."""
+        return self._inputs
+
+
+def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:
+    """A graph module and the bodies of its higher-order operators, each with the prefix of its names."""
+    yield prefix, gm
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            inner = getattr(gm, str(node.target), None)
+            if isinstance(inner, torch.fx.GraphModule):
+                yield from modules(inner, f"{prefix}{node.target}/")
+
+
+def sources(trail: Iterable[Any]) -> Iterator[Any]:
+    """Every ``NodeSource`` of a trail, the nearest first."""
+    for source in trail:
+        yield source
+        yield from sources(source.from_node)
+
+
+def _why_none(node: torch.fx.Node) -> str:
+    if node.op == "output":
+        return "the result of the graph"
+    if node.op == "placeholder":
+        return "an input that the compiler added"
+    if node.op == "get_attr":
+        return "a constant that the compiler keeps"
+    return "made by a pass of the compiler that did not say what for"
+
+
+def _apply(
+    draft: Draft, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
+) -> Any:
+    """The pattern matcher rewrites a match: every node it makes stands in for the nodes that it matched."""
+    lineage: Lineage | None = draft.scratch.get("lineage")
+    if lineage is None:
+        return real(entry, match, graph, *args, **kwargs)
+    names = lineage.names_of(match.nodes)
+    before = set(graph.nodes)
+    passes = draft.scratch.get("passes")
+    with passes.applying(entry, match, graph) if passes is not None else contextlib.nullcontext():
+        result = real(entry, match, graph, *args, **kwargs)
+    for node in graph.nodes:
+        if node not in before:
+            node.meta[TAG] = names
+    return result
+
+
+for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):
+    hook(f"torch._inductor.pattern_matcher:{_entry}.apply")(_apply)
+
+
+def _written_out(draft: Draft, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any) -> Any:
+    """A write into a view is spelt out: the view and the copy stand in for the write."""
+    lineage: Lineage | None = draft.scratch.get("lineage")
+    if lineage is None:
+        return real(graph, node, *args, **kwargs)
+    names = lineage.origins(node)[0]
+    before = set(graph.nodes)
+    result = real(graph, node, *args, **kwargs)
+    for made in graph.nodes:
+        if made not in before and names:
+            made.meta[TAG] = names
+    return result
+
+
+for _way in ("mutating", "functional"):
+    hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}")(_written_out)
+
+
+class JointOrigins:
+    """Origins of joint (or inference) nodes in the graph that AOTAutograd traced."""
+
+    def __init__(self, lineage: Lineage, gm: torch.fx.GraphModule) -> None:
+        self._lineage = lineage
+        self._first: dict[int, tuple[str, ...]] = {}
+        self._cache: dict[torch.fx.Node, tuple[str, ...]] = {}
+        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        primals = [n for n in placeholders if not _is_tangent(n)]
+        self._inputs = dict(zip(primals, lineage.inputs)) if len(primals) == len(lineage.inputs) else {}
+        for node in gm.graph.nodes:
+            number = node.meta.get("seq_nr")
+            traced = lineage.traced(node)
+            # The first operator under a number is the one that autograd made the number for; what follows
+            # under the same number is not differentiable.
+            if traced and number is not None and not node.meta.get("autograd_backward"):
+                self._first.setdefault(number, traced)
+
+    def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
+        names = self._names(node)
+        if names:
+            return names, ""
+        if _is_tangent(node):
+            return (), "a gradient that comes in from after the graph"
+        return self._lineage.origins(node)
+
+    def derivative(self, node: torch.fx.Node) -> bool:
+        """Whether autograd made it, for the derivative of what it came from."""
+        made = node.op in ("call_function", "get_attr")
+        return made and bool(self._names(node)) and not self._lineage.traced(node)
+
+    def _names(self, node: torch.fx.Node) -> tuple[str, ...]:
+        if node in self._cache:
+            return self._cache[node]
+        if node.op == "placeholder":
+            index = getattr(node.meta.get("desc"), "idx", None)
+            name = self._inputs.get(node)
+            if isinstance(index, int) and not _is_tangent(node) and index < len(self._lineage.inputs):
+                name = self._lineage.inputs[index]
+            names: tuple[str, ...] = (name,) if name is not None else ()
+        else:
+            names = self._lineage.traced(node)
+            if not names and node.meta.get("is_gradient_acc"):
+                # Autograd adds up gradients of one tensor: it serves every operator that a summand came from.
+                names = tuple(dict.fromkeys(n for arg in node.all_input_nodes for n in self._names(arg)))
+            elif not names and "seq_nr" in node.meta and node.op != "output":
+                names = self._first.get(node.meta["seq_nr"], ())
+        self._cache[node] = names
+        return names
+
+
+def _is_tangent(node: torch.fx.Node) -> bool:
+    return node.op == "placeholder" and (
+        "Tangent" in type(node.meta.get("desc")).__name__ or node.name.startswith("tangents")
+    )
+
+
+def joint_origins(lineage: Lineage, gm: torch.fx.GraphModule) -> Origins:
+    """Origins of the nodes that AOTAutograd traced from the graph that ``lineage`` follows."""
+    return JointOrigins(lineage, gm)

@@ -1,0 +1,252 @@
+"""What Dynamo keeps on a code object: entries of code that it compiled, and how it treats the next frame.
+
+Torch can drop all entries of a code object, or mark one as dead; a dead one stays in the list and counts against
+the limits. So a capture that left entries beside the program's own has all of them dropped and the program's put
+back, each with its guards, its code and its backend.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torch._C._dynamo import eval_frame
+
+from .undo import Undo
+
+
+@dataclasses.dataclass
+class Visited:
+    """A code object that a capture had compiled, and what Dynamo had for it before.
+
+    Attributes:
+        state: what Dynamo remembers of its frames (their number), live.
+        before: the same, as it was.
+        dead: entries of the program's own that were dead.
+        kept: the program's entries, while the list that they were in is dropped and made again.
+        dropped: that list is dropped.
+        done: nothing of the capture's is left there.
+    """
+
+    code: types.CodeType
+    state: dict[str, Any]
+    before: dict[str, Any]
+    dead: int
+    kept: list[_Saved] | None = None
+    dropped: bool = False
+    done: bool = False
+
+    @classmethod
+    def now(cls, code: types.CodeType, state: dict[str, Any]) -> Visited:
+        return cls(code, state, dict(state), sum(map(_is_dead, _entries(code))))
+
+    @property
+    def frame_id(self) -> int | None:
+        """The number of its frames in compile ids."""
+        found = self.state.get("_id", self.before.get("_id"))
+        return found if isinstance(found, int) else None
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the capture gave it that number."""
+        return self.frame_id is not None and "_id" not in self.before
+
+
+def visit(visited: list[Visited], code: types.CodeType, given: tuple[Any, ...]) -> None:
+    """Remember a code object that Dynamo is about to compile for a capture; ``given`` is what it got for that."""
+    if not any(v.code is code for v in visited):
+        state = next((a for a in given if isinstance(a, dict)), {})
+        visited.append(Visited.now(code, state))
+
+
+def forget(visited: Visited, ours: Callable[[Any], bool]) -> None:
+    """Drop what a capture left on a code object; ``ours`` tells its backends. The program's entries stay.
+
+    May be called again if it was interrupted. Another thread that is compiling the same code, or a torch that
+    does not let entries be put back, leaves ours there as dead ones, which match nothing.
+    """
+    if visited.kept is None:
+        alive = [e for e in _entries(visited.code) if not _is_dead(e)]
+        kept = [e for e in alive if not ours(e.backend)]
+        if _in_progress(visited.code) or ((kept or visited.dead) and not can_put_back()):
+            for entry in alive:
+                if ours(entry.backend):
+                    _invalidate(entry)
+            return
+        visited.kept = [_Saved.of(e) for e in kept]
+    if not visited.dropped:
+        # Dynamo asks about no frame that it was told to leave alone: entries are all that there was to keep.
+        eval_frame.reset_code(visited.code)
+        _forget_rest(visited)
+        visited.dropped = True
+    there = {id(e.guard_manager) for e in _entries(visited.code)}
+    for saved in reversed(visited.kept):  # a new one comes first
+        if id(saved.guard_manager) not in there:
+            saved.put_back(visited)
+    while sum(map(_is_dead, _entries(visited.code))) < visited.dead:
+        _Saved.blank(visited.code).put_back(visited)
+        _invalidate(_entries(visited.code)[0])
+    visited.done = True
+
+
+def _forget_rest(visited: Visited) -> None:
+    """Torch keeps the code that it makes of the rest of a function after a break, and that keeps the function:
+    one that the program never compiled (a copy of ours) would stay for ever."""
+    from torch._dynamo.resume_execution import ContinueExecutionCache
+
+    made = getattr(ContinueExecutionCache, "cache", {})
+    if not visited.before and visited.code in made:
+        made[visited.code] = {}
+
+
+def _entries(code: types.CodeType) -> list[Any]:
+    return list(eval_frame._debug_get_cache_entry_list(code))
+
+
+def _is_dead(entry: Any) -> bool:
+    return "Deleted" in type(entry.guard_manager).__name__
+
+
+def _invalidate(entry: Any) -> None:
+    """As torch does when an object that an entry is guarded on dies."""
+    from torch._dynamo.guards import DeletedGuardManagerWrapper
+
+    manager = entry.guard_manager
+    state, held = getattr(manager, "extra_state", None), getattr(manager, "cache_entry", None)
+    if state is not None and held is not None:
+        state.invalidate(held, DeletedGuardManagerWrapper("the capture that made it is over"))
+
+
+def _in_progress(code: types.CodeType) -> bool:
+    """Whether Dynamo is compiling a frame of the code now, on any thread: it holds what it will write to."""
+    from torch._dynamo.convert_frame import CatchErrorsWrapper
+
+    asked = inspect.unwrap(CatchErrorsWrapper.__call__).__code__
+    for found in sys._current_frames().values():
+        frame: types.FrameType | None = found
+        while frame is not None:
+            if frame.f_code is asked and getattr(frame.f_locals.get("frame"), "f_code", None) is code:
+                return True
+            frame = frame.f_back
+    return False
+
+
+@functools.cache
+def can_put_back() -> bool:
+    """Whether entries can be put back on this torch and Python; tried once, on a function of our own."""
+    ran: list[int] = []
+
+    def function(value: Any) -> None:
+        ran.append(value)
+
+    saved = _Saved.blank(function.__code__)
+    try:
+        saved.put_back(Visited.now(function.__code__, {}))
+        found = [e.guard_manager for e in _entries(function.__code__)]
+    except Exception:  # whatever this torch has against it: it cannot be done here
+        return False
+    return not ran and found == [saved.guard_manager]
+
+
+@dataclasses.dataclass
+class _Saved:
+    """One entry, held while the list that it was in is dropped."""
+
+    code: types.CodeType
+    guard_manager: Any
+    compile_id: Any
+    backend: Any
+    region: int
+
+    @classmethod
+    def of(cls, entry: Any) -> _Saved:
+        region = getattr(entry, "isolate_recompiles_id", -1)
+        return cls(entry.code, entry.guard_manager, entry.compile_id, entry.backend, region)
+
+    @classmethod
+    def blank(cls, code: types.CodeType) -> _Saved:
+        from torch._dynamo.guards import GuardManagerWrapper
+
+        return cls(code.replace(), GuardManagerWrapper(), None, None, -1)
+
+    def put_back(self, visited: Visited) -> None:
+        """Begin a frame of the code and give Dynamo this entry for it; the frame itself does not run."""
+        reply = _Reply(self, visited)
+        stopped = contextlib.suppress(_Stopped)
+        with Undo() as undo, undo, stopped:
+            _in_region(undo, self.region)
+            _always_asked(undo)
+            _no_frame_of(undo, visited.code, self.code)
+            before = eval_frame.get_eval_frame_callback()
+            undo.add(eval_frame.set_eval_frame, before)
+            eval_frame.set_eval_frame(reply)
+            try:
+                reply.function(*reply.arguments)
+            finally:  # at once, or Dynamo would ask for what undoes
+                eval_frame.set_eval_frame(before)
+
+
+class _Reply:
+    """Stands for Dynamo's callback: answers with an entry that was saved."""
+
+    def __init__(self, saved: _Saved, visited: Visited) -> None:
+        code = visited.code
+        self.saved, self.before = saved, visited.before
+        self._torchdynamo_orig_backend = saved.backend
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        self.function = types.FunctionType(code, {}, closure=cells)
+        self.arguments = (None,) * code.co_argcount
+        named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        self.function.__kwdefaults__ = dict.fromkeys(named)
+
+    def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
+        from torch._dynamo.types import ConvertFrameReturn, GuardedCode, wrap_guarded_code
+
+        if frame.f_code is not self.function.__code__:  # of the function that stops it
+            return ConvertFrameReturn(apply_to_code=False)
+        saved = self.saved
+        frame_state.update(self.before)
+        region = f"Torch-Compiled Region: {saved.compile_id}"
+        return wrap_guarded_code(GuardedCode(saved.code, saved.guard_manager, saved.compile_id, region))
+
+
+class _Stopped(BaseException):
+    """Ends a frame before its first instruction."""
+
+
+def _no_frame_of(undo: Undo, *codes: types.CodeType) -> None:
+    """No frame of these gets to run on this thread."""
+
+    def stop(frame: types.FrameType, event: str, arg: Any) -> None:
+        if any(frame.f_code is code for code in codes):
+            raise _Stopped
+
+    undo.add(sys.settrace, sys.gettrace())
+    sys.settrace(stop)
+
+
+def _always_asked(undo: Undo) -> None:
+    """On this thread no entry is taken for a frame, also where one would match."""
+    me = threading.get_ident()
+
+    def may_take(hit: bool) -> bool:
+        return threading.get_ident() != me and all(b(hit) for b in theirs if b is not None)
+
+    theirs: list[Any] = []
+    undo.add(lambda: [eval_frame.set_guard_complete_hook(before) for before in theirs])
+    theirs.append(eval_frame.set_guard_complete_hook(may_take))
+
+
+def _in_region(undo: Undo, region: int) -> None:
+    """Where torch keeps the entries of one compile apart, ours go among those."""
+    enter = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
+    if enter is not None:
+        undo.add(enter, eval_frame.get_eval_frame_isolate_recompiles_id())
+        enter(region)

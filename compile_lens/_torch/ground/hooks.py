@@ -1,0 +1,165 @@
+"""Wrappers around torch's own functions that are in place only while a capture runs.
+
+Each wrapper asks who is capturing *on this thread*; where nobody is, it calls straight through. So another
+thread that compiles meanwhile is neither recorded nor changed. Wrappers are counted: the first capture puts
+them in place, the last one takes them away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import hook_points
+from .undo import Undo
+
+if TYPE_CHECKING:
+    from .recorder import Draft
+
+Wrap = Callable[..., Any]
+"""``wrap(draft, real, *args, **kwargs)``: called in place of ``real`` while ``draft`` is being compiled."""
+
+
+class _Local(threading.local):
+    stack: list[Draft | None] | None = (
+        None  # read for every wrapped call: of the class, it takes none to read
+    )
+
+
+_local = _Local()
+_lock = threading.RLock()
+_users: set[object] = set()
+_placed: list[tuple[object, str, Any, Any, bool]] = []
+_registry: dict[str, Wrap] = {}
+_free: dict[str, Wrap] = {}
+_made: set[str] = set()
+"""Those of the registry that make their wrappers themselves."""
+
+
+def hook(path: str) -> Callable[[Wrap], Wrap]:
+    """Register a wrapper for ``"module:Class.attribute"``, called only while a draft is current."""
+
+    def register(wrap: Wrap) -> Wrap:
+        _registry[path] = wrap
+        return wrap
+
+    return register
+
+
+def free_hook(path: str) -> Callable[[Wrap], Wrap]:
+    """Register a wrapper that finds its recorder by itself (``wrap(real, *args, **kwargs)``)."""
+
+    def register(wrap: Wrap) -> Wrap:
+        _free[path] = wrap
+        return wrap
+
+    return register
+
+
+def made_hook(path: str) -> Callable[[Wrap], Wrap]:
+    """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of times:
+    it asks for ``current`` draft only where there is something to do, and costs one call less."""
+
+    def register(make: Wrap) -> Wrap:
+        _registry[path] = make
+        _made.add(path)
+        return make
+
+    return register
+
+
+def absent() -> list[str]:
+    """Registered paths that the running torch does not have."""
+    return [path for path in (*_registry, *_free) if hook_points.find(path) is None]
+
+
+def current() -> Draft | None:
+    """The draft that is being compiled on this thread."""
+    stack = _local.stack
+    return stack[-1] if stack else None
+
+
+@contextlib.contextmanager
+def compiling(draft: Draft | None) -> Iterator[None]:
+    """Make ``draft`` current on this thread; ``None`` switches recording off (a nested capture)."""
+    with Undo() as undo, undo:
+        compile_for(undo, draft)
+        yield
+
+
+def compile_for(undo: Undo, draft: Draft | None) -> None:
+    """As ``compiling``, until ``undo``; with it, those end that an interrupt kept from ending."""
+    stack = _local.stack
+    if stack is None:
+        stack = _local.stack = []
+    undo.add(stack.__delitem__, slice(len(stack), None))
+    stack.append(draft)
+
+
+@contextlib.contextmanager
+def placed() -> Iterator[None]:
+    """Keep every wrapper in place for the duration."""
+    with Undo() as undo, undo:
+        place(undo)
+        yield
+
+
+def place(undo: Undo) -> None:
+    """As ``placed``, until ``undo``."""
+    user = object()
+    undo.add(_leave, user)
+    with _lock:
+        if not _users:
+            _remove()  # what an interrupt left half placed
+            _place()
+        _users.add(user)
+
+
+def _leave(user: object) -> None:
+    with _lock:
+        _users.discard(user)
+        if not _users:
+            _remove()
+
+
+def _place() -> None:
+    for path, wrap in (*_registry.items(), *_free.items()):
+        found = hook_points.find(path)
+        if found is None:
+            continue
+        owner, name = found
+        own = name in vars(owner)
+        real = vars(owner)[name] if own else getattr(owner, name)
+        wrapper = functools.wraps(real)(wrap(real)) if path in _made else _bind(wrap, real, path in _registry)
+        _placed.append((owner, name, real, wrapper, own))
+        setattr(owner, name, wrapper)
+
+
+def _remove() -> None:
+    for owner, name, real, wrapper, own in reversed(_placed):
+        # Someone may have wrapped our wrapper meanwhile; theirs stays, and ours calls through.
+        if vars(owner).get(name) is wrapper:
+            if own:
+                setattr(owner, name, real)
+            else:
+                delattr(owner, name)
+    _placed.clear()
+
+
+def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
+    @functools.wraps(real)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        # As ``current``, without a call: some of these run for every line that Inductor writes.
+        stack = _local.stack
+        draft = stack[-1] if stack else None
+        return real(*args, **kwargs) if draft is None else wrap(draft, real, *args, **kwargs)
+
+    @functools.wraps(real)
+    def free(*args: Any, **kwargs: Any) -> Any:
+        return wrap(real, *args, **kwargs)
+
+    made = wrapper if needs_draft else free
+    return staticmethod(made) if isinstance(real, staticmethod) else made

@@ -1,0 +1,115 @@
+"""What torch counts and times, over all compiles of the process: those of a capture are not among them.
+
+Dynamo compiles one frame at a time, under a lock. So what is counted while it compiles a frame for a capture is
+counted for that frame, and can be taken back without touching what other threads count.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import hook_points
+from .recorder import Recorder
+from .undo import Undo as Steps
+
+PLACES = (
+    "torch._dynamo.eval_frame:dynamo_tls.traced_frame_infos",
+    "torch._dynamo.output_graph:graph_break_reasons",
+    "torch._dynamo.utils:_compilation_metrics",
+    "torch._dynamo.utils:compilation_time_metrics",
+    "torch._dynamo.utils:counters",
+    "torch._dynamo.utils:cumulative_time_spent_ns",
+    "torch._dynamo.utils:curr_frame",
+    "torch._dynamo.utils:op_count",
+    "torch._functorch._aot_autograd.logging_utils:nth_graph",
+    "torch._inductor.compile_fx:FxCompile._compile_stats",
+    "torch._logging._internal:structured_logging_overhead",
+    "torch.utils._stats:simple_call_counter",
+)
+"""Counters and lists of torch; those of ``torch._inductor.metrics`` besides."""
+
+Undo = Callable[[], None]
+
+
+@contextlib.contextmanager
+def uncounted(recorder: Recorder) -> Iterator[None]:
+    """Whatever is counted meanwhile is taken back; the caller holds Dynamo's lock."""
+    undo = take()
+    recorder.owed.append(undo)
+    with Steps() as steps, steps:
+        steps.add(settle, recorder, undo)
+        yield
+
+
+def settle(recorder: Recorder, undo: Undo) -> None:
+    """Take back what is owed; may be called again where it was interrupted."""
+    undo()
+    if undo in recorder.owed:
+        recorder.owed.remove(undo)
+
+
+def take() -> Undo:
+    """Note what every counter says now; the result puts them back to that."""
+    import torch._inductor.metrics as metrics
+
+    found = [f for f in map(hook_points.find, PLACES) if f is not None]
+    found += [(metrics, name) for name, value in vars(metrics).items() if type(value) in (int, float, list)]
+    undone = [_keep(owner, name) for owner, name in found]
+
+    def undo() -> None:
+        for one in undone:
+            one()
+
+    return undo
+
+
+def _keep(owner: Any, name: str) -> Undo:
+    value = getattr(owner, name)
+    inside = _inside(value)
+
+    def undo() -> None:
+        if getattr(owner, name, None) is not value:
+            setattr(owner, name, value)
+        if inside is not None:
+            inside()
+
+    return undo
+
+
+def _inside(value: Any) -> Undo | None:
+    """Puts the content of a container back; None for a plain value."""
+    if isinstance(value, dict):
+        return _dict(value)
+    if isinstance(value, list):
+        length = len(value)  # they only grow
+        return lambda: value.__delitem__(slice(length, None))
+    if isinstance(value, collections.deque):
+        kept = tuple(value)  # of a fixed length: the oldest fall out
+        return lambda: _refill(value, kept)
+    if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        return _dict(vars(value))
+    return None
+
+
+def _dict(value: dict[Any, Any]) -> Undo:
+    before = dict(value)
+    inner = [one for item in before.values() if (one := _inside(item)) is not None]
+
+    def undo() -> None:
+        for key in [k for k in value if k not in before]:
+            del value[key]
+        dict.update(value, before)  # that of a Counter would add
+        for one in inner:
+            one()
+
+    return undo
+
+
+def _refill(value: collections.deque[Any], kept: tuple[Any, ...]) -> None:
+    if tuple(value) != kept:
+        value.clear()
+        value.extend(kept)

@@ -1,0 +1,266 @@
+"""What is in a value: its tensors and its plain parts, each under the name of the way that leads to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import sys
+import types
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+REACH = 100_000
+"""How many objects are looked at in the search for tensors."""
+
+NUMBERS = (bool, int, float, complex)
+ATOMS = (
+    type(None),
+    *NUMBERS,
+    str,
+    bytes,
+    type,
+    range,
+    slice,
+    types.ModuleType,
+    types.CodeType,
+    types.BuiltinFunctionType,
+    weakref.ref,
+    torch.Tensor,
+    torch.Generator,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+"""What has nothing inside, or nothing that is looked at by itself."""
+
+Part = tuple[str, Any]
+
+
+def parts(
+    roots: Iterable[Part],
+    code: bool = False,
+    opened: list[Any] | None = None,
+    shapes: dict[str, Shape] | None = None,
+) -> Iterator[Part]:
+    """Every tensor and plain value in ``roots``, named, in the order in which they stand. A container that is met
+    again is opened once; with ``code`` a tensor too is told once, under its first name.
+
+    Containers of any kind are opened: those of Python, dataclasses, what torch's pytree knows, modules, objects with
+    attributes. With ``code`` functions are too: what they close over, their defaults, the globals that they name.
+    ``opened`` gets every container on the way, ``shapes`` the shape of each that holds data.
+    """
+    seen: dict[int, Any] = {}
+    known: dict[int, Shape] = {}
+    pending: list[Part] = list(roots)[::-1]
+    for _ in range(REACH):
+        if not pending:
+            return
+        name, value = pending.pop()
+        if not isinstance(value, ATOMS) or (code and isinstance(value, torch.Tensor)):
+            if id(value) in seen:
+                if shapes is not None and id(value) in known:
+                    shapes[name] = known[id(value)]
+                continue
+            seen[id(value)] = value
+        found = inside(value, code)
+        if found is None:
+            yield name, value
+        else:
+            if opened is not None:
+                opened.append(value)
+            if shapes is not None and not isinstance(value, _CODE):
+                shapes[name] = known[id(value)] = Shape.of(value, len(found))
+            pending += [(_joined(name, step), child) for step, child in found][::-1]
+
+
+_CODE = (types.FunctionType, types.MethodType, types.CellType)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a container is beside what it holds: its class, how many parts it has, and the order of its keys."""
+
+    kind: type
+    size: int
+    keys: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, value: Any, size: int) -> Shape:
+        keys = tuple(value) if isinstance(value, Mapping) else ()
+        return cls(type(value), size, tuple(k for k in keys if isinstance(k, (str, bytes, *NUMBERS))))
+
+
+def tensors(
+    roots: Iterable[Part], code: bool = False, opened: list[Any] | None = None
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors among ``parts``."""
+    return ((n, x) for n, x in parts(roots, code, opened) if isinstance(x, torch.Tensor))
+
+
+def inside(value: Any, code: bool = False) -> list[Part] | None:
+    """What a value holds, each with the step to it; ``None`` where it is not a container."""
+    if isinstance(value, ATOMS):
+        return None
+    if isinstance(value, torch.nn.Module):
+        return [*_of_module(value), *([("forward", type(value).forward)] if code else [])]
+    if isinstance(value, Mapping):
+        return [(f"[{_key(k, i)}]", v) for i, (k, v) in enumerate(value.items())]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [(f".{n}", v) for n, v in zip(value._fields, value)]
+    if isinstance(value, (list, tuple, deque)):
+        return [(f"[{i}]", v) for i, v in enumerate(value)]
+    if isinstance(value, (set, frozenset)):
+        # Tensors are equal to themselves alone and have no order in a set: only what is plain can be compared.
+        return [(f"{{{i}}}", v) for i, v in enumerate(value)] if code else None
+    if isinstance(value, functools.partial):
+        return [(".func", value.func), (".args", value.args), (".keywords", value.keywords)]
+    if isinstance(value, types.MethodType):
+        return [(".self", value.__self__), *([(".function", value.__func__)] if code else [])]
+    if isinstance(value, types.CellType):
+        try:
+            return [("", value.cell_contents)]
+        except ValueError:  # a name that is not bound yet
+            return []
+    if isinstance(value, types.FunctionType):
+        return _of_function(value) if code else None
+    return _of_object(value)
+
+
+def _of_module(module: torch.nn.Module) -> list[Part]:
+    own = vars(module)
+    found = [
+        (f".{n}", v)
+        for table in ("_parameters", "_buffers", "_modules")
+        for n, v in own.get(table, {}).items()
+        if v is not None
+    ]
+    return found + [(f".{n}", v) for n, v in own.items() if n not in _MODULES_OWN]
+
+
+_MODULES_OWN = frozenset(vars(torch.nn.Module())) | {"_compiled_call_impl", "_forward_hooks_always_called"}
+
+
+def _of_function(function: types.FunctionType) -> list[Part]:
+    if (function.__module__ or "").partition(".")[0] == "torch":
+        return []
+    names = function.__code__.co_freevars
+    found: list[Part] = [(f"closure {n}", c) for n, c in zip(names, function.__closure__ or ())]
+    found += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
+    found += [("attribute", function.__dict__)]
+    space = function.__globals__
+    found += [(f"global {n}", space[n]) for n in named(function.__code__) if n in space]
+    return found + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in data_of(kind).items()]
+
+
+def classes(function: types.FunctionType) -> Iterator[tuple[str, type]]:
+    """The user's own classes that a function names, in globals and in what it closes over."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        kind = next((v for _, v in inside(cell) or ()), None)
+        if isinstance(kind, type) and _is_own(kind):
+            yield f"closure {name}", kind
+    for name in dict.fromkeys(named(function.__code__)):
+        kind = function.__globals__.get(name)
+        if isinstance(kind, type) and _is_own(kind):
+            yield f"global {name}", kind
+
+
+def _is_own(kind: type) -> bool:
+    home = str(getattr(kind, "__module__", "")).partition(".")[0]
+    return home not in _NOT_OWN and home not in sys.stdlib_module_names
+
+
+_NOT_OWN = ("", "torch", "numpy", "triton")
+
+
+def data_of(kind: type) -> dict[str, Any]:
+    """What a class holds under its own names, without its methods and what Python keeps there."""
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not name.startswith("__") and name != "_abc_impl" and not hasattr(type(value), "__get__")
+    }
+
+
+def _of_object(value: Any) -> list[Part] | None:
+    from . import containers
+
+    if type(value).__module__ == "numpy":
+        return None
+    found = containers.children(value)
+    if found is not None:
+        return [(step or f"[{i}]", v) for i, (step, v) in enumerate(found)]
+    if dataclasses.is_dataclass(value):
+        names = [f.name for f in dataclasses.fields(value) if hasattr(value, f.name)]
+        more = [n for n in getattr(value, "__dict__", {}) if n not in names]
+        return [(f".{n}", getattr(value, n)) for n in (*names, *more)]
+    home = type(value).__module__ or ""
+    if home.partition(".")[0] == "torch" and not home.startswith(("torch.optim", "torch.distributions")):
+        return []  # torch's own bookkeeping
+    attributes = dict(getattr(value, "__dict__", {}))
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            with_value = getattr(value, name, _ABSENT) if not name.startswith("__") else _ABSENT
+            if with_value is not _ABSENT:
+                attributes.setdefault(name, with_value)
+    return [(f".{n}", v) for n, v in attributes.items()] if attributes else None
+
+
+_ABSENT = object()
+
+
+def named(code: types.CodeType) -> Iterator[str]:
+    """Names of globals and attributes that a function and those inside it use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from named(constant)
+
+
+def _joined(name: str, step: str) -> str:
+    if not name:
+        return step.removeprefix(".")
+    return f"{name}{step}" if not step or step[0] in ".[{" else f"{name} {step}"
+
+
+def _key(key: Any, position: int) -> str:
+    return repr(key) if isinstance(key, (str, bytes, *NUMBERS)) else f"{type(key).__name__} {position}"
+
+
+def as_tensor(value: Any) -> torch.Tensor | None:
+    """A tensor for a tensor or a numeric array of numpy, ``None`` for anything else."""
+    if isinstance(value, torch.Tensor):
+        return value
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+        return torch.from_numpy(value.copy())
+    return None
+
+
+def same_plain(one: Any, other: Any, rtol: float, atol: float) -> bool | None:
+    """Whether two values that are no tensors are the same; ``None`` where their type cannot tell."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (float, complex)):
+        if one != one or other != other:
+            return (one != one) and (other != other)
+        return one == other or bool(
+            math.isfinite(abs(other)) and abs(one - other) <= atol + rtol * abs(other)
+        )
+    if isinstance(one, (set, frozenset)) and not all(isinstance(v, ATOMS) for v in one):
+        return None
+    if (
+        isinstance(one, (types.FunctionType, types.MethodType))
+        or getattr(type(one), "__eq__", None) is object.__eq__
+    ):
+        return True if one is other else None
+    try:
+        return bool(one == other)
+    except Exception:  # a user's own comparison may refuse in its own way
+        return None

@@ -1,0 +1,304 @@
+"""Every pair of nodes that Inductor's scheduler considers for fusion, and what it decides, as it happens.
+
+The scheduler is asked nothing: its own questions are overheard. Inductor's words for a refusal are those that
+it would log; no logger is touched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from ...record.decision import Decision
+from ...record.graph import Node
+from ..ground import hook_points, torch_source
+from ..ground.hooks import hook
+from ..ground.recorder import Draft
+from . import fusion_reasons
+
+ROUNDS = "torch._inductor.scheduler:Scheduler.fuse_nodes"
+ROUND = "torch._inductor.scheduler:Scheduler.fuse_nodes_once"
+MAY = "torch._inductor.scheduler:Scheduler.can_fuse"
+DONE = "torch._inductor.scheduler:Scheduler.fuse_two_nodes"
+ESSENTIAL = (ROUNDS, ROUND, MAY, DONE)
+"""Without one of these a decision would be missing, or wrong: then none is recorded."""
+
+REFUSED, ALLOWED, FUSED = "refused", "allowed", "fused"
+
+
+@dataclasses.dataclass(slots=True)
+class Refusal:
+    """What was last said, or found, against the pair in question. The last word decides."""
+
+    reason: str = ""
+    said: str = ""
+    args: tuple[Any, ...] = ()
+    shown: str = ""
+    code: types.CodeType | None = None
+    line: int = 0
+
+
+@dataclasses.dataclass(slots=True)
+class Pair:
+    """What became of a pair so far."""
+
+    round: int
+    outcome: str = REFUSED
+    reason: str = ""
+    said: str = ""
+    shown: str = ""
+    where: str = ""
+    shared: int | None = None
+    measured: bool = False
+    score: tuple[int, ...] = ()
+
+
+class Watch:
+    """The fusion of one phase. It lives as long as the phase is compiled, and holds no node of torch's."""
+
+    def __init__(self) -> None:
+        self.round = 0
+        self.within = False
+        self.asking = False
+        self.refusal: Refusal | None = None
+        self.shared: int | None = None
+        self.loops: dict[str, tuple[str, ...]] = {}
+        self.pairs: dict[tuple[str, str], Pair] = {}
+
+    def pair(self, node1: Any, node2: Any) -> Pair:
+        """The entry of two nodes, as of this round."""
+        names = (self.name(node1), self.name(node2))
+        found = self.pairs.get(names)
+        if found is None:
+            found = self.pairs[names] = Pair(self.round)
+        found.round = self.round
+        return found
+
+    def name(self, node: Any) -> str:
+        """The node's name, whose loops are remembered."""
+        name: str = node.get_name()
+        if name not in self.loops:
+            self.loops[name] = tuple(part.get_name() for part in node.get_nodes())
+        return name
+
+    def refuse(self, pair: Pair, refusal: Refusal, scheduler: Any, nodes: tuple[Any, Any] | None) -> None:
+        """Note that a pair was refused, and why."""
+        pair.outcome = REFUSED
+        pair.said = fusion_reasons.words(refusal.said, refusal.args) if refusal.said else ""
+        pair.reason, pair.shown = refusal.reason or fusion_reasons.kind(refusal.said), refusal.shown
+        pair.where = torch_source.place(refusal.code, refusal.line) if refusal.code is not None else ""
+        if refusal.said and nodes is not None:
+            pair.reason, pair.shown = fusion_reasons.refine(pair.reason, scheduler, *nodes)
+
+
+def begin(draft: Draft) -> None:
+    """Start listening for one phase, if the running torch has what that takes."""
+    if all(hook_points.find(path) is not None for path in ESSENTIAL):
+        draft.scratch["fusion"] = Watch()
+
+
+def end(draft: Draft, phase: str, groups: Iterable[Node] = ()) -> None:
+    """Keep the decisions of one phase; ``groups`` are the nodes for which code was written."""
+    watch: Watch | None = draft.scratch.pop("fusion", None)
+    if watch is not None and watch.round:
+        draft.decisions[phase] = finish(watch, phase, groups)
+
+
+def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decision, ...]:
+    """The decisions in the order in which the pairs were first considered."""
+    together = _Groups()
+    for group in groups:
+        if group.members:
+            together.join(group.members)
+    for loops in watch.loops.values():
+        together.join(loops)
+    for (name1, name2), pair in watch.pairs.items():
+        if pair.outcome == FUSED:
+            together.join((*watch.loops[name1], *watch.loops[name2]))
+    taken = {n for names, pair in watch.pairs.items() if pair.outcome == FUSED for n in names}
+    found = []
+    for (name1, name2), pair in watch.pairs.items():
+        a, b = watch.loops[name1], watch.loops[name2]
+        if pair.reason == "order" and (name2, name1) in watch.pairs:
+            continue  # the right way round has an entry of its own
+        fused = together.same((*a, *b))
+        through = fused and pair.outcome != FUSED
+        if pair.outcome == ALLOWED and not fused:
+            pair.reason = "overtaken" if taken & {name1, name2} else "slower" if pair.measured else "unsaid"
+        found.append(
+            Decision(
+                phase,
+                a,
+                b,
+                fused,
+                pair.round,
+                reason=pair.reason,
+                said=pair.said,
+                shown=pair.shown,
+                where=pair.where,
+                shared=pair.shared,
+                score=pair.score,
+                through_others=through,
+            )
+        )
+    return tuple(found)
+
+
+class _Groups:
+    """Which loops ended up together."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, set[str]] = {}
+
+    def join(self, loops: tuple[str, ...]) -> None:
+        whole = set(loops).union(*(self._of.get(loop, ()) for loop in loops))
+        for loop in whole:
+            self._of[loop] = whole
+
+    def same(self, loops: tuple[str, ...]) -> bool:
+        return set(loops) <= self._of[loops[0]]
+
+
+def _watch(draft: Draft) -> Watch | None:
+    watch: Watch | None = draft.scratch.get("fusion")
+    return watch if watch is not None and watch.within else None
+
+
+@hook(ROUNDS)
+def rounds(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+    """A scheduler starts to fuse; that of a nested body has rounds of its own."""
+    watch: Watch | None = draft.scratch.get("fusion")
+    if watch is not None:
+        watch.round = 0
+    return real(scheduler, *args, **kwargs)
+
+
+@hook(ROUND)
+def one_round(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+    """One round of proposing and fusing."""
+    watch: Watch | None = draft.scratch.get("fusion")
+    if watch is None:
+        return real(scheduler, *args, **kwargs)
+    watch.round += 1
+    watch.within = True
+    try:
+        return real(scheduler, *args, **kwargs)
+    finally:
+        watch.within = False
+
+
+@hook(MAY)
+def may(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
+    """Two nodes are considered. What is asked of their members meanwhile is part of the same question."""
+    watch = _watch(draft)
+    if watch is None or watch.asking or node1 is node2:
+        return real(scheduler, node1, node2, *args, **kwargs)
+    watch.asking, watch.refusal, watch.shared = True, None, None
+    try:
+        allowed = real(scheduler, node1, node2, *args, **kwargs)
+    finally:
+        watch.asking = False
+    pair = watch.pair(node1, node2)
+    refusal, watch.refusal = watch.refusal, None
+    pair.shared = watch.shared if watch.shared is not None else pair.shared
+    if allowed:
+        pair.outcome, pair.reason, pair.said, pair.shown, pair.where = ALLOWED, "", "", "", ""
+    else:
+        if refusal is None:
+            refusal = Refusal(*refusals_of_scheduler(real, scheduler, node1, node2))
+        watch.refuse(pair, refusal, scheduler, (node1, node2))
+    return allowed
+
+
+def refusals_of_scheduler(real: Any, scheduler: Any, node1: Any, node2: Any) -> tuple[Any, ...]:
+    """The parts of a ``Refusal`` for a pair that the scheduler refused without a word."""
+    code = getattr(real, "__code__", None)
+    reason, shown = fusion_reasons.of_scheduler(scheduler, node1, node2)
+    return reason, "", (), shown, code, code.co_firstlineno if code is not None else 0
+
+
+@hook("torch._inductor.scheduler:WhyNoFuse.__call__")
+def why_no_fuse(draft: Draft, real: Any, why: Any, reason: str, *args: Any) -> Any:
+    """Inductor gives a reason, which it would log."""
+    watch = _watch(draft)
+    if watch is not None:
+        caller = sys._getframe(2)  # past the wrapper that stands in for ``real``
+        refusal = Refusal("", reason, args, "", caller.f_code, caller.f_lineno)
+        if watch.asking:
+            watch.refusal = refusal
+        else:  # after it was allowed: a cycle, or too many registers
+            pair = watch.pairs.get((why.name1, why.name2))
+            if pair is not None:
+                watch.refuse(pair, refusal, None, None)
+    return real(why, reason, *args)
+
+
+@hook("torch._inductor.choices:InductorChoices.can_fuse")
+def shared_data(
+    draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, shared: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Inductor has counted what the two share."""
+    watch = _watch(draft)
+    if watch is not None and watch.asking:
+        try:
+            watch.shared = int(shared)
+        except (TypeError, ValueError):  # it depends on data
+            watch.shared = None
+    return real(scheduler, node1, node2, shared, *args, **kwargs)
+
+
+@hook("torch._inductor.choices:InductorChoices.score_fusion")
+def ranked(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
+    """Inductor ranks the pairs that it allows."""
+    score = real(scheduler, node1, node2)
+    watch = _watch(draft)
+    # A dataclass keeps its fields in the order of its declaration: vars() saves asking for them, pair after pair.
+    if watch is not None and dataclasses.is_dataclass(score) and hasattr(score, "__dict__"):
+        parts = tuple(vars(score).values())
+        if all(isinstance(part, int) for part in parts):
+            watch.pair(node1, node2).score = tuple(map(int, parts))
+    return score
+
+
+@hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion")
+def measured(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
+    """Some pairs are built and timed before they are fused."""
+    result = real(scheduler, node1, node2, *args)
+    watch = _watch(draft)
+    if watch is not None:
+        pair = watch.pair(node1, node2)
+        if getattr(result, "callable_fn", None) is not None:
+            pair.measured = True
+        elif not getattr(result, "should_fuse", True) and pair.outcome == ALLOWED:
+            code = real.__code__
+            watch.refuse(pair, Refusal("slower", code=code, line=code.co_firstlineno), scheduler, None)
+    return result
+
+
+@hook(DONE)
+def done(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
+    """Two nodes become one."""
+    watch = _watch(draft)
+    pair = watch.pair(node1, node2) if watch is not None else None
+    made = real(scheduler, node1, node2, *args, **kwargs)
+    if pair is not None:
+        pair.outcome, pair.reason, pair.said, pair.shown, pair.where = FUSED, "", "", "", ""
+    return made
+
+
+def _cpp(draft: Draft, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
+    """The C++ backend decides. It gives no reason."""
+    allowed = real(backend, node1, node2)
+    watch = _watch(draft)
+    if watch is not None and watch.asking and not allowed:
+        code = real.__code__
+        reason, shown = fusion_reasons.of_cpp(node1, node2, vertical=code.co_name == "can_fuse_vertical")
+        watch.refusal = Refusal(reason, shown=shown, code=code, line=code.co_firstlineno)
+    return allowed
+
+
+for _way in ("can_fuse_vertical", "can_fuse_horizontal"):
+    hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}")(_cpp)

@@ -1,0 +1,230 @@
+"""What Inductor's words for a refused fusion mean, and what can be proven where it says nothing.
+
+Inductor's words are matched by how they begin, as they stand in torch before sizes are put in. Where no word
+is said, the conditions that torch itself checks are read from the two nodes: what they do not prove stays
+unexplained.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+WORDS: tuple[tuple[str, str], ...] = (
+    ("node1 is extern", "extern"),
+    ("node2 is extern", "extern"),
+    ("node1 is nop", "nop"),
+    ("node1's triton kernel", "extern"),
+    ("node1 and node2 uses different buf layouts", "extern"),
+    ("epilogue", "extern"),
+    ("grouped node", "config"),
+    ("node1 must go before node2", "order"),
+    ("prologue fusion turned off", "config"),
+    ("fusion for buffer explicit disabled", "config"),
+    ("prologue fusion", "template"),
+    ("template fusion does not preserve strict", "numerics"),
+    ("reduction fusion does not preserve strict", "numerics"),
+    ("template", "template"),
+    ("multi-output template", "template"),
+    ("numel/rnumel mismatch prologue", "template"),
+    ("device mismatch", "different devices"),
+    ("no shared data", "no shared data"),
+    ("score_fusion_memory_threshold", "little shared data"),
+    ("exceeds max fusion", "too large"),
+    ("fusion_prevent_too_many_reads_and_writes", "too large"),
+    ("Fusion will increase peak memory", "peak memory"),
+    ("Nodes are too far away", "peak memory"),
+    ("memory deps did not match", "different indices"),
+    ("intermediate nodes", "between"),
+    ("a consumer depends on another producer", "between"),
+    ("will create cycle", "cycle"),
+    ("numel/rnumel mismatch (reduce)", "reduction sizes"),
+    ("numel/rnumel mismatch (non-reduce)", "different sizes"),
+    ("nodes numel", "reduction sizes"),
+    ("incompatible reduction contracts", "reduction sizes"),
+    ("tiling mismatch", "tiling"),
+    ("invalid tiling", "tiling"),
+    ("invalid loop order and tiling", "tiling"),
+    ("Split scan", "scan"),
+    ("foreach", "foreach"),
+    ("candidate consumer", "foreach"),
+    ("candidate producer", "foreach"),
+    ("register spilling", "slower"),
+    ("staged", "combined reductions"),
+    ("nested reduction", "combined reductions"),
+    ("sub-parent", "combined reductions"),
+    ("invalid sub-parent", "combined reductions"),
+    ("consumer is not wholly in the sub-parent", "combined reductions"),
+)
+"""How Inductor's words begin, and the reason that they give."""
+
+SIZES = ("different sizes", "different loops", "reduction sizes", "reduction barrier", "outer loop")
+"""Reasons that rest on the loops of the two nodes."""
+
+
+@functools.lru_cache(maxsize=1024)
+def kind(words: str) -> str:
+    """The reason that Inductor's words give; ``"other"`` if they are not known."""
+    return next((reason for begin, reason in WORDS if words.startswith(begin)), "other")
+
+
+def words(reason: str, args: tuple[Any, ...]) -> str:
+    """Inductor's words with the sizes put in."""
+    try:
+        return reason % args if args else reason
+    except (TypeError, ValueError):
+        return reason
+
+
+def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
+    """A more exact reason where the two nodes prove one, and the figures that it rests on."""
+    if reason == "extern" and any(type(n).__name__.startswith("Nop") for n in (node1, node2)):
+        reason = "nop"
+    common = common_buffers(scheduler, node1, node2)
+    if reason in ("different indices", "no shared data") and common:
+        if _overwrites(scheduler, node1, node2):
+            reason = "mutation"
+        elif _waits_for_reduction(scheduler, node1, node2):
+            reason = "reduction barrier"
+        elif reason == "no shared data":
+            # The same buffer, but never the same elements in the same step: else there were data in common.
+            one, two = (_length(n) for n in (node1, node2))
+            reduces = node1.is_reduction() or node2.is_reduction()
+            differ = one is not None and two is not None and one != two and not reduces
+            reason = "different sizes" if differ else "different indices"
+    elif reason in ("reduction sizes", "different sizes") and _barrier(node1, node2):
+        reason = "reduction barrier"
+    shown = []
+    if reason in ("no shared data", "different indices", "mutation", "little shared data") and common:
+        shown.append(f"both touch {', '.join(common)}")
+    if reason in SIZES:
+        shown.append(_both(node1, node2))
+    if reason == "different devices":
+        shown.append(f"{node1.get_device()} against {node2.get_device()}")
+    return reason, "; ".join(shown)
+
+
+def of_cpp(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
+    """Why the C++ backend, which never says, refused: by the conditions of its own that the nodes fail.
+
+    ``vertical``: the second reads what the first writes.
+    """
+    from torch._inductor import config
+
+    if node1.is_template() or node2.is_template():
+        return "template", ""
+    count = len(node1.get_nodes()) + len(node2.get_nodes())
+    limit = config.cpp.max_horizontal_fusion_size
+    if not vertical and count > limit:
+        return "too large", f"{count} loops, and cpp.max_horizontal_fusion_size is {limit}"
+    names = [type(n).__name__ for n in (node1, node2)]
+    if any(n.startswith("Extern") for n in names):
+        return "extern", ""
+    groups = [getattr(n, "group", None) for n in (node1, node2)]
+    if None in groups or any(not isinstance(g[1], tuple) or len(g[1]) != 2 for g in groups):  # type: ignore[index]
+        return "backend", ""
+    (vars1, reduce1), (vars2, reduce2) = groups[0][1], groups[1][1]  # type: ignore[index]
+    shown = _both(node1, node2)
+    if vertical and node1.is_reduction():
+        return "reduction barrier", shown
+    depth = min(len(vars1), len(vars2))
+    if any(n.startswith("OuterLoop") for n in names) and (not vertical or vars1[:depth] == vars2[:depth]):
+        return "outer loop", shown
+    if (vars1, reduce1) == (vars2, reduce2):
+        return "backend", ""
+    if _length(node1) == _length(node2):
+        return "different loops", shown
+    return ("reduction sizes" if reduce1 or reduce2 else "different sizes"), shown
+
+
+def of_scheduler(scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
+    """Why the scheduler itself refused without a word, where that can be proven."""
+    streams = getattr(scheduler, "node_to_stream", None) or {}
+    one, two = streams.get(node1), streams.get(node2)
+    if one is not None and two is not None and one != two:
+        return "stream", f"streams {one} and {two}"
+    pools = getattr(scheduler, "node_to_mempool", None) or {}
+    if pools.get(node1) != pools.get(node2):
+        return "stream", "different memory pools"
+    if any(type(n).__name__ in ("FusedMixOrderReductions", "FusedNestedReductions") for n in (node1, node2)):
+        return "combined reductions", ""
+    if type(node1).__name__.startswith("Extern"):
+        return "extern", ""
+    return "unsaid", ""
+
+
+def _both(node1: Any, node2: Any) -> str:
+    return f"{extent(node1)} against {extent(node2)}"
+
+
+def extent(node: Any) -> str:
+    """The loops of a node in words: ``512 × 512``, or ``512 reductions over 64``."""
+    loops = _loops(node)
+    if loops is None:
+        return "no loop"
+    outer, inner = (_sizes(part) for part in loops)
+    if not node.is_reduction() or inner == "1":
+        return outer
+    return f"one reduction over {inner}" if outer == "1" else f"{outer} reductions over {inner}"
+
+
+def _loops(node: Any) -> tuple[Any, Any] | None:
+    """The sizes outside and inside of a reduction: tuples for C++, products for the other backends."""
+    try:
+        outer, inner = node.group[1]
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return outer, inner
+
+
+def _length(node: Any) -> Any:
+    """How many elements a node visits, ``None`` where it has no loop."""
+    loops = _loops(node)
+    if loops is None:
+        return None
+    return math.prod(math.prod(part) if isinstance(part, (tuple, list)) else part for part in loops)
+
+
+def _sizes(sizes: Any) -> str:
+    if isinstance(sizes, (tuple, list)):
+        return " × ".join(str(s) for s in sizes) or "1"
+    return str(sizes)
+
+
+def common_buffers(scheduler: Any, node1: Any, node2: Any) -> list[str]:
+    """What both nodes touch: inputs by their names, buffers by the names of the loops that make them."""
+    names = {d.name for d in node1.read_writes.reads_and_writes()}
+    found: dict[str, None] = {}
+    for dep in node2.read_writes.reads_and_writes():
+        if dep.name in names:
+            buffer = scheduler.name_to_buf.get(dep.name)
+            maker = getattr(buffer, "defining_op_name", None)
+            found[maker() if maker is not None else dep.name] = None
+    return sorted(found)
+
+
+def _barrier(node1: Any, node2: Any) -> bool:
+    """Whether the second reads what a reduction in the first makes."""
+    made = {b for part in node1.get_nodes() if part.is_reduction() for b in part.get_buffer_names()}
+    return any(d.name in made for d in node2.read_writes.reads)
+
+
+def _waits_for_reduction(scheduler: Any, node1: Any, node2: Any) -> bool:
+    """Whether what does not match is the result of a reduction: torch's own condition, on those buffers alone."""
+    for part in node1.get_nodes():
+        for write in part.read_writes.writes if part.is_reduction() else ():
+            for read in node2.unmet_dependencies:
+                if read.name == write.name and type(write).__name__ == "MemoryDep":
+                    if not scheduler.fusable_read_and_write(read, write):
+                        return True
+    return False
+
+
+def _overwrites(scheduler: Any, node1: Any, node2: Any) -> bool:
+    """Whether one of the two overwrites, or adds up in place, what the other touches."""
+    needed = {d.name for d in node2.unmet_dependencies}
+    if any(w.name in needed and getattr(w, "mode", None) is not None for w in node1.read_writes.writes):
+        return True
+    touched = {d.name for d in node1.read_writes.reads_and_writes()}
+    return any(scheduler.mutation_real_name.get(w.name) in touched for w in node2.read_writes.writes)

@@ -1,0 +1,392 @@
+"""Origins of the lines inside a kernel: which node of ``"<phase>.post_grad"`` each line was written for.
+
+Nothing is read back from the finished text. A name travels with the work: while a node is lowered, the loops
+that it makes learn to announce it whenever their body runs; while a body is traced, each operation of the
+trace keeps what is announced; while code is written, each line keeps the names of the operation in progress,
+through indentation, wrapping and reordering, until the kernel's text is put together. So a value's load
+belongs to the node that asked for it, a store to the node whose value is stored, and the lines that prepare,
+accumulate and combine a reduction to the reduction. A line that serves several nodes, because the compiler
+found their expressions equal, keeps all of them, in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...record.kernel import NO_LINES, Kernel, LineOrigin
+from ..ground import hook_points
+from ..ground.hooks import current, hook, made_hook
+from ..ground.recorder import Draft
+from . import line_text, scheduler_nodes
+
+ANNOUNCED = "torch._inductor.ir:Loops.__post_init__"
+STORED = "torch._inductor.ir:ComputedBuffer.get_store_function"
+TRACED = "torch._inductor.loop_body:LightTracer.create_node"
+WRITTEN = "torch._inductor.utils:IndentedBuffer.writeline"
+FINISHED = "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap"
+ESSENTIAL = (ANNOUNCED, STORED, TRACED, WRITTEN, FINISHED)
+"""Without one of these a line would go without its node, or to a wrong one: then no line has an origin."""
+
+KEY = "compile_lens_lines"
+"""Attribute, and key of ``meta``, under which the objects of one compile keep names of nodes."""
+
+SHARED = "compile_lens_lines of its lines"
+"""Key of ``meta`` under which an operation keeps what its lines share."""
+
+Names = dict[str, None]
+"""Node names in order. Copies of one line share one, so that a later user of the line is known to all."""
+
+
+class Line(str):
+    """A line of code that remembers which nodes it was written for."""
+
+    __slots__ = ("names",)
+    names: Names
+
+    def __getitem__(self, index: Any) -> Line:
+        return tagged(str.__getitem__(self, index), self.names)
+
+    def replace(self, *args: Any) -> Line:
+        return tagged(str.replace(self, *args), self.names)
+
+
+def tagged(text: str, names: Names) -> Line:
+    """``text`` as a line that was written for the nodes ``names``."""
+    line = Line(text)
+    line.names = names
+    return line
+
+
+class Tracker:
+    """What is announced, traced and written in one phase. It lives as long as the phase is compiled."""
+
+    def __init__(self) -> None:
+        from torch._inductor import virtualized
+
+        self.virtual = virtualized.V
+        # Asked for every line that Inductor writes: where V keeps it in this thread, without V's own calls.
+        self.key = getattr(getattr(virtualized, "_interpreter", None), "_key", "")
+        local = getattr(virtualized, "threadlocal", None)
+        self.local: Any = local if self.key and hasattr(local, "__dict__") else None
+        self.idle = getattr(virtualized, "NullHandler", None)  # held while nothing is interpreted
+        self.announced: list[str] = []
+        self.writing: list[Names] = []
+        self.texts: list[list[tuple[str, Names | None]]] = []
+
+    @contextlib.contextmanager
+    def writes(self, names: Names) -> Iterator[None]:
+        """Every line written meanwhile is for ``names``."""
+        self.writing.append(names)
+        try:
+            yield
+        finally:
+            self.writing.pop()
+
+    def now(self) -> Names:
+        """The nodes for which a line that is written now is written."""
+        return self.writing[-1] if self.writing else dict.fromkeys(self.running())
+
+    def running(self) -> tuple[str, ...]:
+        """The nodes of the operation that is being interpreted."""
+        node = self.operation()
+        return _names_of(node) if node is not None else ()
+
+    def operation(self) -> Any:
+        """The operation of a loop's body that is being interpreted, or None."""
+        if self.local is None:
+            return getattr(self.virtual.interpreter, "current_node", None)
+        held = self.local.__dict__
+        return getattr(held[self.key], "current_node", None) if self.key in held else None
+
+    def announcing(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
+        """``body``, which announces ``name`` while it runs."""
+        announced = self.announced
+
+        def announces(*args: Any, **kwargs: Any) -> Any:
+            announced.append(name)
+            try:
+                return body(*args, **kwargs)
+            finally:
+                announced.pop()
+
+        setattr(announces, KEY, name)
+        return announces
+
+
+def begin(draft: Draft) -> None:
+    """Start following the lines of one phase, if the running torch has what that takes."""
+    lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
+    if lost:
+        draft.recorder.note(f"{NO_LINES}: {hook_points.lacks(lost[0])}")
+        return
+    draft.scratch["lines"] = Tracker()
+
+
+def end(draft: Draft) -> None:
+    """Forget what was followed."""
+    draft.scratch.pop("lines", None)
+
+
+def resolve(draft: Draft, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels with the origins of their lines; those that Inductor did not write itself are left as they are."""
+    tracker: Tracker | None = draft.scratch.get("lines")
+    if tracker is None:
+        return tuple(kernels)
+    return tuple(_followed(tracker, kernel) if kernel.source else kernel for kernel in kernels)
+
+
+def _followed(tracker: Tracker, kernel: Kernel) -> Kernel:
+    lines = _lines(tracker, kernel)
+    if not kernel.origins:
+        # Of a loop that changes the layout of an input Inductor keeps no origin; its lines know it.
+        origins = tuple(dict.fromkeys(name for line in lines for name in line.origins))
+        kernel = dataclasses.replace(kernel, origins=origins, no_origin="" if origins else kernel.no_origin)
+    return dataclasses.replace(kernel, lines=lines)
+
+
+def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
+    texts = kernel.source.splitlines()
+    names = line_text.align(texts, tracker.texts, kernel.origins)
+    if names is None:
+        return ()
+    reasons = line_text.reasons(kernel.language, texts, [bool(n) for n in names])
+    return tuple(
+        LineOrigin(number, (), reason) if reason else LineOrigin(number, tuple(found or ()))
+        for number, (reason, found) in enumerate(zip(reasons, names, strict=True), 1)
+        if reason is not None
+    )
+
+
+# Lowering: loops announce the node that made them.
+@hook(ANNOUNCED)
+def made(draft: Draft, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
+    """A loop was made: its body announces the graph's node that is being lowered."""
+    result = real(ir_node, *args, **kwargs)
+    tracker: Tracker | None = draft.scratch.get("lines")
+    if tracker is None:
+        return result
+    body = ir_node.inner_fn
+    lowering = tracker.virtual.graph
+    node = getattr(lowering, "current_node", None)
+    if node is None:
+        return result
+    name = scheduler_nodes.prefix(lowering) + node.name
+    if getattr(body, KEY, None) != name:
+        object.__setattr__(ir_node, "inner_fn", tracker.announcing(name, body))
+    several = getattr(ir_node, "inner_fns", None)  # scans and sorts of several values
+    if several:
+        object.__setattr__(ir_node, "inner_fns", tuple(tracker.announcing(name, f) for f in several))
+    return result
+
+
+@hook(STORED)
+def store_function(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """The body of a buffer with its store: what stands around the loop's own body belongs to the loop's node."""
+    body = real(buffer, *args, **kwargs)
+    tracker: Tracker | None = draft.scratch.get("lines")
+    name = getattr(getattr(buffer.data, "inner_fn", None), KEY, None)
+    return body if tracker is None or name is None else tracker.announcing(name, body)
+
+
+# Tracing: operations keep what is announced.
+@hook(TRACED)
+def traced(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """An operation of a loop's body was traced. A body that runs to be traced anew announces nothing, but is
+    interpreted."""
+    node = real(*args, **kwargs)
+    tracker: Tracker | None = draft.scratch.get("lines")
+    if tracker is not None:
+        names = tuple(tracker.announced[-1:]) or tracker.running()
+        if names:
+            node.meta[KEY] = names
+    return node
+
+
+def _names_of(node: Any) -> tuple[str, ...]:
+    """The names that an operation keeps; one that a later pass put in (a conversion) serves its operand's."""
+    names: tuple[str, ...] | None = node.meta.get(KEY)
+    if names is None:
+        names = ()
+        pending, seen = list(node.all_input_nodes), {node}
+        while pending and not names:
+            operand = pending.pop(0)
+            if operand not in seen:
+                seen.add(operand)
+                names = operand.meta.get(KEY, ())
+                pending += operand.all_input_nodes
+        node.meta[KEY] = names
+    return names
+
+
+# Writing: lines keep the names of the operation in progress.
+@made_hook(WRITTEN)
+def written(real: Any) -> Any:
+    """A line was written, or copied from a buffer into another: then it has its names already.
+
+    A transformer has tens of thousands of lines: hence no more calls than it takes.
+    """
+
+    def writeline(buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
+        result = real(buffer, line, *args, **kwargs)
+        draft = current()
+        if draft is None or "lines" not in draft.scratch:
+            return result
+        tracker: Tracker = draft.scratch["lines"]
+        kind = type(line)
+        names = line.names if kind is Line else None if kind is str else _kept(line)
+        if names is None:
+            if tracker.writing:
+                names = tracker.writing[-1]
+            else:
+                held = tracker.local.__dict__ if tracker.local is not None else None
+                if held is not None and (tracker.key not in held or type(held[tracker.key]) is tracker.idle):
+                    return result  # most lines: those of the wrapper
+                operation = tracker.operation()
+                if operation is None:
+                    return result
+                names = _shared_names(operation)
+        lines = buffer._lines
+        if names and lines:
+            last = lines[-1]
+            if type(last) is not str:
+                _keep(lines, -1, names)
+            elif last and "gdc" not in last:  # as ``_keep`` does
+                lines[-1] = made = Line(last)
+                made.names = names
+        return result
+
+    return writeline
+
+
+def _shared_names(operation: Any) -> Names:
+    """The names of an operation as its lines keep them: one for all of them."""
+    names: Names | None = operation.meta.get(SHARED)
+    if names is None:
+        names = operation.meta[SHARED] = dict.fromkeys(_names_of(operation))
+    return names
+
+
+def _kept(line: Any) -> Names | None:
+    # A line that may yet be dropped holds its text.
+    text = line if isinstance(line, str) else getattr(line, "line", None)
+    return text.names if type(text) is Line else None
+
+
+def _keep(lines: list[Any], position: int, names: Names) -> None:
+    line = lines[position]
+    if isinstance(line, str):
+        # Triton's code generator filters its launch control by exact type.
+        if line.strip() and "gdc" not in line:
+            lines[position] = tagged(line, names)
+    elif isinstance(getattr(line, "line", None), str):
+        line.line = tagged(line.line, names)
+
+
+@hook("torch._inductor.codegen.common:CSE.generate")
+def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
+    """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
+    scratch = draft.scratch
+    tracker: Tracker | None = scratch["lines"] if "lines" in scratch else None
+    if tracker is None:
+        return real(cse, buffer, expr, *args, **kwargs)
+    names = tracker.now()
+    if not names:
+        return real(cse, buffer, expr, *args, **kwargs)
+    fresh = dict(names)
+    tracker.writing.append(fresh)  # as ``writes``, which costs more: this runs for every expression
+    try:
+        variable = real(cse, buffer, expr, *args, **kwargs)
+    finally:
+        tracker.writing.pop()
+    if variable is not getattr(expr, "value", expr):
+        known = variable.__dict__
+        if KEY not in known:
+            known[KEY] = fresh
+        known[KEY].update(names)
+    return variable
+
+
+@hook("torch._inductor.codegen.common:CSEProxy.reduction")
+def reduction(
+    draft: Draft, real: Any, proxy: Any, dtype: Any, src_dtype: Any, kind: Any, value: Any, *args: Any
+) -> Any:
+    """A value is reduced. The same reduction of the same value is written once, however many nodes ask for it."""
+    tracker: Tracker | None = draft.scratch.get("lines")
+    names = tracker.now() if tracker is not None else {}
+    kernel = getattr(proxy, "kernel", None)
+    if tracker is None or not names or kernel is None:
+        return real(proxy, dtype, src_dtype, kind, value, *args)
+    written = vars(kernel).setdefault(KEY, {})
+    shared = written.setdefault((str(src_dtype), str(kind), str(value)), {})
+    shared.update(names)
+    with tracker.writes(shared):
+        return real(proxy, dtype, src_dtype, kind, value, *args)
+
+
+@hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix")
+def reduction_prefix(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """What prepares a reduction is written when the loops are known, long after the reduction was asked for."""
+    write = real(*args, **kwargs)
+    tracker: Tracker | None = draft.scratch.get("lines")
+    if tracker is None:
+        return write
+    from torch._inductor.utils import IndentedBuffer
+
+    names = tracker.now()
+
+    def later(*args: Any, **kwargs: Any) -> Any:
+        with tracker.writes(names):
+            made = write(*args, **kwargs)
+            if isinstance(made, str):
+                text, made = made, IndentedBuffer()
+                made.splice(text)
+            return made
+
+    return later
+
+
+def _rewritten(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """C++ renames variables in lines that are written already: each line stays the line that it was."""
+    names = [_kept(line) for line in buffer._lines]
+    result = real(buffer, *args, **kwargs)
+    if result is None:
+        moved, first = buffer._lines, 0
+    else:  # the lines stand in a loop of their own now, behind its header and brace
+        moved = result._lines
+        first = next((i for i, line in enumerate(moved) if str(line).strip() == "{"), 0) + 1
+    for position, kept in enumerate(names, first):
+        if kept and position < len(moved):
+            _keep(moved, position, kept)
+    return result
+
+
+for _name in ("replace_acc_name", "replace_cascade_sum_with_add", "move_code_under_inner_loop"):
+    hook(f"torch._inductor.codegen.cpp:{_name}")(_rewritten)
+
+
+# The text is put together: the names of its lines are kept beside it.
+@hook(FINISHED)
+def finished(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """A buffer was turned into text."""
+    result = real(buffer, *args, **kwargs)
+    tracker: Tracker | None = draft.scratch.get("lines")
+    if tracker is not None and len(buffer._lines) > 1 and _any_kept(buffer._lines):
+        tracker.texts.append([pair for line in buffer._lines for pair in _text(line)])
+    return result
+
+
+def _any_kept(lines: list[Any]) -> bool:
+    return any(_kept(line) for line in lines if type(line) is not str)
+
+
+def _text(line: Any) -> list[tuple[str, Names | None]]:
+    if type(line) is str and "\n" not in line:
+        bare = line.strip()
+        return [(bare, None)] if bare else []
+    text = line() if callable(line) else line
+    if not isinstance(text, str):  # dropped, or a marker
+        return []
+    return [(part.strip(), _kept(line)) for part in str(text).split("\n") if part.strip()]

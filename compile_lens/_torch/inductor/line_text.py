@@ -1,0 +1,174 @@
+"""The text of a kernel beside the lines that were written for it, and what a line without a node is there for."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+
+from ...record.kernel import LINE_FORMS, UNSAID
+
+Written = Sequence[tuple[str, "dict[str, None] | None"]]
+"""Lines of one text, stripped and none of them empty, each with the nodes that it was written for."""
+
+PLACEHOLDERS = ("KERNEL_NAME", "DESCRIPTIVE_NAME", "{name}", "generated_kernel")
+"""Words that stand in a text until the kernel gets its name."""
+
+# Forms that are structure whoever wrote them, and forms that are structure where no node is known.
+ALWAYS: dict[str, tuple[tuple[str, str], ...]] = {
+    "cpp": (
+        (r"#pragma omp|int tid = omp_get_thread_num|int max_threads = omp_get", "parallel region"),
+        (r"#pragma", "directive"),
+        (r"#", "include"),
+        (r"for ?\(", "loop header"),
+        (r"if ?\(|else\b", "branch"),
+    ),
+    "triton": (
+        (r"(for|while) ", "loop header"),
+        (
+            r"(x|y|z|r\d*_?)(offset|index|base|rem)?\d* = |r\d*_\d+ = |roffset|rindex|rbase",
+            "index arithmetic",
+        ),
+        (r"tl\.debug_barrier|tl\.extra\.cuda\.gdc", "barrier"),
+    ),
+    "metal": (
+        (r"#", "include"),
+        (r"for ?\(", "loop header"),
+        (r"(auto|uint\d?|int|long) [xyzr]\w* = ", "index arithmetic"),
+        (r"if \([xyzr]\w* >= ", "branch"),
+    ),
+}
+OTHERWISE: dict[str, tuple[tuple[str, str], ...]] = {
+    "cpp": (
+        (r"std::atomic<int> inductor_cpu|inductor_cpu_", "error flag"),
+        (r"int64_t x\d+(_tail)? = |int64_t \w+ = ", "index arithmetic"),
+        (r"auto \w*ptr\w* = |std::unique_ptr|[\w:<>]+\* \w+ = ", "declaration"),
+        (r"//|/\*", "comment"),
+    ),
+    "triton": (
+        (r"import |from ", "include"),
+        (r"def ", "signature"),
+        # Several kernels in one: which of them a program runs, and which part of it.
+        (r"(if|elif) |else:|pass$", "branch"),
+        (r"(local_)?pid = |([xyz]_)?pid_offset = |(num_)?[xyz]?_?blocks_\d+ = ", "index arithmetic"),
+        (r"\w*(numel|BLOCK\w*|NUMEL)\b.* = |\w+: tl\.constexpr", "declaration"),
+        (r"\w*mask\w* = ", "mask"),
+        (r"#", "comment"),
+    ),
+    "metal": (
+        (r"\[\[", "signature"),
+        (r"kernel void", "signature"),
+        (r"threadgroup ", "declaration"),
+        (r"//", "comment"),
+    ),
+}
+BARE = re.compile(r"[\s{}()\[\];,:]*|'''.*|\)MTL\"?.*")
+"""Blank lines and lone brackets: they say nothing."""
+
+
+def align(
+    texts: Sequence[str], written: Iterable[Written], nodes: Sequence[str]
+) -> list[dict[str, None] | None] | None:
+    """For each line of a kernel the nodes that it was written for; ``None`` if no text was written that holds it.
+
+    A kernel that is launched for two parts of the graph was written twice: its lines serve both.
+    """
+    places = [i for i, text in enumerate(texts) if text.strip()]
+    lines = [texts[i].strip() for i in places]
+    found: list[dict[str, None] | None] = [None] * len(texts)
+    whole = False
+    parts: list[Written] = []
+    for text in written:
+        if len(text) < len(lines):
+            parts.append(text)
+            continue
+        start = _find(lines, [t for t, _ in text])
+        if start is not None:
+            whole = True
+            _add(found, places, [names for _, names in text[start : start + len(lines)]])
+    for text in parts if whole else ():
+        # A helper function, written on its own and put into the kernel as text. Other kernels may hold the same.
+        if not all(set(names) <= set(nodes) for _, names in text if names):
+            continue
+        start = _find([t for t, _ in text], lines)
+        if start is not None:
+            spots = places[start : start + len(text)]
+            if all(found[i] is None for i in spots):
+                _add(found, spots, [names for _, names in text])
+    return found if whole else None
+
+
+def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
+    """Where ``part`` stands in ``whole``. Lines in which a name was still to come are equal to any."""
+    if not part:
+        return 0
+    first = part[0]
+    any_first = _open(first)
+    for start in range(len(whole) - len(part) + 1):
+        here = whole[start]
+        if not (here == first or any_first or _open(here)):
+            continue  # nearly always
+        if all(_same(a, whole[start + i]) for i, a in enumerate(part)):
+            return start
+    return None
+
+
+def _same(a: str, b: str) -> bool:
+    return a == b or _open(a) or _open(b)
+
+
+@functools.lru_cache(maxsize=4096)
+def _open(line: str) -> bool:
+    """Whether a name is still to come in a line."""
+    return any(p in line for p in PLACEHOLDERS)
+
+
+def _add(
+    found: list[dict[str, None] | None], places: Sequence[int], names: Sequence[dict[str, None] | None]
+) -> None:
+    for place, here in zip(places, names, strict=True):
+        if here:
+            found[place] = {**(found[place] or {}), **here}
+
+
+def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[str | None]:
+    """Why each line has no node; ``""`` for one that has (``known``), ``None`` for one that says nothing."""
+    always = _compiled(ALWAYS.get(language, ()))
+    otherwise = _compiled(OTHERWISE.get(language, ()))
+    head = _head(language, texts)
+    found: list[str | None] = []
+    for number, (text, has) in enumerate(zip(texts, known, strict=True)):
+        line = text.strip()
+        if BARE.fullmatch(line):
+            found.append(None)
+        elif number <= head and not has:
+            found.append(_first(otherwise[:1] + always, line, ("include",)) or "signature")
+        else:
+            found.append(_first(always, line) or ("" if has else _first(otherwise, line) or UNSAID))
+    return found
+
+
+def _head(language: str, texts: Sequence[str]) -> int:
+    """The last line of a kernel's signature, counted from 0."""
+    opens = {
+        "cpp": r'\s*extern "C"',
+        "triton": r"\s*def (?!_triton_helper)",
+        "metal": r"\s*kernel void",
+    }.get(language)
+    if opens is None:
+        return -1
+    closes = {"cpp": r"\s*\{", "triton": r".*\):?\s*$", "metal": r"\s*\) \{"}[language]
+    start = next((i for i, text in enumerate(texts) if re.match(opens, text)), None)
+    if start is None:
+        return -1
+    return next((i for i in range(start, len(texts)) if re.match(closes, texts[i])), start)
+
+
+@functools.cache
+def _compiled(forms: tuple[tuple[str, str], ...]) -> list[tuple[re.Pattern[str], str]]:
+    assert all(word in LINE_FORMS for _, word in forms)
+    return [(re.compile(pattern), word) for pattern, word in forms]
+
+
+def _first(forms: Sequence[tuple[re.Pattern[str], str]], line: str, only: Sequence[str] | None = None) -> str:
+    return next((word for form, word in forms if (only is None or word in only) and form.match(line)), "")

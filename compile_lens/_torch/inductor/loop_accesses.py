@@ -1,0 +1,278 @@
+"""What a scheduler node of Inductor accesses in memory: the bytes after, by the rule in ``graphs.accesses``.
+
+Inductor counts as well, but takes whole buffers for each node that it fused, whatever part of them is read.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..graphs import accesses, fx_values, kinds
+from ..graphs.accesses import Moved
+
+
+def moved(node: Any, lowering: Any) -> Moved:
+    """Bytes that a scheduler node reads and writes; ``None`` where a size depends on data."""
+    deps = getattr(node, "read_writes", None)
+    if deps is None:
+        return None, None
+    parts = list(node.get_nodes())
+    if any(_depends_on_data(lowering, _held_by(dep.name, lowering)) for dep in (*deps.reads, *deps.writes)):
+        return None, None
+    if len(parts) == 1 and type(node).__name__.startswith("Nop"):
+        return 0, 0
+    if len(parts) == 1 and type(node).__name__.startswith("Extern"):
+        return _called(node, lowering)
+    made = {name for part in parts for name in part.get_buffer_names()}
+    kept = {name for name in made if len(parts) == 1 or _is_needed(node, name, parts)}
+    reads = _accessed((d for p in parts for d in _read(p) if d.name not in made), "LOAD", parts, lowering)
+    written = list(dict.fromkeys(d for part in parts for d in part.read_writes.writes if d.name in kept))
+    adding = [d for d in written if "add" in (getattr(d, "mode", None) or "")]
+    again = _accessed(adding, "STORE", parts, lowering)
+    return reads + again, _accessed(written, "STORE", parts, lowering)
+
+
+def _read(part: Any) -> Iterator[Any]:
+    """What a loop reads: ranges of buffers, and whole ones that it names; for others it only has to wait."""
+    usage = getattr(getattr(part, "_body", None), "memory_usage", None)
+    named = None if usage is None else {entry.buffer_name for found in usage.values() for entry in found}
+    for dep in part.read_writes.reads:
+        kind = type(dep).__name__
+        if kind == "MemoryDep" or (kind == "StarDep" and (named is None or dep.name in named)):
+            yield dep
+
+
+def _is_needed(node: Any, name: str, parts: list[Any]) -> bool:
+    """Whether anything outside of the node reads a buffer that it makes."""
+    return any(user.node not in parts for user in node.scheduler.name_to_buf[name].users)
+
+
+def _accessed(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) -> int:
+    """Bytes of the elements that are touched, of each buffer no more than it has."""
+    by_buffer: dict[str, dict[Any, None]] = {}
+    for dep in deps:
+        by_buffer.setdefault(_held_by(dep.name, lowering), {})[dep] = None
+    total = 0
+    for name, found in by_buffer.items():
+        whole, itemsize = _whole(lowering, name)
+        if not itemsize:
+            continue
+        direct = [d for d in found if not d.is_indirect()]
+        touched = _at_known(direct, whole, lowering)
+        if len(direct) < len(found):
+            touched += sum(_gathered(name, way, parts, lowering) or [whole])
+        total += min(touched, whole) * itemsize
+    return total
+
+
+def _held_by(name: str, lowering: Any) -> str:
+    """The buffer that holds the data: the scheduler has a new name, of no size, for one that a library call changed."""
+    if _whole(lowering, name)[1]:
+        return name
+    real = getattr(getattr(lowering, "scheduler", None), "mutation_real_name", {})
+    return str(real.get(name, name))
+
+
+def _at_known(deps: list[Any], whole: int, lowering: Any) -> int:
+    """How many elements are touched at places that the loops' variables give."""
+    touched = [_covered(dep, whole, lowering) for dep in deps]
+    if len(deps) > 1 and max(touched) < whole:  # the same part, looped over in another way, counts once
+        alike = {_alike(dep): number for dep, number in zip(deps, touched)}
+        touched = list(alike.values())
+    return sum(touched)
+
+
+def _alike(dep: Any) -> Any:
+    return dep.normalize_with_stride_order() if hasattr(dep, "normalize_with_stride_order") else dep
+
+
+def _covered(dep: Any, whole: int, lowering: Any) -> int:
+    """How many elements one access touches; windows may overlap."""
+    number = _number(dep.get_numel(), lowering)
+    sizes = [_number(size, lowering) for size in getattr(dep, "size", ())]
+    if number >= whole or len(sizes) < 2:
+        return number
+    steps = lowering.sizevars.stride_hints(dep.index, dep.var_names)
+    apart = [(size - 1) * abs(step) for size, step in zip(sizes, steps)]
+    # Of an index that is no sum of multiples, the steps say nothing.
+    plain = dep.index.is_polynomial(*dep.var_names)
+    return min(number, 1 + sum(apart)) if plain else number
+
+
+def _gathered(name: str, way: str, parts: list[Any], lowering: Any) -> list[int]:
+    """For each access of a buffer at places that are read from others: how many places can be asked for."""
+    found: dict[Any, int] = {}
+    for part in parts:
+        body: Any = getattr(part, "_body", None)
+        for expression in _indices(body, name, way):
+            sources = _sources(body, expression)
+            if sources is None:
+                return []
+            variables = {v for _, e in sources for v in e.free_symbols if v in body.var_ranges}
+            # Two loops that ask in one way ask for the same places. (Equal expressions are equal in any loop.)
+            way_of_asking = frozenset((v, body.var_ranges[v]) for v in variables), frozenset(sources)
+            if way_of_asking not in found:
+                found[way_of_asking] = _number(_product(body.var_ranges[v] for v in variables), lowering)
+    return list(found.values())
+
+
+def _indices(body: Any, name: str, way: str) -> list[Any]:
+    """Where a loop's body touches a buffer at indirect places, each index once."""
+    found: dict[Any, None] = {}
+    for kind, entries in getattr(body, "memory_usage", {}).items():
+        if kind.name.startswith(way):
+            for entry in entries:
+                expression = body.indexing_exprs[entry.index_name]
+                if entry.buffer_name == name and set(body.indirect_vars) & expression.free_symbols:
+                    found[expression] = None
+    return list(found)
+
+
+def _sources(body: Any, expression: Any) -> list[tuple[str, Any]] | None:
+    """An index, and those of all that is loaded to make it, each with its buffer; ``None`` if one is not found."""
+    found: list[tuple[str, Any]] = [("", expression)]
+    seen: set[Any] = set()
+    for _, each in found:
+        for symbol in each.free_symbols - seen:
+            seen.add(symbol)
+            if symbol in body.indirect_vars:
+                loaded = _loaded(body, f"set_{symbol}")
+                if not loaded:
+                    return None
+                found += loaded
+    return found
+
+
+def _loaded(body: Any, setter: str) -> list[tuple[str, Any]]:
+    """The buffers and indices from which the value of an indirect variable is made."""
+    found: dict[tuple[str, Any], None] = {}
+    for block in (body.root_block, *body.subblocks.values()):
+        pending = [n for n in block.graph.nodes if n.op == "call_module" and n.target == setter]
+        seen = set(pending)
+        for node in pending:
+            for above in node.all_input_nodes:
+                if above.op == "call_module" and above.target == "get_index":
+                    buffer = str(node.args[1]) if node.target == "load" else ""
+                    found[buffer, body.indexing_exprs[above.args[0]]] = None
+                elif above not in seen:
+                    seen.add(above)
+                    pending.append(above)
+    return list(found)
+
+
+def _called(node: Any, lowering: Any) -> Moved:
+    """A call of a library: what the operator accesses, or what the call takes and makes."""
+    ir_node = node.node
+    if ir_node is None or type(ir_node).__name__ == "MultiOutput":
+        return 0, 0  # its call has it
+    origin = _origin(ir_node)
+    if origin is not None and kinds.base_name(origin.target).removesuffix("_") in accesses.BY_INDEX:
+        return accesses.Accesses().moved(origin, in_place=bool(ir_node.get_mutation_names()))
+    changed = list(ir_node.get_mutation_names())
+    layout = type(getattr(ir_node, "layout", None)).__name__
+    ignored = changed if type(ir_node).__name__ == "InplaceCopyFallback" else []
+    reads = _taken((i for i in _inputs(ir_node) if i.get_name() not in ignored), lowering)
+    if layout == "MultiOutputLayout":
+        return reads, _made_by(node, origin)
+    if layout == "NoneLayout":
+        sizes = [_whole(lowering, name) for name in dict.fromkeys(changed)]
+        return reads, sum(size * itemsize for size, itemsize in sizes)
+    return reads, _number(_product(ir_node.get_size()), lowering) * ir_node.get_dtype().itemsize
+
+
+def _origin(ir_node: Any) -> torch.fx.Node | None:
+    """The node of the graph that a library call runs."""
+    own = getattr(ir_node, "origin_node", None)
+    if own is not None:
+        return own if own.op == "call_function" else None
+    called = getattr(ir_node, "op_overload", None)
+    names = {n: kinds.base_name(n.target) for n in ir_node.get_origins() if n.op == "call_function"}
+    if type(ir_node).__name__ in ("ScatterFallback", "IndexPutFallback"):
+        same = [n for n, name in names.items() if name.removesuffix("_") in accesses.SCATTERS]
+    else:
+        same = [n for n, name in names.items() if called is not None and name == kinds.base_name(called)]
+    return same[0] if len(same) == 1 else None
+
+
+def _inputs(ir_node: Any) -> Iterator[Any]:
+    pending = list(ir_node.inputs)
+    for item in pending:
+        if isinstance(item, (list, tuple)):
+            pending += item
+        elif hasattr(item, "get_size") and hasattr(item, "get_name"):
+            yield item
+
+
+def _taken(inputs: Iterable[Any], lowering: Any) -> int:
+    """Bytes of the distinct elements that a library call takes, of each buffer no more than it has."""
+    by_buffer: dict[str, dict[Any, int]] = {}
+    for item in inputs:
+        try:
+            size, stride = tuple(item.get_size()), tuple(item.get_stride())
+            key = (size, stride, getattr(item.get_layout(), "offset", 0))
+        except (NotImplementedError, AttributeError):  # several results, or none: it has no size of its own
+            continue
+        number = math.prod(
+            _number(n, lowering) for n, step in zip(size, stride) if _number(step, lowering) or n == 0
+        )
+        by_buffer.setdefault(item.get_name(), {})[key] = number * item.get_dtype().itemsize
+    total = 0
+    for name, views in by_buffer.items():
+        whole, itemsize = _whole(lowering, name)
+        total += min(sum(views.values()), whole * itemsize) if itemsize else sum(views.values())
+    return total
+
+
+def _made_by(node: Any, origin: torch.fx.Node | None) -> int | None:
+    """Bytes of all results of a library call, those that nobody uses as well if the operator is known."""
+    if origin is not None:
+        return accesses.total(t.nbytes for t in fx_values.tensors(origin))
+    used = node.get_read_write_buffer_accesses(include_reads=False, include_writes=True)
+    return int(sum(used.values()))
+
+
+def _whole(lowering: Any, name: str) -> tuple[int, int]:
+    """How many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
+    buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
+    known = _wholes.setdefault(lowering, {})
+    if id(buffer) not in known:
+        try:
+            found = _number(_product(buffer.get_size()), lowering), buffer.get_dtype().itemsize
+        except (AttributeError, NotImplementedError):
+            found = 0, 0
+        known[id(buffer)] = buffer, found
+    return known[id(buffer)][1]
+
+
+_wholes: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, tuple[int, int]]]] = weakref.WeakKeyDictionary()
+"""What ``_whole`` said of the buffers of a lowering; a buffer is held, so that its ``id`` stays its own."""
+
+
+def _product(sizes: Iterable[Any]) -> Any:
+    """The product of sizes: of plain numbers where they are known, which is many times quicker than sympy's."""
+    return math.prod(int(s) if getattr(s, "is_Integer", False) else s for s in sizes)
+
+
+def _number(expression: Any, lowering: Any) -> int:
+    """A size as a number, with the one that was seen for a symbol."""
+    try:
+        return int(expression)
+    except TypeError:
+        return int(lowering.sizevars.optimization_hint(expression, fallback=0))
+
+
+def _depends_on_data(lowering: Any, name: str) -> bool:
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
+    try:
+        sizes = [n for n in buffer.get_size() if type(n) is not int and not getattr(n, "is_Integer", False)]
+        return any(map(free_unbacked_symbols, sizes))
+    except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
+        return False

@@ -1,0 +1,257 @@
+"""Why a value is being given a buffer, told from the functions of torch that are in progress.
+
+Functions are known by their code, not by name: two classes have a ``realize_into``. The limits are read from
+the settings in force at that moment, and the figures from the expression itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+from ..ground import hook_points, torch_source
+
+SITES = {
+    "torch._inductor.graph:GraphLowering.run_node": "node",
+    "torch._inductor.graph:GraphLowering.output": "output",
+    "torch._inductor.graph:GraphLowering.mark_buffer_mutated": "overwritten",
+    "torch._inductor.ir:StorageBox.mark_reuse": "reuse",
+    "torch._inductor.ir:StorageBox.realize_hint": "asks",
+    "torch._inductor.ir:MutationLayoutSHOULDREMOVE.realize_into": "mutation",
+    "torch._inductor.ir:ConcatKernel.realize_into": "concat",
+    "torch._inductor.ir:ExternKernel.require_strides": "strides",
+    "torch._inductor.ir:ExternKernel.require_stride_order": "strides",
+    "torch._inductor.ir:ExternKernel.require_exact_strides": "strides",
+}
+"""Functions that say why, if they are in progress; the innermost one decides."""
+
+ASKED = "asked"
+"""Not a reason yet: the lowering of some operator wants the value in memory. What that operator became decides."""
+
+_THROUGH = ("realize", "realize_hint", "realize_input", "copy_input")
+"""Functions that only pass on what their caller wants."""
+
+_OURS = str(Path(__file__).parents[2]) + os.sep
+_LAST_RESORT = 100
+"""Operations beyond which torch realises whatever it is, so that its own recursion stays shallow: the number
+stands in ``GraphLowering.run_node``."""
+
+
+@dataclasses.dataclass(slots=True)
+class Found:
+    """Why an operation was registered. ``readers``: nodes that want it in memory."""
+
+    reason: str
+    shown: str = ""
+    where: str = ""
+    readers: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(slots=True)
+class Asked:
+    """Expressions of which torch last found that they should be realised, and because of how many readers."""
+
+    reused: Any = None
+    users: Any = 0
+    by_nodes: bool = True
+    exceeded: Any = None
+
+
+class Sites:
+    """The code of the functions that say why."""
+
+    def __init__(self) -> None:
+        self.said: dict[types.CodeType, str] = {}
+        for path, said in SITES.items():
+            found = hook_points.find(path)
+            if found is not None:
+                code = _code(getattr(*found))
+                if code is not None:
+                    self.said[code] = said
+        self.heavy = _operations_named(REUSE)
+
+
+REUSE = "torch._inductor.ir:StorageBox.should_realize_on_reuse"
+
+
+def _code(function: Any) -> types.CodeType | None:
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    return getattr(function, "__code__", None)
+
+
+def _operations_named(path: str) -> frozenset[str]:
+    """The names that a function's code holds. Which operations are too heavy to be computed again stands in
+    torch's function, and differs from one torch to the next."""
+    found = hook_points.find(path)
+    code = _code(getattr(*found)) if found is not None else None
+    names: list[Any] = list(code.co_consts[1:]) if code is not None else []
+    for constant in code.co_consts if code is not None else ():
+        names += constant if isinstance(constant, tuple) else ()
+    return frozenset(n for n in names if isinstance(n, str) and n.isidentifier())
+
+
+@dataclasses.dataclass(slots=True)
+class _Stack:
+    """The innermost function that says why, what stood between it and the registration, and the place."""
+
+    said: str = ""
+    hinted: bool = False
+    strided: bool = False
+    direct: bool = True
+    where: str = ""
+
+
+def find(sites: Sites, asked: Asked, operation: Any, node: Any, prefix: str) -> Found:
+    """Why ``operation`` is being registered, while ``node`` is lowered."""
+    if type(operation).__name__ == "ConcatKernel":
+        return Found("concat")
+    data = getattr(operation, "data", None)
+    if type(operation).__name__ != "ComputedBuffer" or data is None:
+        return Found("extern")
+    stack = _look(sites)
+    reason, shown, readers = _reason(sites, asked, operation, data, node, prefix, stack)
+    return Found(reason, shown, stack.where, readers)
+
+
+def _look(sites: Sites) -> _Stack:
+    stack = _Stack()
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OURS):
+            said = sites.said.get(code, "")
+            through = code.co_name in _THROUGH or code.co_name.startswith("<")
+            if not stack.where and not through and said != "strides":
+                stack.where = torch_source.place(code, frame.f_lineno)
+            if said == "asks":
+                stack.hinted = True
+            elif said == "strides":
+                stack.strided = True
+            elif said:
+                stack.said = said
+                return stack
+            elif not through:
+                stack.direct = False
+        frame = frame.f_back
+    return stack
+
+
+def _reason(
+    sites: Sites, asked: Asked, operation: Any, data: Any, node: Any, prefix: str, stack: _Stack
+) -> tuple[str, str, tuple[str, ...]]:
+    kind = type(data)
+    if any(base.__name__ in ("Reduction", "Scan", "Sort") for base in kind.__mro__):
+        return "reduction", "", ()
+    if stack.said == "mutation" or operation.get_mutation_names():
+        return "mutation", "", ()
+    if stack.said == "overwritten":
+        return "mutation", f"{node.name} overwrites what it reads" if node is not None else "", ()
+    if stack.said == "concat":
+        return "concat", "", ()
+    if stack.said == "reuse":
+        return (*_reused(sites, asked, data, node), ())
+    if stack.said == "output":
+        return "output", "", ()
+    if stack.said != "node":
+        return "other", "", ()
+    if not stack.direct:
+        return ASKED, "", ()
+    result = any(user.op == "output" for user in node.users)
+    wanting = _wanting(node, prefix)
+    if stack.strided:
+        return ("output" if result else ASKED if wanting else "layout"), "", () if result else wanting
+    if stack.hinted:
+        if asked.exceeded is data:
+            return (*_exceeded(data), ())
+        return ASKED, "", wanting
+    if node.meta.get("inductor_realize_to_strides", False):
+        return "layout", "", ()
+    if result:
+        return "output", "", ()
+    if data.has_large_inner_fn(threshold=_LAST_RESORT):
+        count = data.inner_fn_opcount().num_ops
+        limit, name = _limit("opcount", data)
+        named = name if limit >= _LAST_RESORT else f"GraphLowering.run_node; {name} can only raise it"
+        return "many operations", f"{count} operations, limit {max(limit, _LAST_RESORT)} ({named})", ()
+    return "other", "", ()
+
+
+def _wanting(node: Any, prefix: str) -> tuple[str, ...]:
+    """The readers of which torch knows that they need their inputs in memory."""
+    from torch._inductor.lowering import needs_realized_inputs
+
+    return tuple(prefix + user.name for user in node.users if user.target in needs_realized_inputs)
+
+
+def _reused(sites: Sites, asked: Asked, data: Any, node: Any) -> tuple[str, str]:
+    """Why a value that is read more than once is realised: the conditions of torch's, those that hold."""
+    if asked.reused is not data:
+        return "other", ""
+    counted = data.inner_fn_opcount()
+    users = f"{asked.users} operations read it"
+    if node is not None and asked.users != len(node.users):
+        users = f"{node.name} reads each element {asked.users} times"
+    heavy = sorted(sites.heavy & set(counted.used_ops)) if _on_cpu(data) else []
+    large = []
+    reads, ops = len(counted.read_buffers), counted.num_ops
+    limit, name = _limit("opcount", data)
+    if ops > limit:
+        large.append(f"{ops} operations, limit {limit} ({name})")
+    several = getattr(_config(), "realize_opusers_threshold", None)
+    if not large and several is not None and asked.by_nodes and _on_cpu(data) and asked.users > several:
+        if ops > max(0, limit - 2):
+            large.append(
+                f"{ops} operations, limit {max(0, limit - 2)} for more than {several} readers "
+                f"({name}, realize_opusers_threshold)"
+            )
+    most = _config().realize_reads_threshold
+    if asked.by_nodes and reads > most:
+        large.append(f"its expression reads {reads} buffers, limit {most} (realize_reads_threshold)")
+    reason = "heavy" if heavy else "many readers" if large else "other"
+    shown = [users, *([f"its expression has {', '.join(heavy)}"] if heavy else []), *large]
+    return reason, "; ".join(shown)
+
+
+def _exceeded(data: Any) -> tuple[str, str]:
+    """Why an expression that has grown is realised: the conditions of torch's, those that hold."""
+    counted = data.inner_fn_opcount()
+    reads, most = len(counted.read_buffers), _limit("acc_reads", data)
+    ops, limit = counted.num_ops, _limit("opcount", data)
+    shown = []
+    if reads > most[0]:
+        shown.append(f"its expression reads {reads} buffers, limit {most[0]} ({most[1]})")
+    if ops > limit[0]:
+        shown.append(f"{ops} operations, limit {limit[0]} ({limit[1]})")
+    if not shown:
+        size = _config().realize_acc_reads_size_threshold
+        return "many reads", f"bytes read, limit {size:,} (realize_acc_reads_size_threshold)"
+    return ("many reads" if reads > most[0] else "many operations"), "; ".join(shown)
+
+
+def _limit(what: str, data: Any) -> tuple[int, str]:
+    """A limit in force, and the name of the setting: the user's, or the default for the device."""
+    config = _config()
+    name = f"realize_{what}_threshold"
+    value = getattr(config, name)
+    if value is None:
+        if not _on_cpu(data):
+            return getattr(config, f"_realize_{what}_threshold_default"), name
+        name = f"realize_cpu_{what}_threshold"
+        value = getattr(config, name)
+    return value, name
+
+
+def _on_cpu(data: Any) -> bool:
+    device = data.get_device()
+    return device is not None and device.type == "cpu"
+
+
+def _config() -> Any:
+    from torch._inductor import config
+
+    return config

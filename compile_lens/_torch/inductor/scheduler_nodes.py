@@ -1,0 +1,219 @@
+"""Inductor's scheduler nodes as nodes of the record: loops before fusion, groups after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...record.graph import Node, Ref, Tensor
+from ..graphs import kinds
+from . import loop_accesses
+
+
+def prefix(lowering: Any) -> str:
+    """``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered."""
+    return f"{lowering.name}/" if hasattr(lowering, "parent") else ""
+
+
+def parts(node: Any) -> list[Any]:
+    """The loop nodes of a scheduler node; before fusion that is itself, or the members of a foreach."""
+    return list(node.get_nodes())
+
+
+def inputs(lowering: Any, have: list[Node]) -> list[Node]:
+    """The inputs of the graph that is being lowered, less those that ``have`` already holds."""
+    seen = {n.name for n in have}
+    return [
+        Node(
+            name=name,
+            op="placeholder",
+            target=name,
+            kind="input",
+            outputs=_outputs([box]),
+            origins=() if prefix(lowering) else (name,),
+            no_origin="an input of the body of a higher-order operator" if prefix(lowering) else "",
+        )
+        for name, box in lowering.graph_inputs.items()
+        if name not in seen and hasattr(box, "get_size")
+    ]
+
+
+def makers(nodes: list[Any]) -> dict[str, str]:
+    """Which scheduler node makes each buffer."""
+    return {name: node.get_name() for node in nodes for name in node.get_buffer_names()}
+
+
+def loop(node: Any, makers: dict[str, str], lowering: Any, state: dict[str, Any]) -> Node:
+    """A scheduler node before fusion; its origins are the post-grad nodes that lowering inlined into it."""
+    op, kind = _op_and_kind(node)
+    names = _origin_names(node.node, op, lowering, state.get("order", {}))
+    reads, writes = loop_accesses.moved(node, lowering)
+    return Node(
+        name=node.get_name(),
+        op=op,
+        target=_target(node),
+        kind=kind,
+        compute=kind != "nop",
+        args=_arguments([node], makers, lowering, node.get_name()),
+        outputs=_outputs(node.node.get_outputs() if node.node is not None else ()),
+        origins=names,
+        no_origin="" if names else "Inductor kept no origin for it",
+        reads=reads,
+        writes=writes,
+    )
+
+
+def group(node: Any, makers: dict[str, str], lowering: Any) -> Node:
+    """A scheduler node after fusion; its origins are its loops, in execution order."""
+    loops = parts(node)
+    found = [_op_and_kind(part)[1] for part in loops]
+    ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in found]
+    members = tuple(part.get_name() for part in loops)
+    reads, writes = loop_accesses.moved(node, lowering)
+    alive = [b for part in loops if part.node is not None for b in part.node.get_outputs()]
+    inside = {name for part in loops for name in part.get_buffer_names()}
+    return Node(
+        name=node.get_name(),
+        op="group",
+        target=" + ".join(dict.fromkeys(_target(part) for part in loops)),
+        kind=ranked[0] if ranked else "other",
+        compute=any(k != "nop" for k in found),
+        args=_arguments(loops, makers, lowering, node.get_name(), inside),
+        outputs=_outputs(alive),
+        origins=members,
+        members=members,
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _op_and_kind(node: Any) -> tuple[str, str]:
+    ir_node = node.node
+    name = type(node).__name__
+    if name.startswith("Nop"):
+        return "nop", "nop"
+    if type(ir_node).__name__ in ("MultiOutput", "MutationOutput"):
+        return "nop", "nop"  # picks one result of an extern call: no launch of its own
+    if name.startswith("Extern"):
+        called = getattr(ir_node, "op_overload", None)
+        if called is not None and kinds.kind_of(called) == "view":
+            return "nop", "nop"  # a view that a library makes: no work, no launch
+        return "extern", "extern"
+    if node.is_template():
+        return "template", "template"
+    data = getattr(ir_node, "data", None)
+    if type(data).__name__ in ("Scan", "Sort"):
+        return "loop", "scan"
+    return "loop", "reduction" if node.is_reduction() else "pointwise"
+
+
+def _target(node: Any) -> str:
+    ir_node = node.node
+    if ir_node is None:
+        return type(node).__name__
+    data = getattr(ir_node, "data", None)
+    name = type(data if data is not None else ir_node).__name__
+    kernel = getattr(ir_node, "python_kernel_name", None)
+    op = getattr(ir_node, "op_overload", None)
+    if op is not None:
+        return str(op)
+    if isinstance(kernel, str) and kernel:
+        return kernel
+    ranges = getattr(data, "ranges", None)
+    if ranges is None:
+        return name
+    sizes = " × ".join(str(r) for r in ranges) or "1"
+    over = getattr(data, "reduction_ranges", None)
+    kind = getattr(data, "reduction_type", None)
+    if over:
+        return f"{name} {kind} over {' × '.join(str(r) for r in over)}, for {sizes}"
+    return f"{name} {sizes}"
+
+
+def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -> tuple[str, ...]:
+    """Names of the post-grad nodes that an IR node computes, in execution order.
+
+    A call of a library or a template also lists what its inputs were made of; its own node is ``origin_node``.
+    """
+    if ir_node is None:
+        return ()
+    get = getattr(ir_node, "get_origins", None)
+    origins = [
+        n for n in (get() if get is not None else ir_node.origins) if n.op not in ("placeholder", "output")
+    ]
+    own = getattr(ir_node, "origin_node", None)
+    if op in ("extern", "template", "nop"):
+        called = [n for n in origins if n.target is getattr(ir_node, "op_overload", ir_node)]
+        origins = [own] if own is not None else called or origins
+    body = lowering.module.graph
+    here = {n.name for n in origins if n.graph is body}
+    names = here or {n.name for n in origins}  # a body whose nodes are all of the graph around it
+    ranked = sorted(names, key=lambda n: (order.get(n, len(order)), n))
+    return tuple((prefix(lowering) if here else "") + n for n in ranked)
+
+
+def _arguments(
+    parts: list[Any], makers: dict[str, str], lowering: Any, own: str, inside: set[str] | None = None
+) -> tuple[Ref, ...]:
+    names: dict[str, None] = {}
+    for part in parts:
+        for dep in sorted(part.read_writes.reads, key=lambda d: str(d.name)):
+            if inside is not None and dep.name in inside:
+                continue
+            if dep.name in makers and makers[dep.name] != own:
+                names[makers[dep.name]] = None
+            elif dep.name in lowering.graph_inputs and hasattr(lowering.graph_inputs[dep.name], "get_size"):
+                names[dep.name] = None
+    return tuple(Ref(n) for n in names)
+
+
+def _outputs(buffers: Any) -> tuple[Tensor, ...]:
+    found = []
+    for buffer in buffers:
+        layout = getattr(buffer, "layout", None)
+        source = layout if layout is not None and hasattr(layout, "size") else buffer
+        try:
+            shape, dtype, device = buffer.get_size(), buffer.get_dtype(), buffer.get_device()
+        except (NotImplementedError, AttributeError):  # several results, or none: a layout without a size
+            continue
+        stride = getattr(source, "stride", None)
+        found.append(
+            Tensor(
+                dtype=str(dtype).removeprefix("torch."),
+                shape=tuple(_size(s) for s in shape),
+                stride=tuple(_size(s) for s in stride) if isinstance(stride, (list, tuple)) else None,
+                device=str(device),
+                nbytes=_nbytes(shape, dtype),
+            )
+        )
+    return tuple(found)
+
+
+def _size(expr: Any) -> int | str:
+    try:
+        return int(expr)
+    except TypeError:  # a symbol
+        return str(expr)
+
+
+def _nbytes(shape: Any, dtype: torch.dtype) -> int | None:
+    total: int = dtype.itemsize
+    for length in shape:
+        known = _size(length)
+        if isinstance(known, str):
+            return None
+        total *= known
+    return total
+
+
+def summary(group: Node) -> str:
+    """A group in a few lines; the bodies of its loops are in the text of the loops stage."""
+    count = len(group.members)
+    lines = [f"{group.name}: {group.kind}, " + (f"{count} loops fused into one" if count > 1 else "one loop")]
+    lines += [f"    {member}" for member in group.members]
+    if group.inputs:
+        lines.append(f"    takes {', '.join(group.inputs)}")
+    if group.reads is not None and group.writes is not None:
+        lines.append(f"    reads {group.reads:,} bytes, writes {group.writes:,} bytes (modelled)")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""What this torch says of its operators: tables of kernels, the dispatcher, Inductor's registries."""

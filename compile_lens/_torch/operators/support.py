@@ -1,0 +1,291 @@
+"""What this torch says of an operator: its table of kernels, its dispatcher, and Inductor's registries."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...errors import UsageError
+from ...record.support import BACKENDS, Implementation, Overload
+from . import native_functions
+from .native_functions import Entry
+
+KEYS = {"cpu": "CPU", "cuda": "CUDA", "mps": "MPS"}
+"""Dispatch keys of the backends. AMD's GPUs are ``CUDA`` to PyTorch as well."""
+
+MPS_ON_CPU = {
+    "embedding_renorm_": "embedding_renorm_",
+    "linalg_svd": "_linalg_svd.U",
+    "linalg_svd.U": "_linalg_svd.U",
+}
+"""Operators that the MPS backend hands to the CPU by itself (``aten/src/ATen/mps/MPSFallback.mm``), where the table
+has no MPS kernel for the operator on the right."""
+
+
+def source(namespace: str = "aten") -> str:
+    """Where the answers come from."""
+    if namespace != "aten":
+        return f"what is registered in this process, torch {torch.__version__}"
+    return f"torchgen/{native_functions.PATH} of torch {torch.__version__}"
+
+
+def entries() -> dict[str, Entry]:
+    """The table. Raises ``UsageError`` if this torch came without it."""
+    found = native_functions.table()
+    if not found:
+        raise UsageError(
+            f"torch {torch.__version__} came without its table of operators (torchgen/{native_functions.PATH}): "
+            "install torch from its own wheel, which carries it"
+        )
+    return dict(found)
+
+
+def names_of(op: Any) -> tuple[str, str, str]:
+    """``(namespace, name, overload)`` of what a user calls an operator; the overload is ``""`` where none was said.
+
+    Raises ``UsageError`` for what is none, or is several.
+    """
+    if isinstance(op, str):
+        text = op.strip().removeprefix("torch.ops.").replace("::", ".")
+        parts = text.split(".")
+        if not text or len(parts) > 3 or not all(part.isidentifier() for part in parts):
+            raise UsageError(f"{op!r} is no operator's name: write for example 'sort' or 'aten.sort.stable'")
+        if len(parts) == 1:
+            return "aten", parts[0], ""
+        if len(parts) == 3:
+            return parts[0], parts[1], parts[2]
+        known = parts[0] in {name.partition("::")[0] for name in _registered()}
+        return (parts[0], parts[1], "") if known else ("aten", parts[0], parts[1])
+    if isinstance(op, torch._ops.OpOverload):
+        namespace, _, name = op._schema.name.partition("::")
+        return namespace, name, op._overloadname
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        namespace, _, name = op._qualified_op_name.partition("::")
+        return namespace, name, ""
+    return _of_function(op)
+
+
+def _of_function(op: Any) -> tuple[str, str, str]:
+    from torch.jit import _builtins
+
+    find: Callable[[Any], str | None] = getattr(_builtins, "_find_builtin", lambda _: None)
+    with warnings.catch_warnings():  # looking it up touches deprecated parts of torch.jit
+        warnings.simplefilter("ignore")
+        found = find(op) if callable(op) else None
+    name = getattr(op, "__name__", "")
+    if not found and type(op).__name__ == "method_descriptor" and f"aten::{name}" in _registered():
+        found = f"aten::{name}"  # torch.Tensor.sort
+    if found and not hasattr(op, "__code__"):  # einsum is mapped too, and is Python that calls several
+        namespace, _, name = found.partition("::")
+        return namespace, name, ""
+    if not callable(op):
+        raise UsageError(f"{op!r} is {type(op).__name__}: give an operator or its name, such as 'aten.sort'")
+    bases = {full.partition(".")[0] for full in _registered()}
+    hint = f", such as 'aten.{name}'" if f"aten::{name}" in bases else ""
+    raise UsageError(
+        f"{getattr(op, '__qualname__', op)!r} is a Python function, which may call several operators: ask for one "
+        f"of them{hint}, or capture a call of it and ask capture.unsupported(target)"
+    )
+
+
+def overloads(op: Any) -> tuple[Overload, ...]:
+    """Every overload that ``op`` stands for. Raises ``UsageError``, with close matches, where there is none."""
+    namespace, name, wanted = names_of(op)
+    if namespace != "aten":
+        return _custom(op, namespace, name, wanted)
+    table = entries()
+    registered = _registered()
+    found = [n for n in table if n.partition(".")[0] == name and f"aten::{n}" in registered]
+    if not found:
+        bases = sorted({n.partition(".")[0] for n in table})
+        raise UsageError(
+            f"there is no operator {_shown(op)} in torch {torch.__version__}{_close(name, bases)}"
+        )
+    if wanted:
+        full = name if wanted == "default" else f"{name}.{wanted}"
+        if full not in found:
+            said = ", ".join(_aten(n) for n in found)
+            raise UsageError(f"aten.{name} has no overload {wanted!r}; it has {said}")
+        found = [full]
+    else:
+        found = [n for n in found if not _writes_out(n)] or found
+    return tuple(_overload(table, n) for n in found)
+
+
+def _writes_out(name: str) -> bool:
+    """Whether an overload writes its results to tensors that it is given by name (``out=``)."""
+    op = _operator("aten", name)
+    return op is not None and any(
+        a.kwarg_only and a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments
+    )
+
+
+def _shown(op: Any) -> str:
+    return repr(op) if isinstance(op, str) else str(op)
+
+
+def _close(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=5, cutoff=0.6)
+    close += [n for n in names if name and name in n and n not in close][: 5 - len(close)]
+    return (
+        f"; close to it are {', '.join(f'aten.{n}' for n in close)}"
+        if close
+        else "; names look like 'aten.sort'"
+    )
+
+
+def _aten(name: str) -> str:
+    return f"aten.{name}"
+
+
+def _overload(table: dict[str, Entry], name: str) -> Overload:
+    entry = table[name]
+    made = tuple(_implementation(table, name, backend) for backend in BACKENDS)
+    others = native_functions.other_keys(table, name, tuple(KEYS.values()))
+    registered = _operator("aten", name)
+    inductor, note = _inductor(registered, made)
+    schema = str(registered._schema).partition("::")[2] if registered is not None else entry.schema
+    return Overload(_aten(name), schema, made, others, inductor, note)
+
+
+def lookup(target: str, backend: str) -> Implementation | None:
+    """What there is of ``"aten.sort.stable"`` on a backend; ``None`` if torch's table does not have it."""
+    parts = target.split(".")
+    if parts[0] != "aten" or len(parts) < 2:
+        return None
+    table = entries()
+    name = ".".join(p for p in parts[1:] if p != "default")
+    return _implementation(table, name, backend) if name in table else None
+
+
+def _implementation(table: dict[str, Entry], name: str, backend: str) -> Implementation:
+    how, by = native_functions.implementation(table, name, KEYS[backend])
+    if how != "kernel" and _dispatches(f"aten::{name}", backend):
+        if how == "none":
+            return Implementation(
+                backend, "registered"
+            )  # by Python, or in a place that the table does not cover
+    if backend == "mps" and how != "kernel" and name in MPS_ON_CPU:
+        part = MPS_ON_CPU[name]
+        if part not in table or native_functions.implementation(table, part, "MPS")[0] != "kernel":
+            return Implementation(backend, "on the CPU", "aten/src/ATen/mps/MPSFallback.mm")
+    return Implementation(backend, how, by)
+
+
+def _custom(op: Any, namespace: str, name: str, wanted: str) -> tuple[Overload, ...]:
+    """Operators of a library: what is registered in this process is all that can be known."""
+    own = [n for n in _registered() if n.partition(".")[0] == f"{namespace}::{name}"]
+    if wanted:
+        full = f"{namespace}::{name}" + ("" if wanted == "default" else f".{wanted}")
+        own = [n for n in own if n == full]
+    if not own:
+        names = sorted(
+            {n.partition("::")[2].partition(".")[0] for n in _registered() if n.startswith(f"{namespace}::")}
+        )
+        said = difflib.get_close_matches(name, names, n=5) or names[:5]
+        more = f"; in {namespace} there are {', '.join(f'{namespace}.{n}' for n in said)}" if said else ""
+        raise UsageError(f"there is no operator {_shown(op)} in this process{more}; import its library first")
+    made = []
+    for full in sorted(own):
+        found = tuple(
+            Implementation(b, "registered" if _dispatches(full, b) else "unknown") for b in BACKENDS
+        )
+        registered = _operator(namespace, full.partition("::")[2])
+        schema = str(registered._schema).partition("::")[2] if registered is not None else ""
+        made.append(Overload(full.replace("::", "."), schema, found, (), *_inductor(registered, found)))
+    return tuple(made)
+
+
+def _registered() -> frozenset[str]:
+    return frozenset(torch._C._dispatch_get_all_op_names())
+
+
+def _dispatches(name: str, backend: str) -> bool:
+    """Whether this process has something to run for an operator on a backend."""
+    try:
+        return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, KEYS[backend]))
+    except RuntimeError:  # it is in the table, and not registered
+        return False
+
+
+def _operator(namespace: str, name: str) -> Any:
+    base, _, overload = name.partition(".")
+    packet = getattr(getattr(torch.ops, namespace, None), base, None)
+    return getattr(packet, overload or "default", None)
+
+
+# Inductor
+
+
+def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
+    """How Inductor takes an operator, in a word and in a sentence."""
+    if op is None:
+        return "not registered", "Inductor does not know it: it is not registered in this process."
+    try:
+        from torch._inductor import decomposition, lowering
+    except ImportError:
+        return "", "This torch has no Inductor that could be asked."
+    if op._schema.is_mutable:
+        return (
+            "not registered",
+            "It writes to its arguments: AOTAutograd replaces it by the form that does not.",
+        )
+    found = lowering.lowerings.get(op)
+    decomposed = op in decomposition.select_decomp_table()
+    if decomposed and found is None:
+        return "decomposition", "It is decomposed into other operators before it is lowered."
+    first = " A decomposition looks at it before that, and takes some calls apart." if decomposed else ""
+    if getattr(found, "_is_fallback_handler", False):
+        said = "Inductor calls it as it is: it generates no code for it, and fuses nothing with it."
+        return "library call", said + first
+    if found is not None and _chooses(found):
+        said = "Inductor calls a library for it, or generates it from a template where a setting allows that."
+        return "library or template", said + first
+    if found is not None:
+        return "lowering", "Inductor has a lowering for it, and generates code." + _limits(op) + first
+    if any(i.how == "composite" for i in made) and op.has_kernel_for_dispatch_key(_IMPLICIT):
+        return "decomposition", "It is taken apart into the operators that it calls before Inductor sees it."
+    return "not registered", "Inductor has no lowering for it: where it meets it, it calls it as it is."
+
+
+def _chooses(lowering: Any) -> bool:
+    """Whether a lowering is one of those that choose among library calls and templates (products, convolutions)."""
+    home = getattr(lowering, "__module__", "") or ""
+    return home.startswith("torch._inductor.kernel") or home == "torch._inductor.mkldnn_lowerings"
+
+
+_IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+def _limits(op: Any) -> str:
+    from ...record.support import NEEDS
+
+    feature, words = NEEDS.get(op._schema.name.partition("::")[2], ("", ""))
+    if not feature:
+        return ""
+    found = {backend: features(backend) for backend in BACKENDS}
+    lacking = [b for b, has in found.items() if has is not None and feature not in has]
+    able = [b for b, has in found.items() if has is not None and feature in has]
+    said = f" It needs {words}, which Inductor can generate for {', '.join(able) or 'no device'}"
+    return f"{said}; for {', '.join(lacking)} it calls the library." if lacking else f"{said}."
+
+
+def features(device: str) -> tuple[str, ...] | None:
+    """What Inductor's backend for a type of device generates beyond loops (``SCAN``, ``SORT``); ``None``: not seen."""
+    try:
+        from torch._inductor.codegen import common
+
+        return tuple(sorted(f.name for f in common.get_backend_features(device)))
+    except (ImportError, AttributeError, AssertionError, RuntimeError, NotImplementedError):
+        return None  # a torch that asks for more of the device: one detail less
+
+
+def fate(target: str) -> str:
+    """What Inductor does with an operator that it is handed, ``""`` for what it does not know."""
+    parts = target.split(".")
+    op = _operator(parts[0], ".".join(p for p in parts[1:] if p != "default"))
+    return _inductor(op, ())[0] if op is not None else ""

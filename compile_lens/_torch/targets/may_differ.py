@@ -1,0 +1,69 @@
+"""What may be otherwise on the real device, said beside the code that it concerns. Each sentence is a fact of how
+Inductor decides, not a measurement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...record.device import DeviceModel
+from ...record.kernel import Kernel
+from . import attention, interfaces
+
+ALWAYS = (
+    "the function was traced on the CPU and moved to the device: where it asks for the device, it was answered cpu",
+    "eager ops are those that PyTorch dispatches on the CPU",
+)
+"""Of every capture for a GPU that is not there."""
+
+
+def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
+    """Sentences about a whole capture. ``settings`` are Inductor's that the caller asked for."""
+    found = list(ALWAYS)
+    for kind in ("cpu", model.device):
+        if torch.is_autocast_enabled(kind):
+            cast = (
+                "cast as for the CPU"
+                if kind == "cpu"
+                else "not cast: the CPU's tensors stood for the device's"
+            )
+            found.append(f"captured within torch.autocast({kind!r}): operators were {cast}")
+    if any(settings.get(name) for name in ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")):
+        found.append(
+            "max-autotune times templates on the device: left out here, libraries do the matrix products"
+        )
+    if settings.get("triton.cudagraphs"):
+        found.append("CUDA graphs are recorded by the device: left out here, the kernels are the same")
+    return tuple(found)
+
+
+def of_code(model: DeviceModel, kernels: Sequence[Kernel]) -> tuple[str, ...]:
+    """Sentences about the code of one phase."""
+    found = []
+    languages = {k.language for k in kernels}
+    called = " ".join(k.name for k in kernels if k.language == "extern")
+    count = model.figure("multi_processor_count")
+    units = "multiprocessors" if model.device == "cuda" else "GPU cores"
+    if model.device == "mps":
+        found.append(f"the system is taken to be macOS {interfaces.MACOS[0]}")
+    if "triton" in languages:
+        found.append(
+            "Inductor offers several launch configurations for many kernels (sizes of blocks, warps): the device times "
+            "them once and keeps the fastest"
+        )
+    if any(k.kind in ("reduction", "scan") for k in kernels) and count:
+        found.append(
+            f"whether and how a reduction is split depends on the number of {units}: {count} in the model {model.name}"
+        )
+    if model.device == "cuda" and re.search(r"\b(mm|bmm|addmm|baddbmm)\b", called):
+        found.append(
+            "whether matrices are padded for a faster product is timed on the device: not padded here"
+        )
+    if "convolution" in called:
+        found.append("layouts of convolutions follow what the device's library prefers, which was not asked")
+    if "scaled_dot_product" in called:
+        found.append(attention.MAY_DIFFER)
+    return tuple(found)

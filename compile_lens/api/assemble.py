@@ -1,0 +1,123 @@
+"""Machine code for the Triton kernels of a capture, also of one that was loaded, without the device."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ..devices import models
+from ..errors import BuildError, UsageError
+from ..record.device import DeviceModel
+from ..record.kernel import Code, Kernel
+from ..results.capture import Capture
+
+
+def assemble(
+    capture: Capture,
+    candidates: Mapping[str, int] | None = None,
+    kernels: Iterable[str | Kernel] | None = None,
+    target: str | DeviceModel | Path | None = None,
+) -> Capture:
+    """A new record whose Triton kernels have their PTX, SASS and the forms before them. The old one stays as it is.
+
+    **This runs code from the record.** The text of each kernel is a Python module, whose decorators make its launch
+    configurations; it runs in a process of its own. Do it for records that you trust. Loading one runs nothing.
+
+    Args:
+        candidates: which launch configuration to compile, an index into ``Kernel.candidates`` by name of the
+            kernel; ``"backward triton_poi_0"`` means the one of that phase. The first, for kernels not named.
+        kernels: names of the kernels to compile, as above, or the kernels; all Triton kernels if not given.
+        target: the device that the code was generated for, as in ``capture(target=…)``. Needed only where the
+            record does not say: captures of a device that has no model here.
+
+    Returns:
+        The record, with ``Kernel.candidates`` and ``Kernel.machine``. What could not be compiled says why in
+        ``Kernel.machine_note``.
+
+    Raises:
+        UsageError: for what is no capture, a capture without Triton kernels, an unknown kernel, target or launch
+            configuration.
+        BuildError: without Triton, or if the process that compiles cannot start.
+
+    Example::
+
+        built = compile_lens.assemble(compile_lens.load("run.json"))
+        print(built.kernels[0].sass)
+    """
+    if not isinstance(capture, Capture):
+        raise UsageError(
+            f"assemble needs a capture first, got {type(capture).__name__}: assemble(compile_lens.capture(f, x, "
+            "target='h100')), or the one that compile_lens.load opens"
+        )
+    found = [k for k in _kernels(capture) if k.language == "triton"]
+    if not found:
+        languages = sorted({k.language for k in _kernels(capture)}) or ["none"]
+        raise UsageError(
+            f"this capture of {capture.function} has no Triton kernel (kernels: {', '.join(languages)}): "
+            "capture with target='cuda' for code that Triton compiles"
+        )
+    chosen = dict(candidates or {})
+    wanted = None if kernels is None else {k if isinstance(k, str) else _full(k) for k in kernels}
+    for name in {*chosen, *(wanted or ())}:
+        _known(name, found)
+    model = _model(capture, target)
+    if importlib.util.find_spec("triton") is None:
+        from ..versions import triton_command
+
+        raise BuildError(f"Triton is not installed: {triton_command()} (there are wheels for Linux)")
+    from ..engine.kernels import process
+    from ..engine.kernels.compiled import choice
+
+    asked = [k for k in found if wanted is None or wanted & {k.name, _full(k)}]
+    made = process.compiled([(k, choice(k, chosen)) for k in asked], model)
+    by_place = dict(zip(map(id, asked), made))
+    return _replaced(capture, by_place)
+
+
+def _kernels(capture: Capture) -> Iterator[Kernel]:
+    for compilation in capture.compilations:
+        for stage in compilation.stages:
+            if isinstance(stage, Code):
+                yield from stage.kernels
+
+
+def _full(kernel: Kernel) -> str:
+    return f"{kernel.phase} {kernel.name}"
+
+
+def _known(name: str, found: list[Kernel]) -> None:
+    if not any(name in (k.name, _full(k)) for k in found):
+        known = ", ".join(dict.fromkeys(k.name for k in found))
+        raise UsageError(f"no Triton kernel is called {name!r}; there are {known}")
+
+
+def _model(capture: Capture, target: str | DeviceModel | Path | None) -> DeviceModel:
+    if target is not None:
+        return models.resolve(target)
+    if capture.target is not None:
+        return capture.target.model
+    device = capture.environment.device
+    model = models.find(device)
+    if model is None:
+        raise UsageError(
+            f"there is no model of the device {device!r} that the code was generated for: "
+            "say which one has the same architecture, as target='a100'"
+        )
+    return model
+
+
+def _replaced(capture: Capture, made: Mapping[int, Kernel]) -> Capture:
+    from ..engine.kernels.compiled import stamped
+
+    compilations = []
+    for compilation in capture.compilations:
+        stages = tuple(
+            stamped(dataclasses.replace(stage, kernels=tuple(made.get(id(k), k) for k in stage.kernels)))
+            if isinstance(stage, Code)
+            else stage
+            for stage in compilation.stages
+        )
+        compilations.append(dataclasses.replace(compilation, stages=stages))
+    return dataclasses.replace(capture, compilations=tuple(compilations))

@@ -1,0 +1,91 @@
+"""Capture every stage that ``torch.compile`` takes a function through.
+
+``capture`` compiles a function for given inputs, calls it once, and returns the record. ``show`` also displays
+it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..engine.entry import outside_dynamo
+from ..engine.remote import captured
+from ..engine.request import Asked
+from ..record.device import DeviceModel
+from ..results.capture import Capture, CaptureError
+
+
+@outside_dynamo
+def capture(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    backward: bool | str = "auto",
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    fullgraph: bool = False,
+    build: bool = False,
+    target: str | Path | DeviceModel | None = None,
+) -> Capture:
+    """What ``torch.compile`` makes of ``fn(*args, **kwargs)``, stage by stage.
+
+    The function runs once, as a plain call would: what it changes in place is changed once, its result is
+    dropped. Random states, grad mode, configs, hooks and caches are afterwards as before.
+
+    Args:
+        fn: any callable: a function, an ``nn.Module``, a bound method, a partial, an already compiled function.
+        kwargs: keyword arguments for ``fn``.
+        backward: ``"auto"`` captures the backward where an output needs a gradient; ``True`` insists on it;
+            ``False`` skips it. No ``.grad`` is touched.
+        dynamic, mode, options, fullgraph: as in ``torch.compile``.
+        build: also build and run the generated code. By default the code is only generated: no compiler is
+            needed, and the result comes from the graph that Dynamo captured.
+        target: the device to generate code for, which need not be in the machine: a name (``"h100"``, ``"mps"``,
+            ``"cuda:sm_80"``, ``"cpu:avx2"``), a ``DeviceModel`` or the path of its file. The capture runs in a child
+            process, where the function is called on the CPU; this process is left as it is. With ``build`` the kernels
+            are also compiled to the device's machine code (Triton, from ``compile_lens[triton]``).
+
+    Raises:
+        UsageError: an argument is not usable.
+        CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
+            every stage before the failure, ``error.__cause__`` the original exception.
+    """
+    asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
+    return captured(fn, args, kwargs, asked)
+
+
+@outside_dynamo
+def show(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    backward: bool | str = "auto",
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    fullgraph: bool = False,
+    build: bool = False,
+    target: str | Path | DeviceModel | None = None,
+) -> Capture:
+    """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
+
+    Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
+
+    Args:
+        fn, kwargs, backward, dynamic, mode, options, fullgraph, build, target: as in ``capture``.
+
+    Raises:
+        UsageError, CaptureError: as ``capture`` does.
+    """
+    from ..views.notebook import display
+
+    try:
+        asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
+        made = captured(fn, args, kwargs, asked)
+    except CaptureError as error:
+        display(error.capture)
+        raise
+    display(made)
+    return made

@@ -1,0 +1,108 @@
+"""One function for several targets: captured for each, and put side by side with the reasons why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..devices.models import resolve
+from ..engine.entry import outside_dynamo
+from ..engine.inputs import name_of
+from ..errors import LensError, UsageError
+from ..measures.comparison.table import across
+from ..record.comparison import Column
+from ..record.device import DeviceModel
+from ..results.capture import CaptureError
+from ..results.comparison import Comparison
+from .capture import capture
+
+Asked = str | DeviceModel | Path
+"""What names a target: as for ``capture(target=…)``."""
+
+TARGETS = ("cpu", "h100", "mps")
+"""The targets that are compared where none are given."""
+
+
+@outside_dynamo
+def compare(
+    fn: Any,
+    *args: Any,
+    targets: Sequence[Asked] = TARGETS,
+    kwargs: dict[str, Any] | None = None,
+    **options: Any,
+) -> Comparison:
+    """What ``torch.compile`` makes of ``fn(*args, **kwargs)`` for each target, side by side.
+
+    The result has the captures, a row for each Python line with the kernels that it became on each target, and the
+    differences between them with what the records show for each (``comparison.differences``): another operator was
+    handed to Inductor, a pass rewrote it on one target only, a library is called, a reduction is split, loops stayed
+    apart. Where nothing that was seen explains a difference it says so. No device needs to be there: see ``capture``.
+
+    The function runs once for each target, on the CPU and without results.
+
+    Args:
+        fn, kwargs: as for ``capture``.
+        targets: names (``"h100"``, ``"mps"``, ``"cpu:avx2"``), device models, or paths of models; at least one.
+        options: every other option of ``capture``, such as ``backward=True`` or ``build=True``.
+
+    A target that cannot be captured is a column with the reason.
+
+    Raises:
+        UsageError: ``targets`` is not usable, or no target could be captured since an argument is not.
+        CaptureError: no target could be captured; ``error.capture`` is what was seen for the first that failed so.
+    """
+    if "target" in options:
+        raise UsageError(
+            f"compare takes targets=[…], not target={options['target']!r}: name one target or more there"
+        )
+    names = _names(targets)
+    columns: list[Column] = []
+    errors: list[LensError] = []
+    for name, target in zip(names, targets, strict=True):
+        try:
+            made = capture(fn, *args, kwargs=kwargs, target=target, **options)
+        except LensError as error:
+            errors.append(error)
+            columns.append(Column(name, getattr(error, "capture", None), _first_line(error)))
+        else:
+            columns.append(Column(name, made, "", _features(target)))
+    if len(errors) == len(columns):
+        _raise(errors, columns)
+    return across(name_of(fn), columns, Comparison)
+
+
+def _names(targets: Sequence[Asked]) -> list[str]:
+    if isinstance(targets, (str, Path, DeviceModel)) or not isinstance(targets, Sequence):
+        raise UsageError(
+            f"targets={targets!r} is not a list of targets: write for example targets={list(TARGETS)}"
+        )
+    if not targets:
+        raise UsageError(
+            f"targets={list(targets)} names no target: write for example targets={list(TARGETS)}"
+        )
+    names = [t.name if isinstance(t, DeviceModel) else str(t) for t in targets]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"targets names {', '.join(twice)} more than once: name each target once")
+    return names
+
+
+def _first_line(error: LensError) -> str:
+    return str(error).strip().split("\n")[0] or type(error).__name__
+
+
+def _features(target: Asked) -> tuple[str, ...] | None:
+    from .._torch.operators import support
+
+    return support.features(resolve(target).device)
+
+
+def _raise(errors: list[LensError], columns: list[Column]) -> None:
+    same = len({str(error) for error in errors}) == 1
+    said = "; ".join(f"{c.target}: {c.failure}" for c in columns)
+    message = str(errors[0]) if same else f"no target could be captured: {said}"
+    for error in errors:
+        if isinstance(error, CaptureError):
+            raise CaptureError(message, error.capture) from (error.__cause__ or error)
+    raise UsageError(message) from None

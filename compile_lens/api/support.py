@@ -1,0 +1,183 @@
+"""Which backends implement an operator, by torch's own tables, and what of a capture a target lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..devices.models import resolve
+from ..errors import UsageError
+from ..measures import missing_types
+from ..measures.chain import walk
+from ..record.compilation import PHASES, Compilation
+from ..record.device import DeviceModel
+from ..record.graph import Frame, Graph, Node
+from ..record.support import BACKENDS, TYPES_NOTE, Implementation, Lack, Lacking, Support
+from ..results.capture import Capture
+
+COMPOSITE_NOTE = (
+    "An operator that is made of others works on a device that has those. The table does not say which they are: "
+    "capture a call of it, and ask capture.unsupported(target)."
+)
+
+
+def support(op: Any) -> Support:
+    """Which backends implement an ATen operator, and how Inductor takes it.
+
+    The answer is that of the table which torch's own build reads (``native_functions.yaml``), so that it holds for
+    devices for which this torch was not built.
+
+    Args:
+        op: a name (``"sort"``, ``"aten.sort.stable"``), an operator (``torch.ops.aten.sort``), or a function of
+            torch's that is one operator (``torch.sort``). A name without an overload stands for all of them but those
+            that write to ``out=``.
+
+    Raises:
+        UsageError: there is no such operator (the message names close ones), or it is a function of several.
+    """
+    from .._torch.operators import support as asked
+
+    found = asked.overloads(op)
+    names = asked.names_of(op)
+    notes = [TYPES_NOTE]
+    if any(i.how == "composite" for o in found for i in o.implementations):
+        notes.append(COMPOSITE_NOTE)
+    said = op if isinstance(op, str) else ".".join(filter(None, names))
+    return Support(said, found, asked.source(names[0]), tuple(notes))
+
+
+def lacking(capture: Capture, target: str | DeviceModel | Path) -> Lacking:
+    """What a target lacks of the operators of a capture, and of the types of its tensors.
+
+    Looked up are the operators that eager PyTorch dispatches, those of the graphs that were handed to Inductor, and
+    the library calls of the generated code. It reads the record, and torch's tables.
+
+    Args:
+        target: as for ``capture`` (``"mps"``, ``"h100"``).
+
+    Raises:
+        UsageError: the target is not known.
+    """
+    from .._torch.operators import support as asked
+
+    device = resolve(target).device
+    if device not in BACKENDS:
+        raise UsageError(f"target={target!r} is a {device!r}, for which torch's table is not complete")
+    uses = _Uses()
+    for compilation in capture.compilations:
+        uses.add(compilation)
+    lacks: list[Lack] = []
+    unknown: list[str] = []
+    for op, places in uses.places.items():
+        found = asked.lookup(op, device)
+        if found is None:
+            unknown.append(op)
+        elif found.how in ("none", "on the CPU"):
+            frames = tuple(uses.frames.get(op, {}))
+            lacks.append(
+                Lack(op, tuple(places), frames, _reason(found), _compiled(op, tuple(places), found, device))
+            )
+    lacks += missing_types.lacking(capture, device)
+    asked_for = target.name if isinstance(target, DeviceModel) else str(target)
+    return Lacking(
+        capture.function,
+        asked_for,
+        device,
+        tuple(uses.places),
+        tuple(lacks),
+        tuple(unknown),
+        asked.source(),
+        tuple(_notes(capture, device, asked_for)),
+    )
+
+
+class _Uses:
+    """Operators by name: where they stand, and which Python lines they came from."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, dict[str, None]] = {}
+        self.frames: dict[str, dict[Frame, None]] = {}
+
+    def add(self, compilation: Compilation) -> None:
+        graphs = {s.key: s for s in compilation.stages if isinstance(s, Graph)}
+        for phase in PHASES:
+            for _, node in walk(graphs[phase]) if phase in graphs else ():
+                if _is_operator(node):
+                    self._use(_plain(node.target), f"{phase} graph", node.innermost)
+            code = compilation.code.get(phase)
+            lowered = (
+                {n.name: n for _, n in walk(graphs[key])} if (key := f"{phase}.post_grad") in graphs else {}
+            )
+            for kernel in code.kernels if code is not None else ():
+                if kernel.language == "extern" and (name := _called(kernel.name)):
+                    frames = [f for o in kernel.origins if o in lowered for f in lowered[o].innermost]
+                    self._use(name, f"library call in {phase}", tuple(frames))
+        for op in compilation.eager or ():
+            if op.name.startswith("aten."):
+                self._use(_plain(op.name), f"eager {op.phase}", ())
+
+    def _use(self, name: str, place: str, frames: tuple[Frame, ...]) -> None:
+        self.places.setdefault(name, {})[place] = None
+        self.frames.setdefault(name, {}).update(dict.fromkeys(frames))
+
+
+def _is_operator(node: Node) -> bool:
+    return node.op == "call_function" and node.target.startswith("aten.")
+
+
+def _plain(target: str) -> str:
+    return target.removesuffix(".default")
+
+
+def _called(name: str) -> str:
+    """The operator of a library call: ``aten.sort.stable``, ``aten.addmm.out``; ``""`` for one of another library."""
+    plain = _plain(name.partition("#")[0].removeprefix("torch.ops."))
+    if plain.startswith("extern_kernels."):
+        function = plain.removeprefix("extern_kernels.")
+        return f"aten.{function}.out" if function.isidentifier() else ""
+    return plain if plain.startswith("aten.") else ""
+
+
+def _reason(found: Implementation) -> str:
+    if found.how == "on the CPU":
+        return f"{found.backend} hands it to the CPU, with a copy there and back"
+    return f"no implementation for {found.backend}"
+
+
+def _compiled(op: str, places: tuple[str, ...], found: Implementation, device: str) -> str:
+    from .._torch.operators import support as asked
+
+    called = any(place.startswith("library call") for place in places)
+    handed = any(place.endswith(" graph") for place in places)
+    if found.how == "on the CPU":
+        return ""
+    if called:
+        return "the generated code calls it, and would fail there"
+    if not handed:
+        return "only eager PyTorch dispatches it: the compiled graphs have other operators in its place"
+    fate = asked.fate(op)
+    if fate in ("lowering", "decomposition"):
+        return f"Inductor generates code for it: compiled code needs no kernel of {device}'s, eager code does"
+    if fate in ("library call", "not registered"):
+        return "Inductor calls it as it is: compiled code would fail as well"
+    if fate == "library or template":
+        return "Inductor calls a library for it unless a setting allows a template: compiled code may fail as well"
+    return ""
+
+
+def _notes(capture: Capture, device: str, target: str) -> Iterator[str]:
+    made_for = capture.target.model.device if capture.target else capture.environment.device.partition(":")[0]
+    if made_for != device:
+        yield (
+            f"The operators are those that PyTorch chose for {made_for}. For {target} it may choose others (for "
+            f"attention it does); capture(…, target={target!r}) has those."
+        )
+    notes = dict.fromkeys(
+        c.eager_note or "they were not counted" for c in capture.compilations if c.eager is None
+    )
+    for note in notes:
+        yield f"The operators of eager PyTorch are not known: {note}."
+    if not capture.compilations:
+        yield f"Nothing was compiled: {capture.nothing or 'the record does not say why'}."
+    yield TYPES_NOTE

@@ -1,0 +1,1 @@
+"""Models of devices: those that come with the package, as JSON, and those that users bring."""

@@ -1,0 +1,182 @@
+"""The device models that come with the package (``devices/*.json``), and those that users bring.
+
+Speeds are peaks, which real code does not reach: bandwidth of the device's memory, and operations per second by
+type, without sparsity. A multiply-add is two operations. ``float32`` is the rate outside of tensor cores, since
+PyTorch does not use TF32 unless it is told to, and so is ``float64``; 16-bit types are those of matrix products on
+tensor cores: all other arithmetic on 16-bit numbers is done in ``float32`` by the code that is generated. CPUs
+have no speeds here: what one reaches depends on its memory, its clock and its company, so it has to be measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..record.benchmark import DeviceSpeed
+from ..record.device import DeviceModel, Figure
+
+FOLDER = Path(__file__).parent
+DEFAULTS = {"cuda": "h100", "mps": "m2"}
+"""The model that a device type alone stands for."""
+
+VECTOR = ("float32", "float64")
+"""Types whose rate is that outside of tensor cores."""
+
+CPUS = ("avx2", "avx512", "neon", "sve256")
+"""Vector instructions that Inductor writes C++ for."""
+
+_FIELDS = frozenset("name title device arch known_as properties bandwidth flops source missing".split())
+
+
+@functools.cache
+def models() -> tuple[DeviceModel, ...]:
+    """The models that come with the package, by name."""
+    return tuple(read(path) for path in sorted(FOLDER.glob("*.json"), key=lambda p: p.stem))
+
+
+def find(device: str) -> DeviceModel | None:
+    """The model of a device, by its name, its title or as PyTorch calls it; ``None`` if there is none."""
+    return next((m for m in models() if device in (m.name, m.title, *m.known_as)), None)
+
+
+def speed(device: str, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
+    """The peaks of a device for a type, or ``None`` and the reason."""
+    model = find(device)
+    if model is None:
+        return (
+            None,
+            f"there is no model of the device {device!r}: measure one with compile_lens.measure_speed",
+        )
+    return speed_of(model, dtype)
+
+
+def speed_of(model: DeviceModel, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
+    """The peaks of a model for a type, or ``None`` and the reason."""
+    rates = dict(model.flops)
+    if dtype not in rates or not model.bandwidth:
+        return None, model.missing or f"{model.title} has no published rate for {dtype} here"
+    vector = tuple((kind, rate) for kind, rate in model.flops if kind in VECTOR)
+    return DeviceSpeed(model.title, model.bandwidth, rates[dtype], dtype, False, model.source, vector), ""
+
+
+def resolve(target: str | DeviceModel | Path) -> DeviceModel:
+    """The device model that a target stands for.
+
+    Args:
+        target: a name (``"h100"``), a type (``"cuda"``, ``"mps"``), a type with an architecture or a chip
+            (``"cuda:sm_80"``, ``"mps:m1"``, ``"cpu:avx2"``), the path of a model's JSON file, or a model.
+
+    Raises:
+        UsageError: for anything else; the message lists the known ones.
+    """
+    if isinstance(target, DeviceModel):
+        return target
+    if isinstance(target, Path) or (isinstance(target, str) and target.endswith(".json")):
+        return read(Path(target))
+    if not isinstance(target, str):
+        raise UsageError(
+            f"target={target!r} is {type(target).__name__}, not a name or a DeviceModel: {_known()}"
+        )
+    kind, _, detail = target.partition(":")
+    if kind == "cpu":
+        return _cpu(detail, target)
+    if not detail:
+        named = next((m for m in models() if m.name == DEFAULTS.get(kind, kind)), None)
+    elif kind == "cuda":  # the usual one of that architecture comes first by its name
+        named = next((m for m in models() if m.device == kind and detail in (m.arch, m.name)), None)
+    else:
+        named = next((m for m in models() if m.device == kind and m.name == detail), None)
+    if named is None:
+        why = AMD if kind in ("rocm", "hip", "amd") or detail.startswith("gfx") else ""
+        raise UsageError(f"target={target!r} is not known: {why}{_known()}")
+    return named
+
+
+def read(path: Path) -> DeviceModel:
+    """A device model from its file. Raises ``UsageError``, with the place, if it is none."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no device model {str(path)!r}: {_known()}, as {FOLDER / 'h100.json'}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is not a device model: {error}") from None
+    try:
+        return _model(raw)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"{path} is not a device model: {said}; {FOLDER / 'h100.json'} shows the form"
+        ) from None
+
+
+def _model(raw: dict[str, Any]) -> DeviceModel:
+    if unknown := set(raw) - _FIELDS:
+        raise ValueError(f"it has unknown fields {', '.join(sorted(unknown))}")
+    if raw["device"] not in ("cuda", "mps"):
+        raise ValueError(f"its device is {raw['device']!r}, not 'cuda' or 'mps'")
+    figures = []
+    for name, said in raw["properties"].items():
+        if isinstance(said["value"], bool) or not isinstance(said["value"], (int, float, str)):
+            raise ValueError(f"its property {name} is {said['value']!r}, not a number or a text")
+        figures.append(Figure(name, said["value"], str(said["source"])))
+    model = DeviceModel(
+        name=str(raw["name"]),
+        title=str(raw["title"]),
+        device=raw["device"],
+        arch=str(raw["arch"]),
+        known_as=tuple(str(k) for k in raw.get("known_as", ())),
+        properties=tuple(figures),
+        bandwidth=float(raw.get("bandwidth", 0.0)),
+        flops=tuple((str(k), float(v)) for k, v in raw.get("flops", {}).items()),
+        source=str(raw.get("source", "")),
+        missing=str(raw.get("missing", "")),
+    )
+    for name in REQUIRED[model.device]:
+        if not isinstance(model.figure(name), int):
+            raise ValueError(f"its property {name} is {model.figure(name)!r}, not a whole number")
+    return model
+
+
+REQUIRED = {
+    "cuda": (
+        "major",
+        "minor",
+        "multi_processor_count",
+        "regs_per_multiprocessor",
+        "max_threads_per_multi_processor",
+        "max_threads_per_block",
+        "warp_size",
+        "shared_memory_per_block",
+        "shared_memory_per_block_optin",
+        "shared_memory_per_multiprocessor",
+        "L2_cache_size",
+        "total_memory",
+    ),
+    "mps": ("multi_processor_count",),
+}
+"""Properties that a model must have, by type of the device."""
+
+
+AMD = "AMD's GPUs are not offered, since Inductor writes other code for them and asks ROCm for it; "
+
+
+def _cpu(detail: str, target: str) -> DeviceModel:
+    if detail and detail not in CPUS:
+        raise UsageError(f"target={target!r} is not known: {_known()}")
+    title = f"a CPU with {detail.upper()}" if detail else "the CPU of this machine"
+    return DeviceModel(target, title, "cpu", detail)
+
+
+def _known() -> str:
+    by_type = {kind: [m.name for m in models() if m.device == kind] for kind in DEFAULTS}
+    archs = sorted({m.arch for m in models() if m.device == "cuda"}, key=lambda a: int(a[3:]))
+    return (
+        f"the GPUs are {', '.join(by_type['cuda'])} ('cuda' is {DEFAULTS['cuda']}; 'cuda:…' takes {', '.join(archs)}); "
+        f"of Apple, as 'mps:…', {', '.join(by_type['mps'])} ('mps' is {DEFAULTS['mps']}); "
+        f"CPUs are 'cpu' and 'cpu:…' with {', '.join(CPUS)}; a device of your own is the path of its JSON file"
+    )

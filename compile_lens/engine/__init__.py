@@ -1,0 +1,1 @@
+"""One capture, in this process or in the child."""

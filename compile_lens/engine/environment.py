@@ -1,0 +1,66 @@
+"""Where a capture is made: versions, platform, device."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+
+from .._torch.ground.unseen import unseen
+from ..record.capture import Environment
+from ..record.device import DeviceModel
+from . import inputs
+
+
+def environment(target: str, isa: str, model: DeviceModel | None = None) -> Environment:
+    """What this process runs on, or for. ``model`` answers for a device that is not there."""
+    from ..versions import __version__
+
+    kind = target if model is None else model.device
+    return Environment(
+        compile_lens=__version__,
+        torch=torch.__version__,
+        triton=_triton(),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        device=_device_name(target) if model is None else model.title,
+        target=kind,
+        isa=isa if kind == "cpu" else "",
+    )
+
+
+def _triton() -> str:
+    from importlib import metadata
+
+    for name in ("triton", "pytorch-triton", "triton-windows"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def _device_name(target: str) -> str:
+    if target == "cuda" and torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    return target
+
+
+@unseen
+def target_of(args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> str:
+    kinds = {t.device.type for _, t in inputs.tensors(args, kwargs)}
+    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    if isinstance(module, torch.nn.Module):
+        kinds |= {p.device.type for p in module.parameters()}
+    others = sorted(kinds - {"cpu"})
+    return others[0] if others else "cpu"
+
+
+def device() -> torch.device:
+    """The device to teach on: cuda where there is one, else mps, else cpu."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")

@@ -1,0 +1,47 @@
+"""The kernels of a capture for a device that is not there, compiled as far as a compiler is here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ..record.kernel import Code, Kernel
+from ..results.capture import Capture
+
+
+def machine_code(made: Capture) -> Capture:
+    """The capture with its kernels compiled, as far as a compiler for them is here. No kernel is run."""
+    target = made.target
+    assert target is not None
+    if target.model.device == "cuda":
+        from .kernels import compiled
+
+        return _with_code(made, lambda code: compiled.build(code, target.model))
+    if target.model.device == "cpu":
+        from .._torch.code import cpu_compiler
+
+        return _with_code(
+            made, lambda code: _built(code, cpu_compiler.compiled(code.kernels, target.model.arch))
+        )
+    return _with_code(made, lambda code: _built(code, _noted(code.kernels)))
+
+
+def _noted(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    reason = "Metal's compiler comes with macOS: nothing here compiles it"
+    return tuple(
+        k if k.language == "extern" else dataclasses.replace(k, machine_note=reason) for k in kernels
+    )
+
+
+def _built(code: Code, kernels: tuple[Kernel, ...]) -> Code:
+    own = [k for k in kernels if k.language != "extern"]
+    done = bool(own) and all(k.machine is not None for k in own)
+    return dataclasses.replace(code, kernels=kernels, stamp="built" if done else code.stamp)
+
+
+def _with_code(made: Capture, change: Callable[[Code], Code]) -> Capture:
+    compilations = tuple(
+        dataclasses.replace(c, stages=tuple(change(s) if isinstance(s, Code) else s for s in c.stages))
+        for c in made.compilations
+    )
+    return dataclasses.replace(made, compilations=compilations)

@@ -1,0 +1,136 @@
+"""Captures for a device that is not in the machine: in a child process, or here where nothing else works."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from ..devices import models
+from ..errors import UsageError
+from ..record.device import DeviceModel
+from ..results.capture import Capture, CaptureError
+from .entry import FIRST
+from .environment import target_of
+from .inputs import Live, name_of, tensors
+from .perform import perform
+from .request import Asked, check, patches
+
+HERE = "in this process, with everything put back"
+
+
+def needed(target: Any, kind: str) -> DeviceModel | None:
+    """The device model that a target asks for; ``None`` where the device of the inputs, ``kind``, is meant.
+
+    Raises ``UsageError`` for a target that is not known.
+    """
+    if target is None:
+        return None
+    model = models.resolve(target)
+    if isinstance(target, str) and target == kind:
+        return None
+    return model
+
+
+def capture(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Asked, model: DeviceModel
+) -> Capture:
+    """As ``compile_lens.capture``, for the device of ``model``."""
+    from ..child import crossing, process
+
+    try:
+        made, how = _in_child(fn, args, kwargs, asked, model)
+    except crossing.CannotCross as error:
+        made, how = _here(fn, args, kwargs, asked, model, str(error))
+    except CaptureError as error:
+        said = CaptureError(str(error), _finished(error.capture, "in a child process"))
+        raise said from error.__cause__
+    except process.ChildError:
+        process.close()
+        raise
+    made = _finished(made, how)
+    object.__setattr__(made, "_live", Live(fn, args, kwargs))
+    return made
+
+
+def _in_child(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Asked, model: DeviceModel
+) -> tuple[Capture, str]:
+    from .._torch.targets import carried_settings
+    from ..child import process
+
+    settings, left = carried_settings.taken()
+    text, parcel = process.call(
+        "compile_lens.engine.remote:serve",
+        fn,
+        args,
+        kwargs,
+        asked,
+        model,
+        settings,
+        first=FIRST,
+        failed=CaptureError.of,
+    )
+    how = "in a child process; this one was not touched, and the function was not called here"
+    if parcel.shapes_only:
+        how += (
+            f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
+            "values: a branch on a value of theirs may go another way"
+        )
+    if left:
+        how += f"; these settings are functions and did not cross: {', '.join(left)}"
+    return Capture.from_json(text), how
+
+
+def serve(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Asked,
+    model: DeviceModel,
+    settings: dict[str, Any],
+) -> str:
+    """What the child does: a capture, as JSON."""
+    from .._torch.targets import carried_settings
+
+    with carried_settings.placed(settings):
+        return perform(fn, args, kwargs, asked, model=model)[0].to_json()
+
+
+def _here(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Asked,
+    model: DeviceModel,
+    reason: str,
+) -> tuple[Capture, str]:
+
+    elsewhere = [f"{where} ({t.device})" for where, t in tensors(args, kwargs) if t.device.type != "cpu"]
+    if torch.cuda.is_available() or elsewhere:
+        # A stand-in for a device that other threads may be using would change what they see.
+        raise UsageError(
+            f"{name_of(fn)} cannot be sent to the child process ({reason}), and beside a real GPU it is not captured "
+            f"for {model.name} in this one: make what it uses picklable, or pass it as an argument"
+        )
+    made = perform(fn, args, kwargs, asked, model=model)[0]
+    return made, f"{HERE}: it could not be sent to a child process ({reason})"
+
+
+def _finished(made: Capture, how: str) -> Capture:
+    """The capture, which says now where it ran."""
+    if made.target is None:
+        return made
+    return dataclasses.replace(made, target=dataclasses.replace(made.target, crossing=how))
+
+
+def captured(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, asked: Asked) -> Capture:
+    """In this process, or elsewhere if it is for a device that is not the one of the inputs."""
+    keywords = check(fn, args, kwargs)
+    model = needed(asked.target, target_of(args, keywords, fn))
+    if model is not None:
+        if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
+            patches(asked.mode, asked.options, asked.dynamic)
+        return capture(fn, args, keywords, asked, model)
+    return perform(fn, args, keywords, asked, launch_backward=asked.backward is not False)[0]

@@ -1,0 +1,139 @@
+"""What is asked of one capture: its options, and whether the call can be made with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .._torch.ground.unseen import unseen
+from ..errors import UsageError
+from ..record.capture import Options, Record
+from ..record.device import DeviceModel
+from .environment import device
+from .inputs import name_of, short, tensors
+
+if TYPE_CHECKING:
+    from .._torch.session import Request
+
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""Names that ``mode`` takes, as in ``torch.compile``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The options of ``capture``, as they were given."""
+
+    backward: bool | str = "auto"
+    dynamic: bool | None = None
+    mode: str | None = None
+    options: dict[str, Any] | None = None
+    fullgraph: bool = False
+    build: bool = False
+    target: str | Path | DeviceModel | None = None
+
+    def __post_init__(self) -> None:
+        choices = {
+            "backward": ("auto", True, False),
+            "dynamic": (None, True, False),
+            "fullgraph": (True, False),
+            "build": (True, False),
+        }
+        for name, valid in choices.items():
+            value = getattr(self, name)
+            if not any(type(value) is type(one) and value == one for one in valid):  # 1 is equal to True
+                raise UsageError(f"{name}={short(value)} is not one of {', '.join(map(repr, valid))}")
+
+    def recorded(self) -> Options:
+        """Their plain form."""
+        said = {True: "yes", False: "no"}.get(self.backward) if isinstance(self.backward, bool) else "auto"
+        return Options(
+            backward=said or "auto",
+            dynamic=self.dynamic,
+            mode=self.mode,
+            options=tuple(sorted((k, repr(v)) for k, v in (self.options or {}).items())),
+            fullgraph=self.fullgraph,
+            build=self.build,
+            target=self.target.name if isinstance(self.target, DeviceModel) else str(self.target or ""),
+        )
+
+    def request(self, **more: Any) -> Request:
+        """What they ask of a session. Raises ``UsageError`` for a mode or an option that torch does not know."""
+        from .._torch.session import Request
+
+        return Request(
+            build=self.build and more.get("model") is None,
+            backward=self.backward is not False,
+            patches=patches(self.mode, self.options, self.dynamic),
+            dynamic=self.dynamic,
+            fullgraph=self.fullgraph,
+            **more,
+        )
+
+
+@unseen
+def check(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    if not callable(fn):
+        raise UsageError(
+            f"capture needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
+            "pass the function and then its arguments, capture(f, x), not capture(f(x))"
+        )
+    if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
+        raise UsageError(
+            f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
+        )
+    keywords = dict(kwargs or {})
+    for where, tensor in tensors(args, keywords):
+        if tensor.device.type == "meta":
+            raise UsageError(
+                f"{where} is on device 'meta', which holds no data: pass a tensor on {device()} "
+                f"(for example torch.rand(…, device={str(device())!r}))"
+            )
+    try:
+        signature = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
+    except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
+        return keywords
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise UsageError(
+            f"{name_of(fn)}{signature} cannot be called with {len(args)} positional argument(s)"
+            + (f" and {', '.join(keywords)}" if keywords else "")
+            + f": {error}. Pass its inputs after it: capture({name_of(fn)}, …)"
+        ) from None
+    return keywords
+
+
+def patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
+    from .._torch import session
+
+    if mode is not None and options:
+        raise UsageError(
+            "mode and options cannot both be given, as in torch.compile: put the mode's settings in options"
+        )
+    if mode is not None and mode not in MODES:
+        raise UsageError(f"mode={mode!r} is not one of {', '.join(map(repr, MODES))}")
+    try:
+        return session.inductor_patches(mode, options, dynamic)
+    except (RuntimeError, AttributeError, TypeError) as error:
+        raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:400]}") from None
+
+
+def given(capture: Record) -> dict[str, Any] | None:
+    """Inductor's options that the capture was made with. Raises ``UsageError`` for one that is no plain value."""
+    return {k: _parse(v) for k, v in capture.options.options} or None
+
+
+def _parse(text: str) -> Any:
+    import ast
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise UsageError(
+            f"the capture's option {text} is not a plain value: capture again with build=True"
+        ) from None

@@ -1,0 +1,121 @@
+"""The text of functions that were inlined: the compiler names their lines, the file holds the rest."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import linecache
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph, Source
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[Source, ...]:
+    """The sources that are known, and those of every other function that a node's stack names, in that order.
+
+    A line outside of any function gives the statement that it stands in. What has no text (``exec``, a file
+    that is gone or cannot be read) gives nothing.
+    """
+    found = list(known)
+    shown = {(s.file, n) for s in found for n in _lines(s)}
+    files: dict[str, tuple[_Span, ...]] = {}
+    for file, line in _places(compilations):
+        if (file, line) in shown:
+            continue
+        if file not in files:
+            files[file] = _spans(file)
+        source = _enclosing(file, line, files[file])
+        if source is not None:
+            found.append(source)
+            shown.update((file, n) for n in _lines(source))
+    return tuple(found)
+
+
+def run_early(sources: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[str, ...]:
+    """Async functions whose body was traced where an ordinary function calls them, by name: nothing awaited it."""
+    lines = {(s.file, n): s.name for s in sources if _ASYNC.match(s.text.lstrip()) for n in _lines(s)}
+    nodes = (n for c in compilations for s in c.stages if isinstance(s, Graph) for n in s.nodes)
+    found: dict[str, None] = {}
+    for node in nodes:
+        stack = [lines.get((f.file, f.line)) for f in node.frames]
+        pairs = itertools.pairwise(stack)
+        found.update((inner, None) for outer, inner in pairs if inner is not None and outer is None)
+    return tuple(found)
+
+
+_ASYNC = re.compile(r"(?:@.*\n\s*)*async\s+def\b")
+
+
+def _lines(source: Source) -> range:
+    return range(source.first_line, source.first_line + len(source.text.splitlines()))
+
+
+def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
+    """Files and lines of every stack, callers before what they call."""
+    seen: dict[tuple[str, int], None] = {}
+    for compilation in compilations:
+        graphs = [s for s in compilation.stages if isinstance(s, Graph)]
+        for graph in graphs:
+            graphs += [body for _, body in graph.subgraphs]
+            for node in graph.nodes:
+                seen.update(((f.file, f.line), None) for f in node.frames)
+    yield from seen
+
+
+@dataclass(frozen=True)
+class _Span:
+    """The lines of a function (with its decorators), or of a statement of the module (``name`` is ``""``)."""
+
+    first: int
+    last: int
+    name: str
+
+
+def _spans(file: str) -> tuple[_Span, ...]:
+    return _spans_of("".join(linecache.getlines(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _spans_of(text: str) -> tuple[_Span, ...]:
+    """The statements of a module, each before the functions in it. They are kept: one file has many captures."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):  # a notebook cell with magics in it, or no Python at all
+        return ()
+    found = []
+    for top in body:
+        if not isinstance(top, _Function):
+            found.append(_Span(_first(top), top.end_lineno or 0, ""))
+        inside: list[ast.AST] = [top]
+        for node in inside:
+            if isinstance(node, _Function):
+                found.append(_Span(_first(node), node.end_lineno or 0, node.name))
+            if isinstance(node, _HOLDS_STATEMENTS):
+                inside += ast.iter_child_nodes(node)
+    return tuple(found)
+
+
+_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, *([ast.match_case] if hasattr(ast, "match_case") else []))
+
+
+def _enclosing(file: str, line: int, spans: tuple[_Span, ...]) -> Source | None:
+    """The innermost function around a line, else the statement of the module."""
+    around = [span for span in spans if span.first <= line <= span.last]
+    if not around:
+        return None
+    best = min(around, key=lambda span: (span.name == "", span.last - span.first))
+    text = "".join(linecache.getlines(file)[best.first - 1 : best.last])
+    return Source(file, best.first, best.name or "<module>", text)
+
+
+def _first(node: ast.stmt) -> int:
+    lines = [node.lineno]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        lines += [decorator.lineno for decorator in node.decorator_list]
+    return min(lines)

@@ -1,0 +1,1 @@
+"""Several captures of one function side by side: what differs, and why."""

@@ -1,0 +1,111 @@
+"""Pairs of groups that stayed apart though they touch common data, and why: ``capture.why`` for neighbours.
+
+Not every pair that the scheduler looked at on its way, but those of the groups that exist in the end: one writes
+what the other reads, or both read the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compile_lens.measures.cached import once
+from compile_lens.measures.fusion import NOT_FUSED, Why, _Place
+from compile_lens.measures.members import Members
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES
+from compile_lens.record.decision import Decision
+
+CROWD = 6
+"""Groups that read one buffer: where there are more, only neighbours among them are paired."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two groups of one phase that stayed apart; ``first`` runs before ``second``.
+
+    ``follows`` says whether the second reads what the first writes; else both read the same. ``why`` is what
+    ``capture.why`` says of them.
+    """
+
+    cid: str
+    phase: str
+    first: str
+    second: str
+    follows: bool
+    why: Why
+
+
+@once
+def apart(capture: Record, cid: str, phase: str) -> tuple[Apart, ...]:
+    """The pairs of one phase of one compilation, in the order in which they run.
+
+    Left out is what nobody would expect in one kernel: groups that do no work (views, memory set aside), and
+    two that only read the same while a call of a library stands between them or is one of them.
+    """
+    place = _Place(capture, cid, phase)
+    everything = place.decisions
+    about = _by_groups(place)
+    found = []
+    for first, second, follows in _neighbours(place):
+        if "nop" in (place.groups[first].kind, place.groups[second].kind):
+            continue
+        # What `why` would pick out of all decisions for these two, found without looking at all of them.
+        place.decisions = None if everything is None else about.get(frozenset((first, second)), ())
+        one, two = (_group(place, name) for name in (first, second))
+        why = place.why(one, two)
+        if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
+            found.append(Apart(cid, phase, first, second, follows, why))
+    return tuple(found)
+
+
+def everywhere(capture: Record) -> tuple[Apart, ...]:
+    """The pairs of every phase of every compilation."""
+    places = [(c.id, p) for c in capture.compilations for p in PHASES if f"{p}.groups" in c.graphs]
+    return tuple(pair for cid, phase in places for pair in apart(capture, cid, phase))
+
+
+def _group(place: _Place, name: str) -> Members:
+    return Members(name, "node", {(place.cid, place.phase): place.groups[name].members})
+
+
+def _by_groups(place: _Place) -> dict[frozenset[str], tuple[Decision, ...]]:
+    """The decisions by the two groups that their sides ended up in."""
+    found: dict[frozenset[str], dict[int, Decision]] = {}
+    for number, decision in enumerate(place.decisions or ()):
+        ones = {place.of[loop] for loop in decision.a if loop in place.of}
+        twos = {place.of[loop] for loop in decision.b if loop in place.of}
+        for one in ones:
+            for two in twos - {one}:
+                found.setdefault(frozenset((one, two)), {})[number] = decision
+    return {pair: tuple(of.values()) for pair, of in found.items()}
+
+
+def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
+    """Pairs of groups that touch common data, and whether one reads what the other writes."""
+    order = {name: number for number, name in enumerate(place.groups)}
+    readers: dict[str, dict[str, None]] = {}
+    writer: dict[str, str] = {}
+    for name, group in place.groups.items():
+        for member in group.members:
+            writer[member] = name
+            for read in place.loops[member].inputs if member in place.loops else ():
+                readers.setdefault(read, {})[name] = None
+    pairs: dict[tuple[int, int], bool] = {}
+    for read, every in readers.items():
+        groups = sorted(every, key=order.__getitem__)
+        if read in writer:
+            for name in groups:
+                if name != writer[read]:
+                    pairs[_sorted(order[writer[read]], order[name])] = True
+        near = len(groups) if len(groups) <= CROWD else 2
+        for at, one in enumerate(groups):
+            for two in groups[at + 1 : at + near]:
+                pairs.setdefault(_sorted(order[one], order[two]), False)
+    names = list(place.groups)
+    for (first, second), follows in sorted(pairs.items()):
+        yield names[first], names[second], follows
+
+
+def _sorted(one: int, two: int) -> tuple[int, int]:
+    return (one, two) if one < two else (two, one)

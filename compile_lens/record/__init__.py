@@ -1,0 +1,1 @@
+"""What was seen: frozen plain data, and its JSON. Nothing here knows how it was seen, or what is made of it."""

@@ -1,0 +1,56 @@
+"""Stages that are not in the record: those that could not be seen, and those that there are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import StageMissing
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A stage that is not there, and why."""
+
+    stage: str
+    reason: str
+
+    @property
+    def key(self) -> str:
+        """Its stage key."""
+        return self.stage
+
+    @property
+    def said(self) -> str:
+        """The reason as a sentence without a full stop."""
+        return f"stage {self.stage} was not seen: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Missing(Absent):
+    """A stage that could not be seen, and why."""
+
+
+@dataclass(frozen=True)
+class NotApplicable(Absent):
+    """A stage that this function does not have, or that was not asked for: nothing is missing."""
+
+    @property
+    def said(self) -> str:
+        """The reason as a sentence without a full stop."""
+        return f"there is no stage {self.stage}: {self.reason}"
+
+
+class Codes(dict[str, Any]):
+    """Generated code by phase. A phase without code raises ``StageMissing``, a ``KeyError``, with the reason."""
+
+    def __init__(self, codes: Mapping[str, Any], absent: Mapping[str, Absent]) -> None:
+        super().__init__(codes)
+        self._absent = absent
+
+    def __missing__(self, phase: str) -> Any:
+        absent = self._absent.get(phase)
+        if absent is not None:
+            raise StageMissing(absent.said)
+        raise StageMissing(f"no code of phase {phase!r}; there is code of {', '.join(self) or 'none'}")

@@ -1,0 +1,264 @@
+"""The JSON form of the record. Plain data in, plain data out: opening a record runs no code.
+
+Every dataclass is an object with its fields by name; fields that hold their default are left out. Where a
+field may hold one of several classes, the object says which under ``"is"``. Fields that this version does
+not know are counted and reported in ``Capture.unknown_fields``, never silently dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import types
+import typing
+from collections import Counter
+from typing import Any, TypeVar
+
+from ..errors import RecordError
+from . import absent as _absent
+from . import benchmark as _measurement
+from . import breaks as _breaks
+from . import capture as _record
+from . import compilation as _compilation
+from . import decision as _decision
+from . import device as _device_model
+from . import graph as _graph
+from . import kernel as _kernel
+from . import lowering as _lowered
+from . import machine_code as _machine
+from . import memory as _memory
+from . import rewrite as _rewrite
+from .capture import SCHEMA_VERSION, Record
+
+_R = TypeVar("_R", bound=Record)
+
+FORMAT = "compile_lens capture"
+
+_NAMES = {
+    name: found
+    for module in (
+        _graph,
+        _absent,
+        _breaks,
+        _machine,
+        _kernel,
+        _decision,
+        _lowered,
+        _rewrite,
+        _memory,
+        _measurement,
+        _device_model,
+        _compilation,
+        _record,
+    )
+    for name, found in vars(module).items()
+}
+
+_CLASSES: dict[str, Any] = {
+    name: cls for name, cls in _NAMES.items() if isinstance(cls, type) and dataclasses.is_dataclass(cls)
+}
+
+
+def to_json(capture: Record) -> str:
+    """The JSON text of a capture. The same capture gives the same text."""
+    body = {"format": FORMAT, **_encode(capture), "schema_version": capture.schema_version}
+    return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def from_json(text: str, cls: type[_R]) -> _R:
+    """The record in a JSON text, as a ``cls``. Raises ``RecordError``, with the place, if it is not one."""
+    try:
+        raw = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(
+            f"this is not a record: it is not JSON ({error}); save one with capture.save('x.json')"
+        ) from None
+    if _deeper(raw, DEEPEST):
+        raise RecordError(f"the record is nested too deeply to be one of ours: over {DEEPEST} levels")
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        raise RecordError(
+            f"this JSON is not a record: it lacks \"format\": {FORMAT!r}; save one with capture.save('x.json')"
+        )
+    version = raw.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise RecordError(
+            f"the record's schema_version is {version!r}; it must be a whole number, 1 to {SCHEMA_VERSION}"
+        )
+    if version > SCHEMA_VERSION:
+        raise RecordError(
+            f"the record has schema_version {version}, this compile_lens reads up to {SCHEMA_VERSION}: "
+            "install a newer one (pip install -U compile-lens)"
+        )
+    unknown: Counter[str] = Counter()
+    body = {k: v for k, v in raw.items() if k != "format"}
+    try:
+        capture: _R = _object(cls, body, "capture", unknown)
+    except RecursionError:  # the caller's own stack left too little room
+        raise RecordError("the record is nested too deeply to be opened from here") from None
+    found = tuple(f"{path}: {count}" for path, count in sorted(unknown.items()))
+    return dataclasses.replace(capture, unknown_fields=found)
+
+
+DEEPEST = 150
+"""Levels of lists and objects in a record. A body in a body takes three. Measures and views walk them by recursion,
+which is safe because nothing deeper is opened: Python's own limit is 1,000 calls."""
+
+
+def _deeper(raw: Any, most: int) -> bool:
+    """Whether lists and objects stand in each other over more levels than ``most``."""
+    level = [raw]
+    for _ in range(most + 1):
+        containers = [item for item in level if isinstance(item, (dict, list))]
+        level = [
+            inner for item in containers for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not containers:
+            return False
+    return True
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    cls: Any = type(value)
+    if cls.__name__ in _CLASSES or isinstance(value, Record):
+        out: dict[str, Any] = {"is": cls.__name__} if cls.__name__ in _TAGGED else {}
+        for name, default in _fields(cls):
+            item = getattr(value, name)
+            if name != "unknown_fields" and (
+                default is dataclasses.MISSING
+                or item != default
+                or type(item) is not type(default)
+                or (type(item) is float and repr(item) != repr(default))  # -0.0 equals 0.0
+            ):
+                out[name] = _encode(item)
+        return out
+    return value
+
+
+_TAGGED = {"Ref", "Literal", "Graph", "Code", "Missing", "NotApplicable"}
+"""Classes that stand beside others in one field, so that their objects must say what they are."""
+
+
+@functools.cache
+def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((f.name, f.default) for f in dataclasses.fields(cls))
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls, _NAMES)
+
+
+def _object(cls: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
+    if not isinstance(raw, dict):
+        raise RecordError(f"{path} should be an object, it is {_say(raw)}: the record is corrupt")
+    hints = _hints(cls)
+    known = {}
+    for key, item in raw.items():
+        if key == "is":
+            continue
+        if key not in hints or key == "unknown_fields":
+            unknown[f"{path.rstrip('0123456789[]')}.{key}"] += 1
+            continue
+        known[key] = _decode(hints[key], item, f"{path}.{key}", unknown)
+    for field in dataclasses.fields(cls):
+        if (
+            field.name not in known
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+        ):
+            raise RecordError(f"{path} lacks {field.name!r}: the record is corrupt")
+    for name in _NOT_NEGATIVE.get(cls.__name__, ()):
+        held = known.get(name)
+        if any(type(n) is int and n < 0 for n in (held if isinstance(held, tuple) else (held,))):
+            raise RecordError(
+                f"{path}.{name} cannot be negative, it is {_say(raw[name])}: the record is corrupt"
+            )
+    return cls(**known)
+
+
+_NOT_NEGATIVE = {"Tensor": ("shape", "nbytes"), "EagerOp": ("count", "nbytes"), "Kernel": ("launches",)}
+"""Sizes and counts that measures add up and views draw to scale."""
+
+
+def _decode(hint: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
+    origin = typing.get_origin(hint)
+    if origin is typing.Union and _graph.Ref in typing.get_args(hint):
+        # Known by a member: ``Value`` holds itself, and typing gives it in unequal forms, unrolled or not.
+        return _value(raw, path, unknown)
+    if origin is tuple:
+        return _tuple(typing.get_args(hint), raw, path, unknown)
+    if origin in (typing.Union, types.UnionType):
+        return _union(typing.get_args(hint), raw, path, unknown)
+    if dataclasses.is_dataclass(hint):
+        return _object(hint, raw, path, unknown)
+    if hint is float and type(raw) is int and abs(raw) < 2**53:
+        return float(raw)
+    if type(raw) is hint:
+        return _bounded(raw, path)
+    raise RecordError(f"{path} should be {hint.__name__}, it is {_say(raw)}: the record is corrupt")
+
+
+def _tuple(args: tuple[Any, ...], raw: Any, path: str, unknown: Counter[str]) -> tuple[Any, ...]:
+    if not isinstance(raw, list):
+        raise RecordError(f"{path} should be a list, it is {_say(raw)}: the record is corrupt")
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(_decode(args[0], item, f"{path}[{i}]", unknown) for i, item in enumerate(raw))
+    if len(raw) != len(args):
+        raise RecordError(f"{path} should have {len(args)} items, it has {len(raw)}: the record is corrupt")
+    return tuple(
+        _decode(a, item, f"{path}[{i}]", unknown) for i, (a, item) in enumerate(zip(args, raw, strict=True))
+    )
+
+
+def _union(args: tuple[Any, ...], raw: Any, path: str, unknown: Counter[str]) -> Any:
+    if raw is None and type(None) in args:
+        return None
+    options = [a for a in args if a is not type(None)]
+    if isinstance(raw, dict) and "is" in raw:
+        options = [a for a in options if getattr(a, "__name__", "") == raw["is"]]
+    for option in options:
+        plain = option in (int, str, bool, float)
+        if plain and type(raw) is option:
+            return _bounded(raw, path)
+        if not plain and isinstance(raw, (dict, list)):
+            return _decode(option, raw, path, unknown)
+    raise RecordError(f"{path} cannot hold {_say(raw)}: the record is corrupt")
+
+
+def _value(raw: Any, path: str, unknown: Counter[str]) -> Any:
+    if isinstance(raw, list):
+        return tuple(_value(item, path, unknown) for item in raw)
+    if isinstance(raw, dict):
+        cls = _CLASSES.get(str(raw.get("is")))
+        if cls not in (_graph.Ref, _graph.Literal):
+            raise RecordError(f"{path} cannot hold {_say(raw)}: the record is corrupt")
+        return _object(cls, raw, path, unknown)
+    return raw
+
+
+def _bounded(raw: Any, path: str) -> Any:
+    """A value of a field. No size, count or line of a record needs more than 64 bits."""
+    if type(raw) is int and abs(raw) >= 2**64:
+        raise RecordError(f"{path} cannot be as large as {_say(raw)}: the record is corrupt")
+    return raw
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    """A float of the text; one that overflows could not be written again."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond the range of a float")
+    return number
+
+
+def _say(raw: Any) -> str:
+    text = json.dumps(raw)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,165 @@
+"""One function for several targets: what each made of every Python line, and why they differ. No torch needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .capture import Record
+from .figures import ONE, AtLeast, Figure
+
+KINDS = {
+    "failed": "no code",
+    "graphs": "other graphs",
+    "operators": "other operators",
+    "pattern": "a pass rewrote it",
+    "library": "library call",
+    "split": "split reduction",
+    "fusion": "fusion",
+    "unexplained": "not explained",
+}
+"""Every kind of difference, in the order in which the compiler comes to them, in a few words."""
+
+UNEXPLAINED = "Not explained by what was seen."
+"""The sentence of a difference that no fact of the records accounts for."""
+
+
+@dataclass(frozen=True, repr=False)
+class Column:
+    """One target of a comparison: its capture, or why there is none.
+
+    Attributes:
+        target: the target as it was asked for (``"h100"``).
+        capture: what was captured for it; after a failure the part that was seen, if there is one.
+        failure: why the capture failed, ``""`` if it did not.
+        features: what Inductor's backend for that device can generate beyond loops (``"SCAN"``, ``"SORT"``), by
+            torch's own names; ``None`` where that could not be read.
+    """
+
+    target: str
+    capture: Record | None = None
+    failure: str = ""
+    features: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Column {self.target}: {self.failure or repr(self.capture)}>"
+
+
+@dataclass(frozen=True)
+class Use:
+    """One kernel in one cell.
+
+    Attributes:
+        compilation: compile id (``"0/0"``).
+        name: the kernel's name; ``language`` and ``kind`` as in ``Kernel``.
+        called: of a library call the function that is called, ``""`` for generated kernels.
+        launches: how often one call of the compiled function launches it.
+        nodes: ATen nodes of ``"<phase>.post_grad"`` of this row that it computes.
+        lines: other Python lines that it computes as well (``"model.py:7"``).
+    """
+
+    compilation: str
+    name: str
+    language: str
+    kind: str
+    called: str = ""
+    launches: Figure | AtLeast = ONE
+    nodes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one target made of one Python line in one phase.
+
+    ``operators`` are the ATen operators that were handed to Inductor, in order; ``note`` says why there is no kernel.
+    """
+
+    target: str
+    operators: tuple[str, ...] = ()
+    kernels: tuple[Use, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One Python line in one phase, with a cell for each target that has code.
+
+    ``file`` is ``""`` for operators that no Python line is known for. ``alike`` says whether every target made the
+    same kernels of it: as many, for the same lines, by the same library calls, with as many loops left apart in each.
+    """
+
+    phase: str
+    file: str
+    line: int
+    text: str
+    cells: tuple[Cell, ...]
+    alike: bool
+
+    @property
+    def place(self) -> str:
+        """``"model.py:7"``, without the folder."""
+        return place(self.file, self.line)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that the record of a target shows; ``target`` is ``""`` for what holds for all."""
+
+    target: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.text}" if self.target else self.text
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where targets differ, and why.
+
+    Attributes:
+        kind: a key of ``KINDS``.
+        phase: ``forward``, ``backward`` or ``inference``; ``""`` where it concerns the whole.
+        places: the Python lines that it concerns (``"model.py:7"``).
+        sentence: what differs, in a plain sentence.
+        facts: what the records show for it.
+    """
+
+    kind: str
+    phase: str
+    places: tuple[str, ...]
+    sentence: str
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonRecord:
+    """What ``compile_lens.compare`` returns.
+
+    Attributes:
+        function: name of the compared callable.
+        columns: one for each target, in the order in which they were asked for.
+        rows: one for each phase and Python line, in the order of the program.
+        differences: where the targets differ, and why, by phase and line.
+    """
+
+    function: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...] = ()
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def captures(self) -> Mapping[str, Record]:
+        """The captures by target, of the targets that did not fail."""
+        return {c.target: c.capture for c in self.columns if c.capture is not None and not c.failure}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why a target has no code, by target."""
+        return {c.target: c.failure for c in self.columns if c.failure}
+
+
+def place(file: str, line: int) -> str:
+    """A line as ``name.py:7``, without its folder."""
+    name = file.replace("\\", "/").rpartition("/")[2] or file
+    return f"{name}:{line}" if file else "no Python line"

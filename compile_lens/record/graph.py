@@ -1,0 +1,219 @@
+"""Graphs of the record: nodes, their tensors and source frames, as frozen plain data. No torch needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Union
+
+from ..late import late
+
+if TYPE_CHECKING:
+    import graphviz
+    import pydot
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An argument that is the value of another node of the same graph."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """An argument that is neither a node nor a plain Python value; its Python text (``torch.float32``)."""
+
+    text: str
+
+
+Value = Union[None, bool, int, float, str, Ref, Literal, "tuple[Value, ...]"]
+"""An argument of a node. Lists, tuples and dict items are tuples; floats are finite (else ``Literal``)."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of the user's stack. Lines count from 1, columns from 0; ``None`` where Python gave none.
+
+    ``of_torch`` says that it stands in a file of torch's own, which the user called (``F.pad``).
+    """
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+    column: int | None = None
+    end_column: int | None = None
+    of_torch: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one function of the user's that was compiled or inlined."""
+
+    file: str
+    first_line: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What is known of a tensor at compile time. Sizes are ints, or a symbol's text (``"s0"``) if dynamic.
+
+    ``nbytes`` counts the distinct elements (an expanded dimension once), with hints for symbols; ``None``
+    where even a hint is unknown.
+    """
+
+    dtype: str
+    shape: tuple[int | str, ...]
+    stride: tuple[int | str, ...] | None
+    device: str
+    nbytes: int | None
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation of a stage.
+
+    Attributes:
+        name: unique in its graph.
+        op: ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module``, ``output``;
+            in later stages ``loop``, ``extern``, ``template``, ``nop`` (a loop node) or ``group``.
+        target: what is called (``aten.sin.default``, ``torch.sin``), or the loop's or group's description.
+        kind: coarse class for colours and counts: ``input``, ``output``, ``constant``, ``pointwise``,
+            ``reduction``, ``scan``, ``matmul``, ``view``, ``allocation``, ``random``, ``mutation``, ``control``,
+            ``symbol``, ``extern``, ``custom``, ``nop`` or ``other``.
+        compute: whether the node counts as work in the ledger (views, metadata and allocation do not).
+        outputs: what it makes, one entry for each tensor.
+        module: the ``nn.Module`` path it came from, ``""`` outside of modules; ``module_type`` its class.
+        frames: the user's stack, outermost first.
+        origins: names of nodes in the stage ``graph.before``.
+        no_origin: why ``origins`` is empty, if it is.
+        derivative: joint graph only: autograd made it, for the derivative of its ``origins``.
+        reads, writes: modelled bytes of external memory traffic; ``None`` where unknown.
+        members: names of the loops in a group, in execution order.
+        detail: longer text for a reader (the loop body).
+    """
+
+    name: str
+    op: str
+    target: str
+    kind: str = "other"
+    compute: bool = False
+    args: tuple[Value, ...] = ()
+    kwargs: tuple[tuple[str, Value], ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    module: str = ""
+    module_type: str = ""
+    frames: tuple[Frame, ...] = ()
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+    derivative: bool = False
+    reads: int | None = None
+    writes: int | None = None
+    members: tuple[str, ...] = ()
+    detail: str = ""
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the nodes whose values this one takes, in order of first use."""
+        return tuple(dict.fromkeys(_refs((self.args, tuple(v for _, v in self.kwargs)))))
+
+    @property
+    def innermost(self) -> tuple[Frame, ...]:
+        """The innermost frame of the user's; of torch's own where there is no other; empty without frames."""
+        return next(((f,) for f in reversed(self.frames) if not f.of_torch), self.frames[-1:])
+
+    @property
+    def dtype(self) -> str | None:
+        """Type of the first output, such as ``float32``."""
+        return self.outputs[0].dtype if self.outputs else None
+
+    @property
+    def shape(self) -> tuple[int | str, ...] | None:
+        """Shape of the first output."""
+        return self.outputs[0].shape if self.outputs else None
+
+    @property
+    def stride(self) -> tuple[int | str, ...] | None:
+        """Stride of the first output, in elements."""
+        return self.outputs[0].stride if self.outputs else None
+
+    @property
+    def device(self) -> str | None:
+        """Device of the first output."""
+        return self.outputs[0].device if self.outputs else None
+
+
+def _refs(value: Any) -> Iterator[str]:
+    if isinstance(value, Ref):
+        yield value.name
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _refs(item)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One stage of one compilation as a graph.
+
+    Attributes:
+        stage: ``dynamo``, ``pre_grad``, ``joint``, ``forward``, ``backward``, ``inference``, ``post_grad``,
+            ``loops`` or ``groups``.
+        phase: for the last three, the graph they belong to; else ``""``.
+        before: key of the stage whose nodes ``origins`` name; ``""`` for the first.
+        text: the stage as text (FX code, or Inductor's description of its nodes).
+        saved: forward only: nodes kept for backward, in order.
+        subgraphs: bodies of higher-order operators (``cond``, ``flex_attention``), by attribute name.
+    """
+
+    stage: str
+    phase: str
+    before: str
+    nodes: tuple[Node, ...]
+    text: str = ""
+    saved: tuple[str, ...] = ()
+    subgraphs: tuple[tuple[str, Graph], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name under which ``compilation.graphs`` finds it: ``"joint"``, ``"forward.loops"``."""
+        return f"{self.phase}.{self.stage}" if self.phase else self.stage
+
+    @property
+    def calls(self) -> tuple[Node, ...]:
+        """The nodes that do something: not inputs, constants or the output."""
+        return tuple(n for n in self.nodes if n.op not in ("placeholder", "get_attr", "output"))
+
+    def __getitem__(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(
+            f"no node {name!r} in stage {self.key!r}; it has {', '.join(n.name for n in self.nodes)}"
+        )
+
+    def readable(self) -> str:
+        """The stage as text."""
+        return self.text
+
+    def to_dot(self) -> graphviz.Source:
+        """The graph as a ``graphviz.Source`` (text only: rendering it needs Graphviz's ``dot``)."""
+        made: graphviz.Source = late("Graph.to_dot")(self)
+        return made
+
+    def to_pydot(self) -> pydot.Dot:
+        """The graph as a ``pydot.Dot``."""
+        made: pydot.Dot = late("Graph.to_pydot")(self)
+        return made
+
+    def to_svg(self, title: str = "") -> str:
+        """The graph as a self-contained SVG document. Raises ``LayoutError`` if it cannot be placed."""
+        made: str = late("Graph.to_svg")(self, title=title)
+        return made
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()

@@ -1,0 +1,170 @@
+"""Generated code: the module that Inductor wrote for a phase, its kernels, and where each line came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import StageMissing
+from .machine_code import Candidate, Machine
+
+LINE_FORMS = frozenset(
+    "barrier|branch|comment|declaration|directive|error flag|include|index arithmetic|loop header|mask|parallel region|"
+    "signature".split("|")
+)
+"""``no_origin`` of lines that compute, load, store and reduce nothing: what they are instead."""
+
+UNSAID = "Inductor did not say which operation it is of"
+"""``no_origin`` of every other line that has no origin."""
+
+NO_LINES = "the lines of kernels have no origins"
+"""How the note of a capture begins whose lines could not be followed."""
+
+
+@dataclass(frozen=True)
+class LineOrigin:
+    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none.
+
+    ``line`` counts from 1 in the kernel's ``source``. Blank lines and lone brackets have no entry.
+    """
+
+    line: int
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What one call of the generated code runs, and what it runs by the turn of a loop or by the branch.
+
+    Attributes:
+        bodies: functions of the module that run each time (``""`` is ``call``); one that is called twice stands twice.
+        turns: for each loop, what one turn of it runs.
+        branches: for each choice, what its two ways run: a call takes one of them.
+    """
+
+    bodies: tuple[str, ...] = ("",)
+    turns: tuple[Flow, ...] = ()
+    branches: tuple[tuple[Flow, Flow], ...] = ()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One generated kernel, or one library function that the generated code calls.
+
+    Attributes:
+        language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
+        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``.
+        source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
+            (1-based; 0 where it does not).
+        launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.
+        groups: names of the nodes of ``"<phase>.groups"`` that it runs.
+        origins: names of the nodes of ``"<phase>.post_grad"`` that it computes, in execution order.
+        reads, writes: modelled bytes of external memory traffic over all launches, each made once; ``None`` where
+            unknown.
+        lines: where each line of ``source`` came from; empty where they were not followed (library calls,
+            templates; otherwise a note says why).
+        candidates: launch configurations that Inductor offers for it (Triton).
+        machine: what the device's compiler made of it; ``None`` where that was not asked for, or could not be
+            had: ``machine_note`` says why.
+        within: the function of the module that holds each of ``launch_lines`` (``""``: ``call``); empty where a call
+            runs all of them once. How often it runs each function is in ``Code.flow``.
+    """
+
+    name: str
+    phase: str
+    language: str
+    kind: str
+    source: str
+    first_line: int = 0
+    last_line: int = 0
+    launch_lines: tuple[int, ...] = ()
+    groups: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    no_origin: str = ""
+    reads: int | None = None
+    writes: int | None = None
+    lines: tuple[LineOrigin, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    machine: Machine | None = None
+    machine_note: str = ""
+    within: tuple[str, ...] = ()
+
+    @property
+    def launches(self) -> int:
+        """In how many places the generated code launches it: as often as one call does, unless a place is in a loop
+        or a branch (``within``), of which ``capture.ledger`` says what is known."""
+        return len(self.launch_lines)
+
+    @property
+    def ttir(self) -> str:
+        """Triton's own form of it, before anything of a device. As the next ones: raises ``StageMissing``, with the
+        reason, where it was not made."""
+        return self._form("ttir")
+
+    @property
+    def ttgir(self) -> str:
+        """Triton's form for GPUs, with layouts of threads."""
+        return self._form("ttgir")
+
+    @property
+    def llir(self) -> str:
+        """Its LLVM IR."""
+        return self._form("llir")
+
+    @property
+    def ptx(self) -> str:
+        """Its PTX, NVIDIA's assembly that later drivers translate."""
+        return self._form("ptx")
+
+    @property
+    def sass(self) -> str:
+        """Its SASS, the instructions that an NVIDIA GPU of that generation runs."""
+        return self._form("sass")
+
+    @property
+    def amdgcn(self) -> str:
+        """Its assembly for AMD's GPUs."""
+        return self._form("amdgcn")
+
+    @property
+    def assembly(self) -> str:
+        """Its assembly for the CPU."""
+        return self._form("assembly")
+
+    def _form(self, kind: str) -> str:
+        if self.machine is None:
+            raise StageMissing(
+                f"{self.name} has no {kind}: "
+                + (self.machine_note or "the code was only generated; capture with build=True")
+            )
+        found = self.machine.form(kind)
+        if found is None:
+            reason = dict(self.machine.missing).get(kind) or (
+                f"there is {', '.join(f.kind for f in self.machine.forms) or 'no other form'} of it"
+            )
+            raise StageMissing(f"{self.name} has no {kind}: {reason}")
+        return found.text
+
+
+@dataclass(frozen=True)
+class Code:
+    """The module that Inductor wrote for one phase.
+
+    ``stamp`` says what became of it: ``generated only``, ``built`` or ``ran``. ``model`` is the name of the device
+    model that stood for the device (``""``: the device itself was there), ``may_differ`` what may be otherwise on the
+    real one, a sentence each. ``flow`` says what a call runs where it loops or branches; ``None``: all of it, once.
+    """
+
+    phase: str
+    text: str
+    stamp: str
+    device: str
+    kernels: tuple[Kernel, ...] = ()
+    model: str = ""
+    may_differ: tuple[str, ...] = ()
+    flow: Flow | None = None
+
+    @property
+    def key(self) -> str:
+        """Its stage key, such as ``"forward.code"``."""
+        return f"{self.phase}.code"

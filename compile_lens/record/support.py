@@ -1,0 +1,171 @@
+"""Which backends implement an operator, as torch's own tables say it. No torch needed to read one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..late import late
+from .graph import Frame
+
+BACKENDS = ("cpu", "cuda", "mps")
+"""Devices that the tables answer for in full."""
+
+HOW = {
+    "kernel": "a kernel of its own",
+    "composite": "made of other operators, and works where those do",
+    "on the CPU": "handed to the CPU by the MPS backend itself, with a copy there and back",
+    "registered": "something in this process runs it, though torch's table names no kernel",
+    "none": "no implementation",
+    "unknown": "not in torch's table, and not registered in this process",
+}
+"""What ``Implementation.how`` can be, and what it means."""
+
+NO_TYPES = {"mps": ("float64", "complex128")}
+"""Types that a device does not have at all, whatever the operator: Metal has no 64-bit floating point."""
+
+TYPES_NOTE = (
+    "Types are not in the table: a kernel that is there may refuse some of them. On MPS there is no float64 and no "
+    "complex128, whatever the operator."
+)
+"""What the tables do not say."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One operator on one backend.
+
+    Attributes:
+        backend: ``cpu``, ``cuda`` or ``mps``.
+        how: a key of ``HOW``.
+        by: the C++ function, or the operator that it is generated from; ``""`` where the table names none.
+    """
+
+    backend: str
+    how: str
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Overload:
+    """One overload of an operator.
+
+    Attributes:
+        name: ``"aten.sort.stable"``.
+        schema: its signature, as torch writes it.
+        implementations: one for each of ``BACKENDS``.
+        others: further dispatch keys that the table lists (``SparseCPU``, ``QuantizedCPU``, ``XPU``).
+        inductor: how Inductor takes it: ``lowering``, ``decomposition``, ``library call``, ``library or template`` or
+            ``not registered``.
+        inductor_note: the same in a sentence, with what some devices lack.
+    """
+
+    name: str
+    schema: str
+    implementations: tuple[Implementation, ...]
+    others: tuple[str, ...] = ()
+    inductor: str = ""
+    inductor_note: str = ""
+
+    def on(self, backend: str) -> Implementation:
+        """What there is on a backend."""
+        return next(i for i in self.implementations if i.backend == backend)
+
+
+@dataclass(frozen=True, repr=False)
+class Support:
+    """What ``compile_lens.support`` returns.
+
+    Attributes:
+        asked: the operator as it was asked for.
+        overloads: its overloads, without those that write to ``out=`` unless one was asked for.
+        source: the table that this was read from, with torch's version.
+        notes: what the table does not say.
+    """
+
+    asked: str
+    overloads: tuple[Overload, ...]
+    source: str
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain JSON data."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<Support of {self.asked}: {len(self.overloads)} overloads>"
+
+    def __str__(self) -> str:
+        made: str = late("Support.__str__")(self)
+        return made
+
+
+@dataclass(frozen=True)
+class Lack:
+    """An operator of a capture that a target lacks, or a tensor of a type that it lacks.
+
+    Attributes:
+        op: the operator (``"aten.histc"``).
+        places: where it stands: ``inference graph`` (what was handed to Inductor), ``library call in inference``,
+            ``eager inference``; for the other phases alike.
+        frames: the Python lines that it came from; empty where none is known.
+        reason: what the target lacks.
+        compiled: what that means for compiled code: Inductor generates it itself, or calls what is lacking.
+    """
+
+    op: str
+    places: tuple[str, ...]
+    frames: tuple[Frame, ...]
+    reason: str
+    compiled: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Lacking:
+    """What ``compile_lens.api.support.lacking`` returns: everything of a capture that a target lacks.
+
+    Attributes:
+        function: the captured function.
+        target: the target, and ``device`` the type of it that torch knows.
+        checked: operators that were looked up.
+        lacks: what is lacking, in the order of the program.
+        unknown: operators that are not in torch's table, so that nothing is known of them.
+        source: the table that this was read from.
+        notes: what has to be known to read it.
+    """
+
+    function: str
+    target: str
+    device: str
+    checked: tuple[str, ...]
+    lacks: tuple[Lack, ...]
+    unknown: tuple[str, ...] = ()
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is lacking."""
+        return bool(self.lacks)
+
+    def __len__(self) -> int:
+        return len(self.lacks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain JSON data."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<Lacking on {self.target}: {len(self.lacks)} of {len(self.checked)} operators>"
+
+    def __str__(self) -> str:
+        made: str = late("Lacking.__str__")(self)
+        return made
+
+
+NEEDS = {
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"), ("SCAN", "scans")),
+    "sort": ("SORT", "sorts"),
+    **dict.fromkeys(("bucketize", "searchsorted"), ("BUCKETIZE", "searches in sorted values")),
+}
+"""Operators whose lowering needs more than loops: the backend feature that torch asks for, and what it gives
+(``torch/_inductor/ir.py``: ``Scan.create``, ``Sort.create``; ``torch/_inductor/lowering.py``: ``bucketize``)."""

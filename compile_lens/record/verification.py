@@ -1,0 +1,129 @@
+"""What a check against eager PyTorch found: one comparison for each thing that a call can be seen to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+RESULT, CHANGED, GRADIENT, ALIAS = "result", "changed in place", "gradient", "shared memory"
+
+
+KINDS = {
+    RESULT: ("result", "results"),
+    CHANGED: ("value changed in place", "values changed in place"),
+    GRADIENT: ("gradient", "gradients"),
+    ALIAS: ("pair that shares memory", "pairs that share memory"),
+}
+"""What is compared, and the words for one and for several of them."""
+
+
+AGREES, DISAGREES, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
+    "agrees",
+    "DISAGREES",
+    "nothing to compare",
+    "not comparable: random",
+    "not comparable: uninitialised memory",
+    "was not compared",
+)
+"""The verdicts of a ``Verification``."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One thing that the call did, compiled against eager: a tensor or a plain value of the result, one that was
+    changed in place, a gradient, or memory that a result shares.
+
+    ``kind`` is a key of ``KINDS``; ``problem`` says what differs beside the numbers (dtype, shape, strides, …), and
+    ``special`` where a NaN or an infinity stands for another number: the difference is infinite then.
+    ``max_abs`` and ``max_rel`` are the largest absolute and relative differences between compiled and eager;
+    ``eager_abs`` and ``compiled_abs`` those of each against a float64 run of the same function (``None`` where
+    the function does not run in float64). All are measured.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    max_abs: float
+    max_rel: float
+    eager_abs: float | None
+    compiled_abs: float | None
+    ok: bool
+    kind: str = RESULT
+    problem: str = ""
+    special: str = ""
+
+    def __str__(self) -> str:
+        text = f"{'ok' if self.ok else 'DIFFERS':7} {self.name}"
+        if self.kind == ALIAS:
+            return f"{text}: {self.problem or f'shares memory with {self.dtype}'}"
+        if self.max_abs != self.max_abs:
+            return f"{text}: {self.dtype}{list(self.shape)}, numbers not compared"
+        sizes = list(self.shape) if self.shape or self.eager_abs is not None else ""
+        text += f": {self.dtype}{sizes} max abs {self.max_abs:.2e}, max rel {self.max_rel:.2e}"
+        if self.eager_abs is not None and self.compiled_abs is not None:
+            text += f"; off float64: eager {self.eager_abs:.2e}, compiled {self.compiled_abs:.2e}"
+        return "; ".join(filter(None, (text, self.problem, self.special)))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The comparisons of one ``verify``.
+
+    ``same_code`` says whether the code that was built now is the code in the record (``None`` if the record
+    has none, or other code had to be built). ``not_run`` are parts that could not be run or compared, each with its
+    reason, ``how`` says what ran the code (``""``: this machine did), and ``random`` why numbers that were drawn
+    could not be compared, ``unwritten`` why values that depend on memory that nothing wrote were not.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    same_code: bool | None
+    note: str = ""
+    not_run: tuple[tuple[str, str], ...] = ()
+    how: str = ""
+    random: str = ""
+    unwritten: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``agrees``, ``DISAGREES``, ``nothing to compare``, ``not comparable: random``, ``not comparable:
+        uninitialised memory`` or ``was not compared``."""
+        if not all(c.ok for c in self.comparisons):
+            return DISAGREES
+        if self.random:
+            return RANDOM
+        if self.unwritten:
+            return UNWRITTEN
+        if self.comparisons:
+            return AGREES
+        return NOT_RUN if self.not_run else NOTHING
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether all that was compared agrees; ``None`` where that is no verdict: nothing was there to compare, or
+        what was compared leaves out numbers that are drawn, or memory that nothing wrote."""
+        return {AGREES: True, DISAGREES: False}.get(self.verdict)
+
+    def __bool__(self) -> bool:
+        return self.ok is True
+
+    def __str__(self) -> str:
+        counts = Counter(c.kind for c in self.comparisons)
+        told = [
+            f"{counts[k]} {one if counts[k] == 1 else more}" for k, (one, more) in KINDS.items() if counts[k]
+        ]
+        what = f"{', '.join(told)}; measured" if told else "0 values"
+        if self.verdict == NOTHING:
+            lines = ["compiled and eager: nothing to compare (nothing is returned, nothing is changed)"]
+        elif self.verdict in (RANDOM, UNWRITTEN):
+            lines = [f"compiled and eager are {self.verdict} ({what})", f"  {self.random or self.unwritten}"]
+        else:
+            lines = [f"compiled {self.verdict} with eager ({what})"]
+        if self.how:
+            lines.append(f"  {self.how}")
+        lines += [f"  not compared: {part}: {reason}" for part, reason in self.not_run]
+        lines += [f"  {c}" for c in self.comparisons]
+        if self.same_code is False:
+            lines.append("  the code that was built now differs from the code in the record")
+        if self.note:
+            lines.append(f"  {self.note}")
+        return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""What users hold: the record with the measures and views of it at hand."""

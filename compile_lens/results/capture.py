@@ -1,0 +1,175 @@
+"""A capture as users hold it: what was seen, with its measures and views at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LensError
+from ..late import late
+from ..record.benchmark import DeviceSpeed
+from ..record.capture import Record
+from ..record.kernel import Kernel
+
+if TYPE_CHECKING:
+    from ..measures.chain import Chain
+    from ..measures.coverage import Coverage
+    from ..measures.fusion import Why
+    from ..measures.ledger import Ledger
+    from ..measures.roofline import Roofline
+    from ..measures.traffic import Traffic
+    from ..record.support import Lacking
+    from ..record.verification import Verification
+
+
+class Capture(Record):
+    """Everything that one call of ``capture`` saw.
+
+    Attributes:
+        function: name of the captured callable.
+        inputs: a line for each argument (``x: float32[1000] cpu``).
+        sources: text of every function of the user's that was seen.
+        nothing: why nothing was compiled, ``""`` if something was.
+        failure: the error that ended the capture, if one did.
+        notes: things that a reader should know (a warning of the compiler, a stage order).
+        ablations: the steps that ``ablate`` ran, from least to most.
+        benchmark: what ``benchmark`` measured.
+        skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
+            ``breaks``, all of it was.
+        unseen: why what ran eagerly is not known: the record is of graphs alone, which the named backend was handed.
+            ``""`` for a capture of a call, which sees everything that Dynamo did with it.
+        target: the device model that stood for the device; ``None``: the code is for what is in the machine.
+        unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
+        environment: where it was made, an ``Environment``.
+        options: what was asked for, an ``Options``.
+        compilations: a ``Compilation`` for each Dynamo compile, with ``graphs`` and ``code`` by stage, and more.
+        timings: wall time of each part, a ``Timing``.
+        created: when, in UTC.
+        schema_version: version of the JSON form.
+
+    ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``target`` a ``Target``; ``sources`` hold ``Source``,
+    ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger`` (``Ledger``), ``chain`` (``Chain``),
+    ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``), ``recompiles`` (``Recompile``),
+    ``guards`` (``Guard``), ``decisions`` (``Decision``), ``missing`` (``Missing``), ``not_applicable``
+    (``NotApplicable``), and by a call ``why`` (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``),
+    ``coverage`` (``Coverage``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``save``, ``to_json``
+    and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
+    """
+
+    @property
+    def ledger(self) -> Ledger:
+        """Operators, loops, groups, launches and bytes, before and after."""
+        from ..measures.ledger import ledger
+
+        return ledger(self)
+
+    @property
+    def chain(self) -> Chain:
+        """The links between stages, both ways."""
+        from ..measures.chain import Chain
+
+        return Chain(self)
+
+    def coverage(self) -> Coverage:
+        """How much of the generated code reaches a Python line: a figure that the tool reports about itself."""
+        from ..measures.coverage import coverage
+
+        return coverage(self)
+
+    def why(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
+        """Why ``a`` and ``b`` are one kernel, or are not (see ``compile_lens.measures.fusion``).
+
+        Each is a kernel or its name, the name of an ATen node, a loop or a group, or a Python line
+        (``"model.py:7"``; a number where there is one file). ``phase`` (``"backward"``, ``"0/1 forward"``)
+        picks one where they are in several. Raises ``UsageError`` for what is unknown or ambiguous.
+        """
+        from ..measures.fusion import why
+
+        return why(self, a, b, phase)
+
+    def traffic(self) -> Traffic:
+        """Bytes and arithmetic of each kernel, modelled (see ``compile_lens.measures.traffic``)."""
+        from ..measures.traffic import traffic
+
+        return traffic(self)
+
+    def roofline(self, speed: DeviceSpeed | None = None) -> Roofline:
+        """Whether memory or arithmetic bounds each kernel on a device of that ``speed``.
+
+        Without one: the speed that ``benchmark`` measured, or the published peaks of the capture's device.
+        """
+        from ..measures.roofline import roofline
+
+        return roofline(self, speed)
+
+    def unsupported(self, target: str) -> Lacking:
+        """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
+        lacking: Lacking = late("Capture.unsupported")(self, target)
+        return lacking
+
+    def to_json(self) -> str:
+        """The record as JSON text; ``from_json`` gives an equal record back."""
+        from ..record.codec import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Capture:
+        """A record from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
+        from ..record.codec import from_json
+
+        return from_json(text, cls)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the capture to ``path``; the ending chooses the form: .html .json .svg .md .txt.
+
+        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+        """
+        from ..views.files import save
+
+        return save(self, path)
+
+    def verify(
+        self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, target: Any = None
+    ) -> Verification:
+        """Build the code, run it, and compare results and gradients with eager PyTorch.
+
+        Without arguments it uses the function and inputs of the capture while the caller still holds them. Triton
+        code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
+        capture is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
+        """
+        made: Verification = late("Capture.verify")(self, fn, args, kwargs, target)
+        return made
+
+    def __repr__(self) -> str:
+        from ..views.text import line
+
+        return line(self)
+
+    def __str__(self) -> str:
+        from ..views.text import page
+
+        return page(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ..views.notebook import mimebundle
+
+        return mimebundle(self, include, exclude)
+
+
+class CaptureError(LensError):
+    """The function raised, or a stage of the compiler rejected it.
+
+    Attributes:
+        capture: the partial record; every stage before the failure is intact and ``capture.failure``
+            names the stage that failed. The original exception is ``__cause__``.
+    """
+
+    def __init__(self, message: str, capture: Capture) -> None:
+        super().__init__(message)
+        self.capture = capture
+
+    @classmethod
+    def of(cls, message: str, capture: str) -> CaptureError:
+        """The error anew, of its message and its capture as JSON."""
+        return cls(message, Capture.from_json(capture))

@@ -1,0 +1,1 @@
+"""What runs the code: compared with eager PyTorch, timed, and checked on this machine."""

@@ -1,0 +1,240 @@
+"""A call of its own: the same function, arguments and module on tensors that are copies.
+
+Copies stand to each other as their originals do: what is one tensor stays one, what shares memory shares it, with the
+same strides and offsets. What cannot be copied (a lock, an open file) is used as it is; ``repeatable.Reached`` puts
+back what it holds.
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import torch
+
+from .._torch.ground.values import ATOMS
+
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+def copied(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, wide: bool = False) -> Call:
+    """The call with tensors of its own. With ``wide`` floating-point tensors are float64, complex ones complex128.
+
+    Modules, containers and objects that hold tensors are copied with them, and so is what a function closes over;
+    globals are not.
+    """
+    copier = _Copier(wide)
+    return (
+        copier.copy(fn),
+        tuple(copier.copy(a) for a in args),
+        {k: copier.copy(v) for k, v in kwargs.items()},
+    )
+
+
+class _Copier:
+    def __init__(self, wide: bool) -> None:
+        self.wide = wide
+        self.memo: dict[
+            Any, Any
+        ] = {}  # as of ``copy.deepcopy``, so that a user's ``__deepcopy__`` can use it
+        self.originals: list[Any] = []  # an id is good for as long as its object lives
+        self.storages: dict[tuple[int, torch.dtype | None], Any] = {}
+
+    def copy(self, value: Any) -> Any:
+        if isinstance(value, (torch.Tensor, torch.Generator)):
+            pass
+        elif isinstance(value, ATOMS):
+            return value
+        if id(value) in self.memo:
+            return self.memo[id(value)]
+        self.originals.append(value)
+        if isinstance(value, torch.Tensor):
+            made = self._tensor(value)
+        elif isinstance(value, torch.Generator):
+            made = torch.Generator(value.device)
+            made.set_state(value.get_state())
+        else:
+            made = self._other(value)
+        self.memo[id(value)] = made
+        return made
+
+    def _other(self, value: Any) -> Any:
+        kind = type(value)
+        made: Any
+        if kind in (list, deque):
+            made = kind() if kind is list else deque(maxlen=value.maxlen)
+            self.memo[id(value)] = made
+            made.extend(self.copy(v) for v in value)
+            return made
+        if kind in (dict, OrderedDict, defaultdict):
+            made = defaultdict(value.default_factory) if kind is defaultdict else kind()
+            self.memo[id(value)] = made
+            made.update((self.copy(k), self.copy(v)) for k, v in value.items())
+            return made
+        if kind in (tuple, set, frozenset):
+            return kind([self.copy(v) for v in value])
+        if kind is types.MethodType:
+            return types.MethodType(value.__func__, self.copy(value.__self__))
+        if kind is functools.partial:
+            return functools.partial(
+                self.copy(value.func),
+                *(self.copy(a) for a in value.args),
+                **{k: self.copy(v) for k, v in value.keywords.items()},
+            )
+        if kind is types.FunctionType:
+            return self._function(value)
+        if kind is types.CellType:
+            made = types.CellType()
+            self.memo[id(value)] = made
+            try:
+                made.cell_contents = self.copy(value.cell_contents)
+            except ValueError:  # a name that is not bound yet
+                pass
+            return made
+        return self._object(value)
+
+    def _function(self, function: types.FunctionType) -> Any:
+        if not function.__closure__ or (function.__module__ or "").partition(".")[0] == "torch":
+            return function
+        made = types.FunctionType(
+            function.__code__,
+            function.__globals__,
+            function.__name__,
+            function.__defaults__,
+            tuple(self.copy(cell) for cell in function.__closure__),
+        )
+        self.memo[id(function)] = made
+        made.__kwdefaults__ = function.__kwdefaults__
+        made.__dict__.update(function.__dict__)
+        made.__qualname__, made.__module__, made.__doc__ = (
+            function.__qualname__,
+            function.__module__,
+            function.__doc__,
+        )
+        return made
+
+    def _object(self, value: Any) -> Any:
+        try:
+            own = getattr(value, "__deepcopy__", None)
+            return own(self.memo) if own is not None else self._reduced(value)
+        except Exception:  # a lock, a file, a class that refuses in its own way: it is used as it is
+            return value
+
+    def _reduced(self, value: Any) -> Any:
+        """As ``copy.deepcopy`` takes an object apart and puts it together, by the protocol of pickle."""
+        table = copyreg.dispatch_table.get(type(value))
+        reduced = table(value) if table is not None else value.__reduce_ex__(4)
+        if isinstance(reduced, str):  # the name of a global: there is one of it
+            return value
+        make, arguments, state, items, pairs, setter = (*reduced, None, None, None, None)[:6]
+        made = make(*(self.copy(a) for a in arguments))
+        self.memo[id(value)] = made
+        if state is not None:
+            self._set(made, self.copy(state), setter)
+        for item in items or ():
+            made.append(self.copy(item))
+        for key, item in pairs or ():
+            made[self.copy(key)] = self.copy(item)
+        return made
+
+    def _set(self, made: Any, state: Any, setter: Any) -> None:
+        if setter is not None:
+            setter(made, state)
+        elif hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        else:
+            plain, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+            if plain:
+                made.__dict__.update(plain)
+            for name, item in (slots or {}).items():
+                setattr(made, name, item)
+
+    # Tensors.
+    def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
+        if torch.nn.parameter.is_lazy(tensor):  # it has no size yet
+            return copy.deepcopy(tensor, self.memo)
+        with torch.inference_mode(tensor.is_inference()):
+            base = tensor._base if not tensor.is_inference() and tensor._is_view() else None
+            if base is not None and _plain(tensor) and _plain(base) and type(tensor) is torch.Tensor:
+                return self._view(tensor, self.copy(base if (leaf := _parent(tensor)) is None else leaf))
+            with torch.no_grad():
+                made = self._over_own_memory(tensor) if _plain(tensor) else self._clone(tensor)
+            made = self._typed(tensor, made)
+            self.memo[id(tensor)] = made
+            if _plain(tensor) and (own := getattr(tensor, "__dict__", None)):
+                made.__dict__.update({k: self.copy(v) for k, v in own.items()})
+            if tensor.is_leaf and tensor.grad is not None and made.is_leaf and made.requires_grad:
+                made.grad = self.copy(tensor.grad)
+        return made
+
+    def _view(self, tensor: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
+        """A view of the copy of what it is a view of: writing to one is seen, and told to autograd, in the other."""
+        size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
+        if tensor._base is None or tensor._base.dtype != tensor.dtype:  # ``view(dtype)``, ``view_as_real``
+            return self._typed(tensor, self._over_own_memory(tensor))
+        with torch.set_grad_enabled(tensor.requires_grad):
+            made = base.as_strided(size, stride, offset)
+        if tensor.requires_grad and not made.requires_grad:
+            made.requires_grad_()
+        return made
+
+    def _over_own_memory(self, tensor: torch.Tensor) -> torch.Tensor:
+        kind = tensor.dtype
+        if self.wide and (tensor.is_floating_point() or tensor.is_complex()):
+            kind = torch.complex128 if tensor.is_complex() else torch.float64
+        storage = tensor.untyped_storage()
+        key = (storage._cdata, None if kind == tensor.dtype else tensor.dtype)
+        if key not in self.storages:
+            if kind == tensor.dtype:
+                self.storages[key] = storage.clone()
+                self.memo.setdefault("torch", {})[storage._cdata] = self.storages[key]
+            else:
+                whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
+                self.storages[key] = whole.to(kind).untyped_storage()
+            self.originals.append(storage)
+        made = torch.empty(0, dtype=kind, device=tensor.device)
+        return made.set_(self.storages[key], tensor.storage_offset(), tensor.size(), tensor.stride())
+
+    def _clone(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that does not tell its memory: sparse, quantized, conjugated, of a class that wraps others."""
+        made = tensor.detach().clone()
+        if self.wide and tensor.is_floating_point():
+            return made.double()
+        return made.to(torch.complex128) if self.wide and tensor.is_complex() else made
+
+    def _typed(self, tensor: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+        if type(tensor) is torch.nn.Parameter:
+            made = torch.nn.Parameter(made, tensor.requires_grad)
+        elif type(made) is not type(tensor):
+            made = made.as_subclass(type(tensor))
+        if made.requires_grad != tensor.requires_grad:
+            made.requires_grad_(tensor.requires_grad)
+        return made
+
+
+def _parent(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The leaf that autograd sees a view of, which may be a view itself."""
+    function = tensor.grad_fn
+    while function is not None:
+        leaf = getattr(function, "variable", None)
+        if isinstance(leaf, torch.Tensor):
+            mine, its = tensor.untyped_storage(), leaf.untyped_storage()
+            return leaf if mine._cdata == its._cdata and leaf.dtype == tensor.dtype else None
+        if len(function.next_functions) != 1:
+            return None
+        function = function.next_functions[0][0]
+    return None
+
+
+def _plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is sizes and strides over memory, and nothing else."""
+    return (
+        tensor.layout == torch.strided
+        and tensor.device.type != "meta"
+        and not (tensor.is_quantized or tensor.is_nested or tensor.is_conj() or tensor.is_neg())
+        and not hasattr(type(tensor), "__tensor_flatten__")
+    )

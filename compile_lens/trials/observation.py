@@ -1,0 +1,253 @@
+"""What one call can be seen to do: what it returns, what it changes in place, which results share memory, and the
+gradients behind it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .._torch.ground import values
+from .copies import copied
+from .repeatable import Reached, same
+
+EXACT = 1_000_000
+"""Elements up to which it is worked out whether two views of one memory have an element in common."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A tensor as it was, with values that nothing changes later."""
+
+    value: torch.Tensor
+    stride: tuple[int, ...]
+    requires_grad: bool
+    kind: str
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Seen:
+        plain = tensor.layout == torch.strided and not tensor.is_nested
+        stride = tuple(tensor.stride()) if plain else ()
+        return cls(tensor.detach().clone(), stride, tensor.requires_grad, type(tensor).__name__)
+
+
+@dataclass
+class Observation:
+    """One call. Names say where a value was found; ``before`` and ``after`` are of what the call was given and reaches.
+
+    Attributes:
+        results: tensors (``Seen``) and plain values of what was returned.
+        shapes: the containers of what was returned.
+        shapes_after: those of inputs, modules, closures and globals after the call.
+        after: the same of inputs, modules, closures and globals, where the call changed them.
+        unchanged: how many tensors of those it left as they were.
+        aliases: for each result, what it shares memory with, and how far from its start.
+        gradients: of the results, for every leaf that they depend on; ``None`` where it depends on nothing.
+        no_gradients: why they could not be taken.
+        drew: whether random numbers were drawn from torch's own generator.
+    """
+
+    results: dict[str, Any] = field(default_factory=dict)
+    shapes: dict[str, values.Shape] = field(default_factory=dict)
+    shapes_after: dict[str, values.Shape] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+    all_after: dict[str, Any] = field(default_factory=dict)
+    unchanged: int = 0
+    aliases: dict[str, str] = field(default_factory=dict)
+    gradients: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    no_gradients: str = ""
+    drew: bool = False
+
+    def later(self, name: str) -> Any:
+        """What stood under ``name`` after the call; ``MISSING`` where nothing did."""
+        return self.after[name] if name in self.after else self.all_after.get(name, MISSING)
+
+
+MISSING = object()
+"""Stands for a value that is not there."""
+
+Caller = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def observed(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    backward: bool,
+    held: Reached,
+    call: Caller | None = None,
+    wide: bool = False,
+) -> Observation:
+    """Make one call on copies, and put back what else it changed (``held`` is of the call itself, with its state).
+
+    ``call`` makes it in another way than by calling ``fn``, which runs without a compiler, also where it was compiled
+    before; ``wide`` makes it in float64. Random numbers go on from where they are.
+    """
+    from .._torch.isolation import eagerly
+
+    twin = copied(fn, args, kwargs, wide=wide)
+    try:
+        before = _state(*twin)
+        kept = {n: (x.detach().clone(), *_facts(x)) for n, x in _with_grads(before)}
+        random = torch.get_rng_state()
+        if call is not None:
+            result = call(*twin)
+        else:
+            with eagerly():
+                result = twin[0](*twin[1], **twin[2])
+        seen = Observation(drew=not torch.equal(random, torch.get_rng_state()))
+        _look(seen, result, twin, before, kept)
+        if backward:
+            _take_gradients(seen, result, twin, before)
+        return seen
+    finally:
+        held.reset()
+
+
+def _state(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: dict[str, values.Shape] | None = None
+) -> dict[str, Any]:
+    """What the call is given and reaches, by name."""
+    roots = [(f"input {i}", a) for i, a in enumerate(args)] + [(f"input {k}", v) for k, v in kwargs.items()]
+    return dict(values.parts([*roots, ("", fn)], code=True, shapes=shapes))
+
+
+def _with_grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
+    return [(n, x) for n, x in state.items() if isinstance(x, torch.Tensor)] + _grads(state)
+
+
+def _grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
+    leaves = [(n, x) for n, x in state.items() if isinstance(x, torch.Tensor) and x.is_leaf]
+    return [(f"{n}.grad", x.grad) for n, x in leaves if x.grad is not None]
+
+
+def _facts(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, tuple(tensor.shape), _strides(tensor), tensor.requires_grad
+
+
+def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    return tuple(tensor.stride()) if tensor.layout == torch.strided and not tensor.is_nested else ()
+
+
+def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kept: dict[str, Any]) -> None:
+    after = _state(twin[0], twin[1], twin[2], seen.shapes_after)
+    for name, value in values.parts([("result", result)], shapes=seen.shapes):
+        tensor = values.as_tensor(value)
+        seen.results[name] = value if tensor is None else Seen.of(tensor)
+    for name, value in [*after.items(), *_grads(after)]:
+        tensor = values.as_tensor(value)
+        if tensor is None:
+            seen.all_after[name] = value
+            first = before.get(name, MISSING)
+            changed = first is MISSING or values.same_plain(value, first, 0.0, 0.0) is False
+        else:
+            changed = name not in kept or kept[name][1:] != _facts(tensor) or not same(tensor, kept[name][0])
+            seen.unchanged += not changed
+            seen.all_after[name] = tensor
+        if changed:
+            seen.after[name] = value if tensor is None else Seen.of(tensor)
+    seen.aliases = aliases(
+        [(n, x) for n, x in values.tensors([("result", result)])],
+        [(n, x) for n, x in after.items() if isinstance(x, torch.Tensor)],
+    )
+
+
+# Which tensors share memory ----------------------------------------------------------------------------------
+
+
+def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, str]:
+    """For each result what it shares elements with: inputs and state, and results before it."""
+    found: dict[str, str] = {}
+    by_memory: dict[int, list[tuple[str, torch.Tensor]]] = {}
+    for name, tensor in state:
+        if (where := _memory(tensor)) is not None:
+            by_memory.setdefault(where, []).append((name, tensor))
+    for name, tensor in results:
+        where = _memory(tensor)
+        if where is None:
+            continue
+        others = by_memory.setdefault(where, [])
+        shares = [f"{n} {_relation(tensor, other)}" for n, other in others if _overlap(tensor, other)]
+        if shares:
+            found[name] = ", ".join(sorted(shares))
+        others.append((name, tensor))
+    return found
+
+
+def _memory(tensor: torch.Tensor) -> int | None:
+    if tensor.layout != torch.strided or tensor.is_nested or hasattr(type(tensor), "__tensor_flatten__"):
+        return None
+    where = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
+    return where or None
+
+
+def _relation(tensor: torch.Tensor, other: torch.Tensor) -> str:
+    gap = tensor.storage_offset() * tensor.element_size() - other.storage_offset() * other.element_size()
+    return f"({gap:+,} bytes)" if gap else ""
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    (low, high), (low_2, high_2) = _extent(one), _extent(other)
+    if high <= low_2 or high_2 <= low:
+        return False
+    if one.element_size() != other.element_size() or one.numel() + other.numel() > EXACT:
+        return True
+    size = max(high, high_2) // one.element_size()
+    used = torch.zeros(size, dtype=torch.bool)
+    used.as_strided(one.size(), one.stride(), one.storage_offset()).fill_(True)
+    return bool(used.as_strided(other.size(), other.stride(), other.storage_offset()).any())
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    start, size = tensor.storage_offset(), tensor.element_size()
+    return start * size, (start + last + 1) * size
+
+
+# Gradients ---------------------------------------------------------------------------------------------------
+
+
+def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str, Any]) -> None:
+    from .._torch.session import leaves_behind
+
+    changed = [
+        (n, seen.all_after[n])
+        for n in seen.after
+        if isinstance(seen.all_after.get(n), torch.Tensor) and seen.all_after[n].grad_fn is not None
+    ]
+    roots = {n: x for n, x in [*values.tensors([("result", result)]), *changed] if _differentiable(x)}
+    names: dict[int, str] = {}
+    for name, tensor in [*before.items(), *seen.all_after.items()]:
+        if isinstance(tensor, torch.Tensor):
+            names.setdefault(id(tensor), name)
+            if tensor._is_view() and tensor._base is not None:
+                names.setdefault(id(tensor._base), f"what {name} is a view of")
+    leaves = [x for x in leaves_behind(list(roots.values())) if id(x) in names]
+    if not leaves:
+        return
+    towards = [_direction(n, x) for n, x in roots.items()]
+    try:
+        found = torch.autograd.grad(list(roots.values()), leaves, towards, allow_unused=True)
+    except RuntimeError as error:  # the function used up the graph itself, or a derivative is not there
+        seen.no_gradients = str(error).strip().partition(". ")[0]
+        return
+    seen.gradients = dict(sorted(zip((names[id(x)] for x in leaves), found)))
+
+
+def _differentiable(tensor: torch.Tensor) -> bool:
+    return bool(tensor.requires_grad) and bool(tensor.is_floating_point() or tensor.is_complex())
+
+
+def _direction(name: str, root: torch.Tensor) -> torch.Tensor:
+    """Where to differentiate along: other numbers for each element, since the sum of a softmax has no gradient.
+
+    They are exact in every type, so that a run in float64 has the same.
+    """
+    if root.layout != torch.strided or type(root) not in (torch.Tensor, torch.nn.Parameter):
+        return torch.ones_like(root)
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    made = torch.randint(-8, 9, tuple(root.shape), generator=generator, dtype=torch.float64) / 8
+    return torch.empty_like(root, requires_grad=False).copy_(made)

@@ -1,0 +1,168 @@
+"""A call that can be repeated: all that its function reaches is put back.
+
+A benchmark calls a function thousands of times, a check some times. What it is given is copied (``copies``); what it
+reaches by itself (closures, globals, the state of modules) is noted first, and put back whenever asked.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .._torch.ground import values
+
+
+class Reached:
+    """The tensors that a call reaches, and what they held at first.
+
+    ``reset`` puts values and gradients back; ``changed`` says whether any value is another one. With ``state`` plain
+    Python state is put back too: the contents of containers and objects, and the globals and the attributes of classes
+    that a function sets.
+    """
+
+    def __init__(self, *roots: Any, state: bool = False) -> None:
+        opened: list[Any] = []
+        found = values.tensors((("", root) for root in roots), code=True, opened=opened)
+        self._found = [
+            (t, _version(t), t.detach().clone(), t.grad if t.is_leaf else None, _clone(t))
+            for _, t in found
+            if t.device.type != "meta"
+        ]
+        self._state = [put_back for value in opened for put_back in _kept(value)] if state else []
+
+    def changed(self) -> bool:
+        """Whether a tensor holds other values than at first."""
+        return any(not same(tensor, first) for tensor, _, first, _, _ in self._found)
+
+    def reset(self) -> None:
+        """Every tensor as at first. One that nobody wrote to is not written to either."""
+        for at, (tensor, version, first, grad, grad_first) in enumerate(self._found):
+            if _version(tensor) != version or not same(tensor, first):
+                _write(tensor, first)
+                self._found[at] = (tensor, _version(tensor), first, grad, grad_first)
+            if tensor.is_leaf and tensor.grad is not grad:
+                tensor.grad = grad
+            if grad is not None and grad_first is not None and not same(grad, grad_first):
+                _write(grad, grad_first)
+        for put_back in self._state:
+            put_back()
+
+
+def _write(tensor: torch.Tensor, first: torch.Tensor) -> None:
+    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+        if tensor.shape != first.shape or tensor.dtype != first.dtype:
+            tensor.data = first.clone()
+        elif any(size > 1 and step == 0 for size, step in zip(tensor.shape, tensor.stride())):
+            at = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
+            tensor[at].copy_(first[at])  # one row that stands many times
+        else:
+            tensor.copy_(first)
+
+
+def _kept(value: Any) -> list[Callable[[], None]]:
+    """How to put the contents of a container back: only what has changed is written to."""
+    if type(value) in (dict, OrderedDict, defaultdict):
+        return [_of_dict(value)]
+    if type(value) in (list, deque, set):
+        return [_of_list(value)]
+    if isinstance(value, types.CellType):
+        return [_of_cell(value)]
+    if isinstance(value, types.FunctionType):
+        return [_of_globals(value), *(_of_class(kind) for _, kind in values.classes(value))]
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, dict) and not isinstance(value, (type, types.ModuleType)):
+        tables = [t for t in own.values() if isinstance(value, torch.nn.Module) and isinstance(t, dict)]
+        return [_of_dict(own), *map(_of_dict, tables)]
+    return []
+
+
+def _of_dict(holder: dict[Any, Any]) -> Callable[[], None]:
+    before = dict(holder)
+
+    def put_back() -> None:
+        now = list(holder.items())
+        if len(now) != len(before) or any(
+            k is not k0 or v is not v0 for (k, v), (k0, v0) in zip(now, before.items())
+        ):
+            holder.clear()
+            holder.update(before)
+
+    return put_back
+
+
+def _of_list(holder: Any) -> Callable[[], None]:
+    before = list(holder)
+
+    def put_back() -> None:
+        now = list(holder)
+        if len(now) != len(before) or any(v is not v0 for v, v0 in zip(now, before)):
+            holder.clear()
+            (holder.update if isinstance(holder, set) else holder.extend)(before)
+
+    return put_back
+
+
+def _of_cell(cell: types.CellType) -> Callable[[], None]:
+    try:
+        before = cell.cell_contents
+    except ValueError:  # a name that is not bound yet
+        return lambda: None
+
+    def put_back() -> None:
+        cell.cell_contents = before
+
+    return put_back
+
+
+def _of_globals(function: types.FunctionType) -> Callable[[], None]:
+    space = function.__globals__
+    before = {name: space.get(name, _UNBOUND) for name in set(values.named(function.__code__))}
+
+    def put_back() -> None:
+        for name, value in before.items():
+            if value is _UNBOUND:
+                space.pop(name, None)
+            elif space.get(name) is not value:
+                space[name] = value
+
+    return put_back
+
+
+def _of_class(kind: type) -> Callable[[], None]:
+    before = values.data_of(kind)
+
+    def put_back() -> None:
+        now = values.data_of(kind)
+        for name in now.keys() - before.keys():
+            type.__delattr__(kind, name)
+        for name, value in before.items():
+            if now.get(name, _UNBOUND) is not value:
+                type.__setattr__(kind, name, value)
+
+    return put_back
+
+
+_UNBOUND = object()
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _clone(tensor: torch.Tensor) -> torch.Tensor | None:
+    grad = tensor.grad if tensor.is_leaf else None
+    return None if grad is None else grad.detach().clone()
+
+
+def same(tensor: torch.Tensor, first: torch.Tensor) -> bool:
+    """Whether a tensor holds these values, bit for bit but for NaNs."""
+    now = tensor.detach()
+    if now.shape != first.shape or now.dtype != first.dtype or now.layout != first.layout:
+        return False
+    if now.layout != torch.strided:
+        now, first = now.to_dense(), first.to_dense()
+    return bool(torch.equal(now, first)) or bool(((now == first) | (now.isnan() & first.isnan())).all())

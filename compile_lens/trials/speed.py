@@ -1,0 +1,127 @@
+"""Measures how fast this machine copies and multiplies: the roof under which its kernels run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from ..errors import UsageError
+from ..record.benchmark import DeviceSpeed
+
+MEBIBYTE = 1 << 20
+COPIED = {"cpu": 64 * MEBIBYTE, "cuda": 1024 * MEBIBYTE, "mps": 256 * MEBIBYTE}
+"""Bytes of the tensor that is copied: far more than a cache holds."""
+
+SIDES = {"cpu": 768, "cuda": 8192, "mps": 4096}
+"""Rows and columns of the matrices that are multiplied."""
+
+
+def measure_speed(
+    device: str | torch.device = "cpu", dtype: str = "float32", seconds: float = 0.2
+) -> DeviceSpeed:
+    """What ``device`` reaches now: bandwidth of a large copy, and the rate of a large matrix product.
+
+    Each is repeated for about ``seconds`` (and at least three times), after a warm-up, and the fastest counts:
+    the figures are a roof, and what disturbs a machine only ever slows it down. The copy reads and writes
+    64 MiB on a CPU, 1 GiB on CUDA and 256 MiB on MPS; twice that much memory is used meanwhile. No seed of
+    the program's is touched. The rate of all other arithmetic is that of a product in ``float32``, which runs
+    on the same units; where TF32 is allowed it does not, and that rate is not known.
+
+    Args:
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``.
+        dtype: the type of the matrices, such as ``"float32"`` or ``"bfloat16"``.
+
+    Raises:
+        UsageError: there is no such device in the machine, or no such floating-point type.
+    """
+    place = _device(device)
+    kind = getattr(torch, dtype, None)
+    if not isinstance(kind, torch.dtype) or not kind.is_floating_point:
+        raise UsageError(f"{dtype!r} is no floating-point type; give one such as 'float32' or 'bfloat16'")
+    size, side = COPIED[place.type], SIDES[place.type]
+    with torch.no_grad():
+        copy = _copies(size, place, seconds)
+        multiply = _products(side, kind, place, seconds)
+        # A product in float32 runs on the units that do all other arithmetic, unless TF32 is allowed.
+        other = multiply if dtype == "float32" else _products(side, torch.float32, place, seconds)
+    about = (
+        f"the fastest of several copies of {size // MEBIBYTE} MiB and products of {side} × {side}, {dtype}"
+    )
+    rates = () if _tf32(place) else (("float32", 2 * side**3 / other),)
+    return DeviceSpeed(_name(place), 2 * size / copy, 2 * side**3 / multiply, dtype, True, about, rates)
+
+
+def _tf32(place: torch.device) -> bool:
+    """Whether products in float32 run on tensor cores."""
+    return place.type == "cuda" and str(torch.get_float32_matmul_precision()) != "highest"
+
+
+def _copies(size: int, place: torch.device, seconds: float) -> float:
+    source = torch.ones(size // 4, dtype=torch.float32, device=place)
+    target = torch.zeros_like(source)
+    return _fastest(lambda: target.copy_(source), place, seconds)
+
+
+def _products(side: int, kind: torch.dtype, place: torch.device, seconds: float) -> float:
+    left = torch.full((side, side), 0.5, device=place).to(kind)
+    right, product = left.clone(), torch.empty_like(left)
+    return _fastest(lambda: torch.mm(left, right, out=product), place, seconds)
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        place: torch.device | None = torch.device(device)
+    except (RuntimeError, TypeError):  # torch's own message lists devices that have no clock here
+        place = None
+    here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if place is None or not here.get(place.type, False):
+        raise UsageError(
+            f"device {device!r} cannot be measured here; what can be measured is cpu, cuda (cuda:1 is the second one) "
+            f"and mps, of which this machine has {_said(here)}"
+        )
+    if place.type == "cuda" and place.index is not None and place.index >= torch.cuda.device_count():
+        raise UsageError(f"there is no {place}; there are {torch.cuda.device_count()} CUDA devices")
+    return place
+
+
+def _said(here: dict[str, bool]) -> str:
+    return ", ".join(name for name, there in here.items() if there)
+
+
+def _name(place: torch.device) -> str:
+    return str(torch.cuda.get_device_name(place)) if place.type == "cuda" else place.type
+
+
+def _fastest(run: Callable[[], object], place: torch.device, seconds: float) -> float:
+    """The least time of one run, in seconds of the device's own clock where it has one."""
+    run()  # the first one pays for pages, plans and clocks
+    _wait(place)
+    best, begun, runs = float("inf"), time.perf_counter(), 0
+    while runs < 3 or time.perf_counter() - begun < seconds:
+        best = min(best, _once(run, place))
+        runs += 1
+    return best
+
+
+def _once(run: Callable[[], object], place: torch.device) -> float:
+    if place.type == "cuda":
+        with torch.cuda.device(place):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            run()
+            end.record()
+            end.synchronize()
+            return float(start.elapsed_time(end)) / 1e3
+    start_time = time.perf_counter()
+    run()
+    _wait(place)
+    return time.perf_counter() - start_time
+
+
+def _wait(place: torch.device) -> None:
+    if place.type == "cuda":
+        torch.cuda.synchronize(place)
+    elif place.type == "mps":
+        torch.mps.synchronize()

@@ -1,0 +1,161 @@
+"""One call made in several ways, each on copies of the same: does each do what eager PyTorch does?"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+
+from ..engine.inputs import name_of
+from ..errors import LensError, UsageError
+from ..record.capture import Record
+from ..record.verification import Comparison, Verification
+from ..results.capture import CaptureError
+from .agreement import compared, without_values
+from .observation import Observation, observed
+from .repeatable import Reached
+
+SAME_NUMBERS = (
+    "random numbers: compared with code that draws eager's (Inductor's fallback_random), from the same state"
+)
+
+
+OTHER_NUMBERS = (
+    "the function draws random numbers, and compiled code cannot be made to draw eager's ({reason}): compared is what "
+    "does not depend on them, and the type, shape and strides of what does"
+)
+
+
+UNINITIALISED = (
+    "some of its values are what happened to be in memory (torch.empty), in eager as in compiled code: compared is "
+    "what does not depend on them, and the type, shape and strides of what does"
+)
+
+
+def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
+    """What of a program was run by Python on both sides, so that nothing is said of it."""
+    return tuple(
+        dict.fromkeys((s.function, f"{s.kind}, left to Python on both sides") for s in built.skipped)
+    )
+
+
+class Trial:
+    """A call that is made in several ways, each on copies of the same, to see whether they do the same."""
+
+    def __init__(
+        self,
+        fn: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        backward: bool,
+        random: bool,
+        unwritten: bool = False,
+    ) -> None:
+        self.call = (fn, args, kwargs)
+        self.backward = backward
+        self.held = Reached(fn, args, kwargs, state=True)
+        try:
+            self.eager = self._observed()
+        except LensError:
+            raise
+        except Exception as error:  # whatever the function raises for these inputs
+            raise UsageError(
+                f"{name_of(fn)} raised {type(error).__name__} without a compiler, so that there is nothing to compare "
+                f"with: {error}. Pass the inputs that it takes: capture.verify(f, x)"
+            ) from error
+        self.random = random or self.eager.drew
+        self.unwritten = unwritten
+
+    def against(self, compiled: Any) -> Verification:
+        """The comparison with another way to make the call. Raises what that raises."""
+        from .._torch.isolation import eagers_numbers
+
+        if self.unwritten:
+            names = self._apart(self._observed(fill=0), self._observed(fill=1))
+            comparisons, left = self._without(names, self._observed(call=compiled), "unwritten memory")
+            said = UNINITIALISED if names else ""
+            return Verification(comparisons, None, self._note(), left, unwritten=said)
+        if not self.random:
+            comparisons, left = compared(self.eager, self._observed(call=compiled), self._reference())
+            return Verification(comparisons, None, not_run=left, note=self._note())
+        try:
+            with eagers_numbers():
+                comparisons, left = compared(self.eager, self._observed(call=compiled))
+            return Verification(
+                comparisons, None, "; ".join(filter(None, (SAME_NUMBERS, self._note()))), left
+            )
+        except CaptureError as error:  # torch cannot make it so: some operators have no code of that kind
+            failure = error.capture.failure
+            if failure is None or failure.type == "BuildError":
+                raise
+            reason = f"{failure.type}: {(failure.message.splitlines() or [''])[0][:200]}"
+        comparisons, left = self._without_numbers(self._observed(call=compiled))
+        return Verification(comparisons, None, self._note(), left, random=OTHER_NUMBERS.format(reason=reason))
+
+    def _without_numbers(self, compiled: Observation) -> Any:
+        """The comparisons with all values left out that depend on the numbers that are drawn."""
+        return self._without(self._apart(self.eager, self._observed(seed=1)), compiled, "the numbers")
+
+    @staticmethod
+    def _apart(one: Observation, two: Observation) -> dict[str, Comparison]:
+        return {c.name: c for c in compared(one, two)[0] if not c.ok}
+
+    def _without(self, apart: dict[str, Comparison], compiled: Observation, what: str) -> Any:
+        """The comparisons without the values of those that are ``apart``, which depend on ``what``."""
+        comparisons, left = compared(self.eager, compiled)
+        kept = []
+        for c in comparisons:
+            if c.name not in apart:
+                kept.append(c)
+            elif apart[c.name].problem:
+                left = (*left, (c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
+            else:
+                kept.append(without_values(c))
+        return tuple(kept), left
+
+    def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
+        from .._torch.graphs.unwritten import Filled
+        from .._torch.isolation import random_state
+
+        with random_state(), contextlib.nullcontext() if fill is None else Filled(fill):
+            if seed is not None:
+                torch.manual_seed(torch.initial_seed() + seed)
+            return observed(*self.call, self.backward, self.held, **how)
+
+    def _reference(self) -> Observation | None:
+        """The call in float64, or None where it does not run there."""
+        with contextlib.suppress(Exception):  # the function insists on its own dtype, in whatever way
+            return self._observed(wide=True)
+        return None
+
+    def _note(self) -> str:
+        count = self.eager.unchanged
+        some = f"{count} tensor{'s' * (count != 1)} that the call is given or reaches"
+        return f"left as they were: {some}" if count else ""
+
+
+def draws(capture: Record) -> bool:
+    """Whether the captured graphs draw random numbers."""
+    return any(n.kind == "random" for c in capture.compilations for g in c.graphs.values() for n in g.nodes)
+
+
+def shows_unwritten(capture: Record) -> bool:
+    """Whether a result depends on memory that nothing wrote: what ``torch.empty`` returns reaches a graph's end."""
+    from .._torch.graphs.unwritten import MAKE
+
+    for compilation in capture.compilations:
+        for phase in compilation.phases:
+            graph = compilation.graphs.get(phase)
+            if graph is None:
+                continue
+            # The graph has no in-place operators left, and what overwrites a tensor takes none of it.
+            reached = {
+                n.name for n in graph.nodes if n.target.removeprefix("aten.").partition(".")[0] in MAKE
+            }
+            for node in graph.nodes:
+                if reached.intersection(node.inputs):
+                    if node.op == "output":
+                        return True
+                    reached.add(node.name)
+    return False

@@ -1,0 +1,120 @@
+"""Checks that the generated code does what eager PyTorch does: results, in-place changes, shared memory, gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..engine.entry import outside_dynamo
+from ..engine.inputs import short
+from ..engine.perform import run
+from ..engine.remote import captured
+from ..engine.request import Asked, given
+from ..errors import UsageError
+from ..record.verification import Verification
+from ..results.capture import Capture
+from .copies import copied
+from .trial import Trial, draws, left_to_python, shows_unwritten
+
+
+def verify(
+    capture: Capture,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    target: Any = None,
+) -> Verification:
+    """Build and run the code, and compare with eager on copies of the call, with the same random state.
+
+    Compared are results in containers of any kind, what is changed in place (inputs, modules, closures, globals,
+    attributes of classes that the function names), memory that results share, gradients along fixed directions for
+    every leaf, and of each tensor type, shape and strides. What the calls change is put back.
+
+    Raises:
+        UsageError: the function or an input of the capture is gone and none was passed, or the function raises
+            without a compiler, too.
+        CaptureError: the code could not be built or run.
+    """
+    from .._torch.frames import own_code
+
+    fn, args, keywords = _call(capture, fn, args, kwargs)
+    if target is not None:
+        capture = _for_target(capture, fn, args, keywords, target)
+    if capture.target is not None and capture.target.model.device != "cpu":
+        from . import verify_interpreted
+
+        return verify_interpreted.verify(capture, fn, args, keywords)
+    if capture.failure is not None:
+        raise UsageError(
+            f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify"
+        )
+    fn, _ = own_code.original(fn)  # what was compiled already is no eager side
+    trial = Trial(
+        fn, args, keywords, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
+    )
+    built: list[Capture] = []
+
+    def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
+        made, result = _run(capture, fn, args, kwargs)
+        built[:] = [made]
+        return result
+
+    found = trial.against(compiled)
+    if built[0].nothing:  # eager was compared with eager
+        return Verification((), None, not_run=((capture.function, built[0].nothing),))
+    same = same_code(capture, built[0])
+    if trial.random:  # other code was built, so that it draws eager's numbers
+        same = same_code(capture, _again(capture, fn, args, keywords)) if capture.code else None
+    return dataclasses.replace(found, same_code=same, not_run=(*found.not_run, *left_to_python(built[0])))
+
+
+def _call(
+    capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    if fn is not None:
+        if not callable(fn):
+            raise UsageError(f"verify needs a callable first, got {short(fn)}: capture.verify(f, x)")
+        return fn, args, dict(kwargs or {})
+    live = getattr(capture, "_live", None)
+    found = live.call() if live is not None else None
+    if found is None:
+        raise UsageError(
+            f"the function or an input of this capture is gone (a capture keeps none alive): pass them, "
+            f"capture.verify({capture.function}, …)"
+        )
+    made: tuple[Any, tuple[Any, ...], dict[str, Any]] = found
+    return made
+
+
+def _options(capture: Capture) -> dict[str, Any]:
+    options = capture.options
+    return {
+        "backward": options.backward != "no" and "auto",
+        "dynamic": options.dynamic,
+        "mode": options.mode,
+        "options": given(capture),
+        "fullgraph": options.fullgraph,
+    }
+
+
+@outside_dynamo
+def _for_target(capture: Capture, fn: Any, args: Any, kwargs: Any, target: Any) -> Capture:
+    return captured(fn, args, kwargs, Asked(target=target, **_options(capture)))
+
+
+def _run(capture: Capture, fn: Any, args: Any, kwargs: Any) -> tuple[Capture, Any]:
+    return run(fn, *args, kwargs=kwargs, build=True, **_options(capture))
+
+
+@outside_dynamo
+def _again(capture: Capture, fn: Any, args: Any, kwargs: Any) -> Capture:
+    """The capture made once more, of a copy of the call: code only."""
+    fn, args, kwargs = copied(fn, args, kwargs)
+    return captured(fn, args, kwargs, Asked(**_options(capture)))
+
+
+def same_code(capture: Capture, built: Capture) -> bool | None:
+    """Whether two captures have the same kernels, ``None`` if the first has no code."""
+    # The wrapper numbers graphs over the whole process; the kernels say what is computed.
+    mine, new = ([(k.name, k.source) for k in c.kernels] for c in (capture, built))
+    return mine == new if capture.code else None

@@ -1,0 +1,173 @@
+"""Compares code that was generated for a GPU which is not there with eager PyTorch: its kernels run in Triton's
+interpreter, on the CPU, in a child process."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from ..engine.entry import FIRST
+from ..engine.perform import perform
+from ..engine.request import Asked, given
+from ..errors import UsageError
+from ..record.device import DeviceModel
+from ..record.verification import Comparison, Verification
+from ..results.capture import Capture, CaptureError
+from .copies import copied
+from .observation import observed
+from .repeatable import Reached
+from .trial import Trial, draws, left_to_python
+
+LIMIT = 8 << 20
+"""Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
+
+HOW = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
+
+
+def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Verification:
+    """As ``Capture.verify``, for a capture whose target is not there.
+
+    Where the kernels move more than ``LIMIT``, leading sizes of the arguments are cut, and ``how`` says so: code is
+    generated for the sizes it sees, so that it is then of the same kind, and not the same.
+
+    Raises:
+        UsageError: for code that no interpreter here runs (Metal), or without Triton.
+    """
+    from .._torch.targets import carried_settings
+    from .._triton import interpreter
+    from ..child import process
+    from ..versions import triton_command
+
+    assert capture.target is not None
+    model = capture.target.model
+    if model.device != "cuda":
+        raise UsageError(
+            f"code for {model.title} runs on macOS alone: nothing here interprets Metal. Verify on a Mac, "
+            'or for a CUDA target: capture(…, target="h100").verify()'
+        )
+    if not interpreter.installed():
+        raise UsageError(
+            f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
+        )
+    options = capture.options
+    asked = Asked(
+        backward={"yes": True, "no": False}.get(options.backward, "auto"),
+        dynamic=options.dynamic,
+        mode=options.mode,
+        options=given(capture),
+        fullgraph=options.fullgraph,
+    )
+    moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
+    settings, _ = carried_settings.taken()
+    reply, _ = process.call(
+        "compile_lens.trials.verify_interpreted:serve",
+        fn,
+        args,
+        kwargs,
+        asked,
+        model,
+        settings,
+        moved / LIMIT,
+        draws(capture),
+        environment=interpreter.ENVIRONMENT,
+        first=FIRST,
+        failed=CaptureError.of,
+    )
+    mine = [[k.name, k.source] for k in capture.kernels]
+    same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None
+    return Verification(
+        comparisons=tuple(Comparison(**{**c, "shape": tuple(c["shape"])}) for c in reply["comparisons"]),
+        same_code=same,
+        note=reply["note"],
+        not_run=tuple((part, reason) for part, reason in reply["not run"]),
+        random=reply["random"],
+        how="; ".join(filter(None, (HOW, reply["cut"]))),
+    )
+
+
+def serve(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Asked,
+    model: DeviceModel,
+    settings: dict[str, Any],
+    excess: float,
+    random: bool = False,
+) -> dict[str, Any]:
+    """What the child does: the comparison as plain data."""
+    from .._torch.targets import carried_settings, on_cpu
+
+    with carried_settings.placed(settings), on_cpu.folder() as place:
+        cut = ""
+        if excess > 1:
+            args, kwargs, cut = smaller(fn, args, kwargs, excess)
+        trial = Trial(fn, args, kwargs, asked.backward is not False, random)
+        made: list[Capture] = []
+
+        def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
+            def module(text: str, lowering: Any) -> Any:
+                return on_cpu.module(text, place, lowering)
+
+            captured, outcome = perform(fn, args, kwargs, asked, model=model, interpret=module)
+            made[:] = [captured]
+            return outcome.result
+
+        try:
+            found = trial.against(compiled)
+        except CaptureError as error:
+            failure = error.capture.failure
+            if failure is None or failure.type != "BuildError":
+                raise
+            found = Verification((), None, not_run=((error.capture.function, failure.message),))
+        if made and made[0].nothing:  # eager was compared with eager
+            found = Verification((), None, not_run=((made[0].function, made[0].nothing),))
+        elif trial.random and made:  # other code was made, so that it draws eager's numbers
+            made[:] = [perform(*copied(fn, args, kwargs), asked, model=model)[0]]
+        found = dataclasses.replace(
+            found, not_run=(*found.not_run, *(skip for c in made for skip in left_to_python(c)))
+        )
+    return {
+        "comparisons": [dataclasses.asdict(c) for c in found.comparisons],
+        "kernels": [[k.name, k.source] for c in made for k in c.kernels],
+        "note": found.note,
+        "random": found.random,
+        "cut": cut,
+        "not run": found.not_run,
+    }
+
+
+def smaller(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], excess: float
+) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    """The call with one size of its arguments cut by about ``excess``, and what was cut. Unchanged if it does not run.
+
+    A size is cut wherever an argument has it, the largest first; parameters of a module keep theirs.
+    """
+    from .._torch.ground import containers
+
+    leaves = [x for x in containers.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    held = Reached(fn, args, kwargs, state=True)
+    for size in sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True):
+        left = max(2, int(size / excess))
+
+        memo: dict[int, torch.Tensor] = {}
+
+        def cut(x: Any, size: int = size, left: int = left, memo: dict[int, torch.Tensor] = memo) -> Any:
+            if not isinstance(x, torch.Tensor):
+                return x
+            if id(x) in memo:
+                return memo[id(x)]
+            kept = x.detach()[tuple(slice(left) if s == size else slice(None) for s in x.shape)]
+            memo[id(x)] = kept.clone().requires_grad_(x.requires_grad)
+            return memo[id(x)]
+
+        fewer, keywords = containers.map_leaves(cut, (args, kwargs))
+        try:
+            observed(fn, fewer, keywords, False, held)
+        except Exception:  # it insists on this size, in whatever way: try the next
+            continue
+        return fewer, keywords, f"sizes of {size:,} in the arguments were cut to {left:,}, to be done in time"
+    return args, kwargs, ""

@@ -1,0 +1,59 @@
+"""Versions: of this package, and which ones of torch and Triton it knows."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+__version__ = "0.1.0"
+
+
+OLDEST = (2, 11)
+
+
+NEWEST_TESTED = (2, 15)
+
+
+def parse(version: str) -> tuple[int, int]:
+    """``"2.13.0+cpu"`` as ``(2, 13)``: versions are compared as numbers, never as text."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None:
+        raise ValueError(f"torch.__version__ is {version!r}: it does not start with two numbers")
+    return int(match[1]), int(match[2])
+
+
+TRITON = {
+    (2, 11): "3.6",
+    (2, 12): "3.7",
+    (2, 13): "3.7",
+    (2, 14): "3.8",
+    (2, 15): "3.9",
+}
+"""The Triton that each torch is made with. Wheels of torch for the CPU ask for none."""
+
+
+def triton_command(torch: tuple[int, int] | None = None) -> str:
+    """How to install the Triton that a torch is made with, the running one unless it is given."""
+    fitting = TRITON.get(torch or torch_version())
+    return f"pip install 'triton=={fitting}.*'" if fitting else "pip install 'compile-lens[triton]'"
+
+
+@functools.cache
+def torch_version() -> tuple[int, int]:
+    """The running torch as two numbers."""
+    import torch
+
+    return parse(torch.__version__)
+
+
+def note() -> str:
+    """What a reader should know about the running torch, or ``""``."""
+    running = torch_version()
+    if running < OLDEST:
+        return f"torch {running[0]}.{running[1]} is older than the oldest supported, {OLDEST[0]}.{OLDEST[1]}"
+    if running > NEWEST_TESTED:
+        return (
+            f"torch {running[0]}.{running[1]} is newer than the newest tested, "
+            f"{NEWEST_TESTED[0]}.{NEWEST_TESTED[1]}: a stage may be missing"
+        )
+    return ""

@@ -1,0 +1,1 @@
+"""Graphs, rooflines and timelines as SVG and DOT."""

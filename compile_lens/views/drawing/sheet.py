@@ -1,0 +1,71 @@
+"""The style sheet inside an SVG document: literal colours, since not every renderer knows CSS variables."""
+
+from __future__ import annotations
+
+from compile_lens.layout.plan import LABEL_SIZE, NAME_SIZE, SMALL_SIZE, TARGET_SIZE
+
+from ..words.palette import COLOURS, DARK, LIGHT, Colour, Theme
+
+
+def style(kinds: set[str], saved: bool, dark: bool = True) -> str:
+    """Rules for the given kinds of node, light, and (with ``dark``) dark where the reader prefers that.
+
+    Every rule is scoped to ``.lens-graph``, or it would leak into a page that holds the SVG inline; without the
+    dark half the drawing is for an image, which nothing leaks from.
+    """
+    present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
+    rules = [
+        "text{white-space:pre}",
+        ".title{font-size:14px;font-weight:600}",
+        ".caption{font-size:11px}",
+        ".node rect,.swatch{stroke-width:1.2}",
+        ".node text,.edge text{text-anchor:middle}",
+        f".name{{font-size:{NAME_SIZE:g}px;font-weight:600}}",
+        f".target{{font-size:{TARGET_SIZE:g}px}}",
+        f".small,.legend text{{font-size:{SMALL_SIZE:g}px}}",
+        f".edge text,.stub text{{font-size:{LABEL_SIZE:g}px}}",
+        ".edge path,.stub path{fill:none;stroke-width:1.2;stroke-linecap:round;stroke-linejoin:round}",
+        ".stub path,.stub rect{stroke-dasharray:3 2.5}",
+    ]
+    if dark:
+        rules.insert(0, ".lens-graph{max-width:100%;height:auto}")  # fits the page that holds it inline
+    if saved:
+        rules += [".saved>rect{stroke-width:2}", ".lens-graph .badge{stroke:none}"]
+        rules += [".node .on-badge{font-size:8.5px;font-weight:600}"]
+    rules += _coloured(present, saved, LIGHT, dark=False)
+    if not dark:
+        return "".join(rules)
+    return (
+        _scoped(rules)
+        + f"@media (prefers-color-scheme:dark){{{_scoped(_coloured(present, saved, DARK, dark=True))}}}"
+    )
+
+
+def _scoped(rules: list[str]) -> str:
+    scoped = []
+    for rule in rules:
+        selectors, body = rule.split("{", 1)
+        names = [s if s.startswith(".lens-graph") else f".lens-graph {s}" for s in selectors.split(",")]
+        scoped.append(f"{','.join(names)}{{{body}")
+    return "".join(scoped)
+
+
+def _coloured(present: dict[str, Colour], saved: bool, theme: Theme, dark: bool) -> list[str]:
+    rules = [
+        f".paper{{fill:{theme.paper}}}",
+        f".title,.node text,.legend text{{fill:{theme.ink}}}",
+        f".caption{{fill:{theme.quiet}}}",
+        f".edge path,.stub path{{stroke:{theme.edge}}}",
+        f".edge text,.stub text{{fill:{theme.label}}}",
+        f".stub rect{{fill:{theme.paper};stroke:{theme.edge}}}",
+    ]
+    for kind, colour in present.items():
+        fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
+        rules.append(f".kind-{kind} rect{{fill:{fill};stroke:{line}}}")
+    if saved:
+        rules += [
+            f".saved>rect{{stroke:{theme.saved}}}",
+            f".node .badge,.saved .badge{{fill:{theme.saved}}}",
+            f".node .on-badge{{fill:{theme.on_saved}}}",
+        ]
+    return rules

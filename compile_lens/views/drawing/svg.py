@@ -1,0 +1,340 @@
+"""A graph as SVG, written from Graphviz' coordinates: small, self-contained, the same bytes each time.
+
+The document holds no ids, scripts or outside references, so that several can stand in one page, inline or
+as ``<img>``. Nodes are ``<g class="node kind-…" data-node="…">`` and edges
+``<g class="edge" data-from="…" data-to="…">``: a viewer may hang behaviour on those. A collapsed box lists
+its nodes in ``data-members``, between spaces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from compile_lens.errors import LayoutError, UsageError
+from compile_lens.layout import Box, Edge, Layout, Stub, place, place_all
+from compile_lens.layout.plan import LABEL_SIZE, LINE_HEIGHT, SMALL_SIZE
+from compile_lens.layout.text import clean, columns, one_line, shorten, width
+from compile_lens.record.graph import Graph, Node
+
+from ..words.palette import COLOURS, known_kind
+from .sheet import style
+
+MARGIN = 16.0
+"""Blank border of the document, in pixels."""
+
+NARROWEST = 360.0
+"""The least width of the document: a caption needs room to read."""
+
+_TITLE_SIZE = 14.0
+_CAPTION_SIZE = 11.0
+_ARROW = 4.5
+_FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+
+
+def to_svg(graph: Graph, *, title: str = "", layout: Layout | None = None) -> str:
+    """``graph`` as an SVG document.
+
+    Args:
+        title: its heading; the stage's key if empty.
+        layout: coordinates from ``compile_lens.layout.place``, which is asked for them otherwise.
+
+    Raises:
+        LayoutError: the graph could not be placed.
+    """
+    return _document(graph, place(graph) if layout is None else layout, title)
+
+
+def to_svgs(
+    graphs: Sequence[Graph], *, titles: Sequence[str] | None = None, limit: int = 1500, plain: bool = False
+) -> list[str]:
+    """Each graph as an SVG document, placed in one child process.
+
+    One that cannot be placed gives a document that says why. ``limit`` is the most boxes in one drawing.
+    ``plain`` leaves out what an ``<img>`` cannot use and a light page does not need: tooltips, names for a
+    script, the dark half of the style sheet. Raises ``UsageError`` if ``titles`` are not as many as ``graphs``.
+    """
+    if titles is None:
+        titles = [""] * len(graphs)
+    if len(titles) != len(graphs):
+        raise UsageError(f"{len(titles)} titles for {len(graphs)} graphs; give one title for each graph")
+    documents = []
+    for graph, layout, title in zip(graphs, place_all(graphs, limit=limit), titles, strict=True):
+        if isinstance(layout, LayoutError):
+            documents.append(_document(graph, Layout(0.0, 0.0), title, failure=str(layout), plain=plain))
+        else:
+            documents.append(_document(graph, layout, title, plain=plain))
+    return documents
+
+
+def escape(text: str) -> str:
+    """``text`` for XML character data and for quoted attributes; what XML cannot carry becomes U+FFFD."""
+    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    # Written as references, or a parser would normalise them away.
+    return text.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def _document(graph: Graph, layout: Layout, title: str, failure: str = "", plain: bool = False) -> str:
+    saved = frozenset(graph.saved)
+    kinds = {known_kind(box.kind) for box in layout.boxes}
+    marked = any(name in saved for box in layout.boxes for name in box.members)
+    across = max(layout.width, NARROWEST)
+    heading = one_line(title) or graph.key
+    head = _caption(graph, layout, heading, failure, across)
+    top = MARGIN + sum(height for _, _, height in head) + (14 if layout.boxes else 0)
+    legend, legend_height = _legend(set() if plain else kinds, marked, across, top + layout.height + 18)
+    total_x, total_y = across + 2 * MARGIN, top + layout.height + legend_height + MARGIN
+    left = MARGIN + (across - layout.width) / 2
+    size = f'width="{_n(total_x)}" height="{_n(total_y)}" viewBox="0 0 {_n(total_x)} {_n(total_y)}"'
+    label = "" if plain else f' role="img" aria-label="{escape(f"{heading}: {_counts(graph)}")}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-graph" {size}{label} font-family="{_FONT}">',
+        f"<style>{style(kinds, marked, dark=not plain)}</style>",
+        '<rect class="paper" width="100%" height="100%" rx="8"/>',
+    ]
+    y = MARGIN
+    for text, name, height in head:
+        y += height
+        parts.append(
+            f'<text class="{name}" x="{_n(MARGIN)}" y="{_n(y - height * 0.28)}">{escape(text)}</text>'
+        )
+    nodes = {node.name: node for node in graph.nodes}
+    name = "" if plain else ' class="drawing"'
+    parts.append(f'<g{name} transform="translate({_n(left)} {_n(top)})">')
+    parts += _lines(layout.edges) if plain else [_edge(edge) for edge in layout.edges]
+    parts += [_stub(stub, plain) for stub in layout.stubs]
+    parts += _cards(layout.boxes, saved) if plain else [_node(box, nodes, saved) for box in layout.boxes]
+    parts.append("</g>")
+    parts += legend
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _caption(
+    graph: Graph, layout: Layout, heading: str, failure: str, across: float
+) -> list[tuple[str, str, float]]:
+    """Lines above the drawing: text, class, and height in pixels."""
+    rows = [(shorten(heading, _room(across, _TITLE_SIZE)), "title", _TITLE_SIZE * 1.5)]
+    counts = _counts(graph)
+    sentences = [f"{graph.key}: {counts}" if heading != graph.key else counts]
+    if graph.subgraphs:
+        inner = ", ".join(f"{one_line(name)} ({_nodes(len(sub.nodes))})" for name, sub in graph.subgraphs)
+        number = len(graph.subgraphs)
+        these = "1 subgraph is" if number == 1 else f"{number} subgraphs are"
+        sentences.append(f"{these} not drawn here: {inner}")
+    sentences += layout.notes
+    if failure:
+        sentences.append(f"Not drawn: {one_line(failure)}")
+    elif not graph.nodes:
+        sentences.append("This graph has no nodes: there is nothing to draw.")
+    height = _CAPTION_SIZE * 1.45
+    for sentence in sentences:
+        rows += [(line, "caption", height) for line in _wrap(sentence, _room(across, _CAPTION_SIZE))]
+    return rows
+
+
+def _room(across: float, size: float) -> int:
+    return int(across / width("x", size))
+
+
+def _wrap(text: str, limit: int) -> list[str]:
+    """``text`` in lines of at most ``limit`` columns; a longer word is shortened. At most 12 lines."""
+    lines: list[str] = []
+    for word in one_line(text).split(" "):
+        word = shorten(word, limit)
+        if lines and columns(lines[-1]) + 1 + columns(word) <= limit:
+            lines[-1] += f" {word}"
+        elif len(lines) == 12:
+            lines[-1] = shorten(lines[-1], limit - 2) + " …"
+            break
+        else:
+            lines.append(word)
+    return lines
+
+
+def _counts(graph: Graph) -> str:
+    calls = len(graph.calls)
+    saved = f", {len(graph.saved)} saved for backward" if graph.saved else ""
+    return f"{_nodes(len(graph.nodes))}, {calls} {'call' if calls == 1 else 'calls'}{saved}"
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
+
+
+def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str]) -> str:
+    kept = [name for name in box.members if name in saved]
+    several = len(box.members) > 1
+    members = f' data-members="{escape(" ".join(box.members))}"' if several else ""
+    about = _about_many(box, kept) if several else _about(nodes[box.name], bool(kept))
+    names = f'class="{_classes(box, kept)}" data-node="{escape(box.name)}"{members}'
+    return f"<g {names}><title>{escape(about)}</title>{_card(box, kept)}</g>"
+
+
+def _cards(boxes: Sequence[Box], saved: frozenset[str]) -> list[str]:
+    """All nodes, those of one kind together, for an image in which none of them is looked for."""
+    found: dict[str, list[str]] = {}
+    for box in boxes:
+        kept = [name for name in box.members if name in saved]
+        found.setdefault(_classes(box, kept), []).append(_card(box, kept))
+    return [f'<g class="{names}">{"".join(cards)}</g>' for names, cards in found.items()]
+
+
+def _classes(box: Box, kept: Sequence[str]) -> str:
+    return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "")
+
+
+def _card(box: Box, kept: Sequence[str]) -> str:
+    several = len(box.members) > 1
+    parts = []
+    if several:  # a second edge behind, as of a stack of cards
+        parts.append(f"<rect {_rectangle(box.x + 4, box.y + 4, box.width, box.height, 6)}/>")
+    parts.append(f"<rect {_rectangle(box.x, box.y, box.width, box.height, 6)}/>")
+    y = box.y + (box.height - sum(line.size * LINE_HEIGHT for line in box.lines)) / 2
+    middle = _n(box.x + box.width / 2)
+    for line in box.lines:
+        y += line.size * LINE_HEIGHT
+        baseline = _n(y - line.size * 0.36)
+        parts.append(f'<text class="{line.role}" x="{middle}" y="{baseline}">{escape(line.text)}</text>')
+    if kept:
+        parts.append(_badge(box, "saved" if not several else f"{len(kept)} saved"))
+    return "".join(parts)
+
+
+def _badge(box: Box, text: str) -> str:
+    """A tag on the upper right corner of a box."""
+    across = width(text, 8.5) + 8
+    x, y = box.x + box.width - across + 7, box.y - 7
+    tag = f'<rect class="badge" {_rectangle(x, y, across, 12, 6)}/>'
+    return f'{tag}<text class="on-badge" x="{_n(x + across / 2)}" y="{_n(y + 9)}">{text}</text>'
+
+
+def _about(node: Node, kept: bool) -> str:
+    """The tooltip of a node: everything about it that fits no box, a line each."""
+    lines = [node.name, f"{node.op} {node.target}" if node.target != node.name else node.op]
+    for tensor in node.outputs:
+        shape = ", ".join(str(s) for s in tensor.shape)
+        stride = "" if tensor.stride is None else f" stride ({', '.join(str(s) for s in tensor.stride)})"
+        lines.append(f"{tensor.dtype}[{shape}]{stride} {tensor.device}")
+    if node.module:
+        lines.append(f"module {node.module}" + (f" ({node.module_type})" if node.module_type else ""))
+    if node.members:
+        lines.append(f"members {', '.join(node.members)}")
+    for frame in node.innermost:
+        file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
+        lines.append(
+            f"{file}:{frame.line} in {frame.function}" + (f": {frame.text.strip()}" if frame.text else "")
+        )
+    if kept:
+        lines.append("saved for backward")
+    return "\n".join(lines)
+
+
+def _about_many(box: Box, kept: list[str]) -> str:
+    shown = ", ".join(box.members[:12])
+    more = f" and {len(box.members) - 12} more" if len(box.members) > 12 else ""
+    lines = [box.name, f"holds {len(box.members)} nodes: {shown}{more}"]
+    if kept:
+        lines.append(f"{len(kept)} of them saved for backward")
+    return "\n".join(lines)
+
+
+def _edge(edge: Edge) -> str:
+    ends = f'data-from="{escape(edge.source)}" data-to="{escape(edge.target)}"'
+    return f'<g class="edge" {ends}><path d="{_path(edge.points)}"/>{_label(edge)}</g>'
+
+
+def _lines(edges: Sequence[Edge]) -> list[str]:
+    """All edges as one path, for an image in which none of them is looked for."""
+    if not edges:
+        return []
+    path = "".join(_relative(edge.points) for edge in edges)
+    return [f'<g class="edge"><path d="{path}"/>', *map(_label, edges), "</g>"]
+
+
+def _label(edge: Edge) -> str:
+    if edge.label_at is None:
+        return ""
+    x, y = edge.label_at
+    return f'<text x="{_n(x)}" y="{_n(y + LABEL_SIZE * 0.34)}">{escape(edge.label)}</text>'
+
+
+def _stub(stub: Stub, plain: bool) -> str:
+    side = "data-from" if stub.outgoing else "data-to"
+    others = escape("to: " if stub.outgoing else "from: ") + escape(", ".join(stub.others))
+    about = "" if plain else f' {side}="{escape(stub.box)}"><title>{others}</title'
+    parts = [f'<g class="stub"{about}>']
+    parts.append(f'<path d="{_path(stub.points)}"/>')
+    parts.append(f"<rect {_rectangle(stub.x, stub.y, stub.width, stub.height, 4)}/>")
+    y = stub.y + 3
+    for line in stub.lines:
+        y += LABEL_SIZE * LINE_HEIGHT
+        x = stub.x + 7 + width(" " * (columns(line) - columns(line.lstrip(" "))), LABEL_SIZE)
+        parts.append(f'<text x="{_n(x)}" y="{_n(y - LABEL_SIZE * 0.36)}">{escape(line.strip())}</text>')
+    return "".join([*parts, "</g>"])
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    """The curve, and an open arrowhead at its end: markers would need ids."""
+    start = f"M{_n(points[0][0])} {_n(points[0][1])}"
+    curve = "C" + " ".join(f"{_n(x)} {_n(y)}" for x, y in points[1:])
+    (x0, y0), (x1, y1), (x2, y2) = _head(points)
+    return f"{start}{curve}M{_n(x0)} {_n(y0)}L{_n(x1)} {_n(y1)} {_n(x2)} {_n(y2)}"
+
+
+def _relative(points: Sequence[tuple[float, float]]) -> str:
+    """The same, written as steps from point to point: a third shorter, and not a tenth of a pixel off."""
+    tenths = [(round(x * 10), round(y * 10)) for x, y in (*points, *_head(points))]
+    x, y = tenths[0]
+    made = f"M{_n(x / 10)} {_n(y / 10)}c"
+    for number, point in enumerate(tenths[1:], 1):
+        made += "m" if number == len(points) else "l" if number == len(points) + 1 else ""
+        for step in (point[0] - x, point[1] - y):
+            text = f"{step / 10:g}".replace("0.", ".", 1) if abs(step) < 10 else _n(step / 10)
+            made += text if made[-1].isalpha() or text.startswith("-") else f" {text}"
+        # The points of a Bézier curve all count from where it starts.
+        if number >= len(points) - 1 or number % 3 == 0:
+            x, y = point
+    return made
+
+
+def _head(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The arrowhead: one wing, the tip, the other wing."""
+    (x1, y1), (x0, y0) = points[-1], next(p for p in (*points[-2::-1], (0.0, 0.0)) if p != points[-1])
+    angle = math.atan2(y1 - y0, x1 - x0)
+    wings = [
+        (x1 - _ARROW * math.cos(angle + turn) * 1.3, y1 - _ARROW * math.sin(angle + turn) * 1.3)
+        for turn in (-0.5, 0.5)
+    ]
+    return [wings[0], (x1, y1), wings[1]]
+
+
+def _legend(kinds: set[str], marked: bool, across: float, top: float) -> tuple[list[str], float]:
+    """The kinds that are present, in rows below the drawing, and the height they take."""
+    entries = [(f"kind-{kind}", colour.meaning) for kind, colour in COLOURS.items() if kind in kinds]
+    if marked:
+        entries.append(("saved", "saved for backward"))
+    if not entries:
+        return [], 0.0
+    parts = ['<g class="legend">']
+    x, y = MARGIN, top
+    for name, meaning in entries:
+        step = 18 + width(meaning, SMALL_SIZE) + 16
+        if x > MARGIN and x + step - 16 > MARGIN + across:
+            x, y = MARGIN, y + 18
+        tag = " badge" if name == "saved" else ""
+        swatch = f'<rect class="swatch{tag}" {_rectangle(x, y, 12, 12, 3)}/>'
+        text = f'<text x="{_n(x + 18)}" y="{_n(y + 9.5)}">{meaning}</text>'
+        parts.append(f'<g class="{name}">{swatch}{text}</g>')
+        x += step
+    return [*parts, "</g>"], y + 12 - top + 18
+
+
+def _rectangle(x: float, y: float, across: float, down: float, round_by: float) -> str:
+    return f'x="{_n(x)}" y="{_n(y)}" width="{_n(across)}" height="{_n(down)}" rx="{_n(round_by)}"'
+
+
+def _n(value: float) -> str:
+    """A number with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text

@@ -1,0 +1,113 @@
+"""A listing: line numbers, where each line came from, and the coloured text, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from compile_lens.record.kernel import Kernel
+
+from ..words import outline
+from ..words.derivatives import Whose, of_names, phrase
+from ..words.palette import INK
+from .coloured import coloured
+from .markup import EDGE, FAINT, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, note, tag, text
+
+_PRE = (
+    "font:inherit;margin:0;border:0;white-space:pre;background:none;"
+    "overflow:visible"  # the whole listing scrolls, not a column of it; a host may think otherwise
+)
+_SIDE = 34
+"""Characters of the column that names the origins of a line."""
+
+
+def listing(
+    source: str,
+    language: str,
+    budget: Budget,
+    first: int = 1,
+    origins: Mapping[int, str] | None = None,
+    height: int = 420,
+    numbered: bool = True,
+) -> str:
+    """HTML of a text. ``first`` is the number of its first line, ``origins`` a word for lines counted from 1.
+
+    Numbers stand in a column of their own, so that the text can be copied without them. What does not fit
+    the page's budget is left out, and a note says how much.
+    """
+    if not source.strip():
+        return note("no text")
+    shown, left_out = _trim(source, budget)
+    lines, done = coloured(shown, language, budget.colour(len(shown)))
+    if lines and not lines[-1]:
+        lines.pop()
+        done = min(done, len(lines))
+    columns = []
+    if numbered:
+        numbers = "\n".join(str(n) for n in range(first, first + len(lines)))
+        columns.append(_column(numbers, f"color:{FAINT};text-align:right", "numbers"))
+    if origins:
+        width = min(max((len(o) for o in origins.values()), default=0), _SIDE)
+        side = "\n".join(_cut(origins.get(i, " "), width) for i in range(1, len(lines) + 1))
+        columns.append(_column(side, f"color:{PHASE_COLOURS['forward']}", "origins"))
+    body = "\n".join(lines)
+    if lines and not lines[0]:
+        body = "\n" + body  # the first newline in a <pre> is dropped
+    columns.append(
+        tag(
+            "pre",
+            body,
+            f"{_PRE};color:{INK};padding:8px 14px 8px 10px",
+            "code",
+        )
+    )
+    frame = (
+        f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
+        f"border-radius:6px;{MONO};font-size:12px;line-height:1.55"
+    )
+    page = div("".join(columns), frame, "listing")
+    if left_out:
+        page += note(left_out)
+    elif language and 0 < done < len(lines):
+        page += note(f"coloured up to line {first + done - 1:,}, plain from there on")
+    return page
+
+
+def kernel_origins(kernel: Kernel, again: Collection[str] = (), whose: Whose = ()) -> dict[int, str]:
+    """For each line of a kernel the operators it came from, as ``← sin``; empty without a line map.
+
+    Those that are computed ``again`` in other kernels say so, and ``whose`` derivative it is for in a backward.
+    """
+    return {
+        line.line: "← "
+        + ", ".join(f"{o} (again)" if o in again else o for o in line.origins)
+        + (f", {words}" if (words := phrase(of_names(whose, line.origins))) else "")
+        for line in kernel.lines
+        if line.origins
+    }
+
+
+def _column(content: str, style: str, cls: str) -> str:
+    return tag("div", content, f"white-space:pre;padding:8px;{style}", cls)
+
+
+def _cut(value: str, width: int) -> str:
+    return text(value if len(value) <= width else value[: width - 1] + "…")
+
+
+def _trim(source: str, budget: Budget) -> tuple[str, str]:
+    room = budget.show(len(source))
+    if room >= len(source):
+        return source, ""
+    cut = source.rfind("\n", 0, room + 1)
+    shown = source[: cut if cut > 0 else room]
+    total = source.count("\n") + 1
+    kept = shown.count("\n") + 1 if shown else 0
+    lines = (
+        f"{total - kept:,} of {outline.plural(total, 'line')}"
+        if cut > 0 or not shown
+        else "the rest of a long line"
+    )
+    return (
+        shown,
+        f"{lines} ({len(source) - len(shown):,} characters) left out to keep the page small; {WHOLE}",
+    )

@@ -1,0 +1,55 @@
+"""Machine code on the static page: figures, launch configurations, and the last form if there is room."""
+
+from __future__ import annotations
+
+from compile_lens.record.capture import Record
+from compile_lens.record.kernel import Kernel
+
+from ..words import machine
+from ..words.characters import short
+from .listing import listing
+from .markup import Budget, div, fold, mono, note, text
+from .tables import figures_table
+
+ROOM = 60_000
+"""Characters of the last forms of all kernels up to which the page holds them."""
+
+FONT = "font-size:13px"
+
+
+class MachineCode:
+    """HTML of the machine code of kernels. The forms are there if those of all kernels fit."""
+
+    def __init__(self, capture: Record, budget: Budget) -> None:
+        self._budget = budget
+        last = (machine.last(kernel) for kernel in capture.kernels)
+        self._roomy = sum(len(form.text) for form in last if form is not None) <= ROOM
+
+    def of(self, kernel: Kernel) -> str:
+        """The part below a kernel's source; ``""`` where nothing is known."""
+        shown = [pair for pair in zip(machine.HEAD, machine.figures(kernel), strict=True) if pair[1]]
+        parts = [figures_table([name for name, _ in shown], [[value for _, value in shown]])] if shown else []
+        found = machine.configurations(kernel)
+        if found is not None and found.lines:
+            lines = "".join(div(mono(line, FONT)) for line in found.lines)
+            parts.append(fold(text(found.title), lines, "configurations", level=1))
+        elif found is not None:
+            parts.append(div(text(found.title), FONT))
+        parts += [note(text(short(words, 1000))) for words in machine.missing(kernel)]
+        return "".join(parts) + self._form(kernel)
+
+    def _form(self, kernel: Kernel) -> str:
+        form = machine.last(kernel)
+        if form is None:
+            return ""
+        names = text(machine.names(kernel))
+        if not self._roomy:
+            return note(f"left out to keep the page small: {names}")
+        linked: dict[int, str] = {}
+        first = kernel.first_line or 1  # as the source above is numbered
+        for line, of in form.links:
+            number = first + of - 1
+            linked[line] = f"{linked[line]}, {number}" if line in linked else f"← line {number}"
+        body = listing(form.text, "", self._budget, 1, linked, height=520)
+        said = f"{text(machine.title(form.kind))}, with the lines of the source above that it came from"
+        return fold(said, body + note(f"in Python: {names}"), "form", level=1)

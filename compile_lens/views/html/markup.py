@@ -1,0 +1,167 @@
+"""Building blocks of the HTML: escaping, elements with inline styles, colours, and the size budget.
+
+Everything is styled inline with properties that JupyterLab's sanitizer keeps, so the page looks the same in
+an untrusted notebook. A media query cannot stand inline; the page therefore brings its own light ground and
+dark text, set on every element that a host might recolour, and reads the same in light and dark hosts.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ..words.characters import clean, flat, short
+from ..words.palette import INK
+
+HIGHLIGHT_BLOCK = 16_000
+"""Characters of one listing that are coloured; the rest is shown plain. Colouring is the slow part."""
+
+HIGHLIGHT_TOTAL = 100_000
+"""Characters coloured on one page."""
+
+TEXT_BLOCK = 40_000
+"""Characters of one listing that are shown at all."""
+
+TEXT_TOTAL = 500_000
+"""Characters shown in the listings of one page."""
+
+PICTURE_ONE = 400_000
+"""Bytes of SVG of one graph; a larger one is left out, and said so."""
+
+PICTURE_TOTAL = 1_000_000
+"""Bytes of SVG on one page."""
+
+DRAWN_BOXES = 200
+"""Boxes of one drawing; a larger graph is drawn with its modules collapsed."""
+
+DRAWN_NODES = 20_000
+"""Nodes of the graphs drawn on one page: placing them takes the time. Telling stages come first."""
+
+KERNELS = 400
+"""Kernels of one module that get a block of their own."""
+
+WHOLE = "capture.save('capture.json') keeps everything"
+
+FAINT = "#57606a"
+GROUND = "#ffffff"
+SUNK = "#f6f8fa"
+EDGE = "#d0d7de"
+PHASE_COLOURS = {"": "#57606a", "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
+STATE_COLOURS = {
+    "compiled": ("#14532d", "#e7f6ec", "#86c79b"),
+    "partial": ("#6b4500", "#fff6df", "#e0b84f"),
+    "nothing": ("#6b4500", "#fff6df", "#e0b84f"),
+    "failed": ("#8f1d14", "#fff0ee", "#e39a93"),
+}
+"""Ink, ground and edge of the outcome, each ink at least 7:1 on its ground."""
+
+SANS = "font-family:system-ui,Arial,sans-serif"
+MONO = "font-family:ui-monospace,Menlo,monospace"
+
+
+def text(value: str) -> str:
+    """A string of the user's as HTML on one line: invisible characters written out, markup escaped."""
+    return html.escape(flat(value), quote=True)
+
+
+def block(value: str) -> str:
+    """A string of the user's as HTML that keeps its lines."""
+    return html.escape(clean(value), quote=True)
+
+
+def tag(name: str, content: str, style: str = "", cls: str = "", extra: str = "") -> str:
+    """An element around HTML. ``cls`` is a class of ours, ``extra`` further attributes as HTML."""
+    attributes = f' class="cl-{cls}"' if cls else ""
+    attributes += f' style="{style}"' if style else ""
+    attributes += f" {extra}" if extra else ""
+    return f"<{name}{attributes}>{content}</{name}>"
+
+
+def div(content: str, style: str = "", cls: str = "") -> str:
+    return tag("div", content, style, cls)
+
+
+def span(content: str, style: str = "", cls: str = "") -> str:
+    return tag("span", content, style, cls)
+
+
+def mono(value: str, style: str = "", cls: str = "") -> str:
+    """A string of the user's in fixed pitch, on one line; a very long one is cut, and says so."""
+    return span(text(short(value, 2_000)), f"{MONO};overflow-wrap:break-word;{style}", cls)
+
+
+def faint(content: str, style: str = "") -> str:
+    return span(content, f"color:{FAINT};{style}" if style else f"color:{FAINT}")
+
+
+def heading(title: str, detail: str = "", cls: str = "heading") -> str:
+    """A section's title with a few faint words after it; both are HTML."""
+    shown = span(title, f"font-size:15px;font-weight:600;color:{INK}")
+    shown += faint(detail, "font-size:13px;margin-left:10px") if detail else ""
+    return div(shown, "margin:22px 0 8px 0;line-height:1.4", cls)
+
+
+def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 0) -> str:
+    """A section that opens and closes without a script."""
+    ground = f";background:{SUNK};border-radius:6px" if level == 0 else ""
+    head = tag("summary", summary, f"cursor:pointer;padding:7px 12px{ground}")
+    body = div(content, "padding:10px 12px")
+    frame = f"border:1px solid {EDGE};border-radius:6px;margin:6px 0"
+    return tag("details", head + body, frame, cls, "open" if open else "")
+
+
+def note(content: str) -> str:
+    """A line that says what is not shown, or why."""
+    return div(content, f"margin:6px 0;font-size:13px;color:{FAINT};font-style:italic", "note")
+
+
+def picture(svg: str, alt: str, shrink: bool = True) -> str:
+    """An SVG document as an image: the one form that an untrusted notebook keeps.
+
+    ``shrink`` makes it as narrow as its place; else it keeps its size, and its place has to scroll.
+    """
+    # Percent signs for the few characters that HTML or a URL would misread: a fifth shorter than base64.
+    data = quote(svg.replace("\n", ""), safe=_PLAIN, errors="backslashreplace")
+    style = f"max-width:{'100%' if shrink else 'none'};height:auto;display:block;margin:0"
+    return f'<img class="cl-graph" loading="lazy" style="{style}" alt="{text(alt)}" src=\'data:image/svg+xml,{data}\'>'
+
+
+_PLAIN = ' !"$()*+,-./:;=?@[]^_`{|}~'
+"""Characters that may stand in a ``data:`` URL within single quotes as they are."""
+
+
+@dataclass
+class Budget:
+    """What a page may still spend, so that a report of a large model stays small and quick to make."""
+
+    highlight: int = HIGHLIGHT_TOTAL
+    text: int = TEXT_TOTAL
+    pictures: int = PICTURE_TOTAL
+    nodes: int = DRAWN_NODES
+
+    def colour(self, wanted: int) -> int:
+        """How many characters of the next listing may be coloured."""
+        granted = min(wanted, HIGHLIGHT_BLOCK, self.highlight)
+        self.highlight -= granted
+        return granted
+
+    def show(self, wanted: int) -> int:
+        """How many characters of the next listing may be shown."""
+        granted = min(wanted, TEXT_BLOCK, self.text)
+        self.text -= granted
+        return granted
+
+    def place(self, nodes: int) -> bool:
+        """Whether a graph of so many nodes may still be placed."""
+        if nodes > self.nodes:
+            return False
+        self.nodes -= nodes
+        return True
+
+    def draw(self, size: int) -> bool:
+        """Whether a picture of ``size`` bytes still fits."""
+        if size > PICTURE_ONE or size > self.pictures:
+            return False
+        self.pictures -= size
+        return True

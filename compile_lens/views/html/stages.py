@@ -1,0 +1,296 @@
+"""The stages of a compilation in HTML: each graph as a picture beside its text, and the code by kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compile_lens.record.absent import Absent
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation, Stage
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code, Kernel
+
+from ..drawing.svg import to_svgs
+from ..words import outline, sentences, stamp
+from ..words.characters import short
+from ..words.launches import launched
+from .listing import kernel_origins, listing
+from .machine import MachineCode
+from .markup import (
+    DRAWN_BOXES,
+    DRAWN_NODES,
+    EDGE,
+    FAINT,
+    GROUND,
+    KERNELS,
+    PHASE_COLOURS,
+    PICTURE_ONE,
+    PICTURE_TOTAL,
+    WHOLE,
+    Budget,
+    div,
+    faint,
+    fold,
+    mono,
+    note,
+    picture,
+    span,
+    tag,
+    text,
+)
+
+_OPEN = ("forward", "inference", "forward.code", "inference.code")
+"""Stages that are open when the page is first seen, in the first compilation."""
+
+
+_OPEN_NODES = 300
+_OPEN_KERNELS = 8
+"""Larger stages stay closed: the page should be seen as a whole first."""
+
+_BESIDE = 640.0
+"""Pixels of width up to which a drawing stands beside its text; a wider one stands above it."""
+
+_SHRINKABLE = 1500.0
+"""Pixels of width up to which a drawing is shrunk to its place and stays readable; a wider one scrolls."""
+
+
+class Stages:
+    """HTML of the stages of several compilations, their graphs drawn together in one go."""
+
+    def __init__(self, capture: Record, compilations: Sequence[Compilation], budget: Budget) -> None:
+        self._capture = capture
+        self._budget = budget
+        self._origins = outline.Origins(capture)
+        self._machine = MachineCode(capture, budget)
+        wanted = [
+            (compilation, stage)
+            for compilation in compilations
+            for stage in compilation.stages
+            if isinstance(stage, Graph) and stage.nodes and not _elsewhere(compilation, stage)
+        ]
+        wanted.sort(key=lambda pair: _telling(pair[1]))
+        wanted = [pair for pair in wanted if budget.place(len(pair[1].nodes))]
+        # Drawing costs a child process: one for all.
+        drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, plain=True) if wanted else []
+        self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
+
+    def of(self, compilation: Compilation, open: bool) -> str:
+        """Every stage of one compilation, in order; the telling ones are open if ``open``."""
+        parts = []
+        for lane in outline.lanes(self._capture, compilation):
+            for step in lane.steps:
+                if step.stage is not None:
+                    parts.append(self._stage(compilation, step, step.stage, open and _opens(step)))
+        return "".join(parts)
+
+    def _stage(self, compilation: Compilation, step: outline.Step, stage: Stage, open: bool) -> str:
+        phase = outline.phase_of(step.key)
+        colour = PHASE_COLOURS[phase]
+        title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
+        facts = "not seen" if step.missing else "none" if step.none else ", ".join(step.facts)
+        about = " · ".join(text(words) for words in (facts, outline.meaning(step.key)) if words)
+        summary = tag("b", text(title), f"color:{colour}") + " " + faint(about, "font-size:13px")
+        if isinstance(stage, Graph) and (elsewhere := _nothing_new(compilation, stage)):
+            return div(
+                f"{summary} {faint(elsewhere, 'font-size:13px;font-style:italic')}", "padding:4px 13px"
+            )
+        if isinstance(stage, Absent):
+            ink = "#7a4b00" if step.missing else FAINT
+            body = div(text(step.missing or step.none), f"color:{ink};overflow-wrap:break-word")
+        elif isinstance(stage, Code):
+            body = self._code(stage)
+        else:
+            body = self._graph(compilation, stage)
+        last = step.key.rpartition(".")[2].replace("_", "-")
+        return fold(
+            summary, body, f"stage cl-stage-{last if last.replace('-', '').isalpha() else 'other'}", open
+        )
+
+    def _graph(self, compilation: Compilation, graph: Graph) -> str:
+        source = listing(graph.text, "", self._budget, height=560, numbered=False)
+        if not graph.nodes:
+            return note("this graph holds no node") + source
+        elsewhere = _elsewhere(compilation, graph)
+        if elsewhere:
+            return note(elsewhere) + source + self._subgraphs(graph)
+        saved = ""
+        if graph.saved:
+            saved = div(
+                faint("saved for backward: ", "font-size:13px")
+                + mono(outline.names(graph.saved, 24), "font-size:13px"),
+                "margin:0 0 8px 0",
+            )
+        drawing, wide = self._picture(compilation, graph)
+        look = "overflow:auto;max-height:640px;" + (
+            "flex:1 1 100%" if wide else "flex:1 1 340px;min-width:280px"
+        )
+        left = div(drawing, look, "picture")
+        right = div(source + self._subgraphs(graph), "flex:2 1 460px;min-width:300px")
+        both = "display:flex;flex-wrap:wrap;gap:14px;align-items:flex-start"
+        return saved + div(left + right, both, "stage-both")
+
+    def _picture(self, compilation: Compilation, graph: Graph) -> tuple[str, bool]:
+        """The drawing or why there is none, and whether it is too wide to stand beside the text."""
+        drawn = self._pictures.get((compilation.id, graph.key))
+        if drawn is None:
+            said = f"not drawn here: this graph has {outline.plural(len(graph.nodes), 'node')}"
+            said += f", and the drawings of one page are limited to {DRAWN_NODES:,} in all"
+            return note(f"{said}; graph.to_svg() draws it"), True
+        svg = drawn
+        size = len(svg.encode("utf-8", "backslashreplace"))
+        if not self._budget.draw(size):
+            limit = f"{PICTURE_ONE / 1e6:.1f} MB for one, {PICTURE_TOTAL / 1e6:.1f} MB for all"
+            said = f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit})"
+            return note(f"{said}; graph.to_svg() gives it, {WHOLE}"), True
+        width = _width(svg)
+        calls = outline.plural(len(graph.calls), "operation")
+        alt = f"graph of stage {graph.key}: {outline.plural(len(graph.nodes), 'node')}, {calls}"
+        return picture(svg, alt, shrink=width <= _SHRINKABLE), width > _BESIDE
+
+    def _subgraphs(self, graph: Graph) -> str:
+        parts = ""
+        for name, body in graph.subgraphs:
+            head = mono(name, "font-weight:600;font-size:13px") + faint(
+                f" {outline.plural(len(body.nodes), 'node')}"
+            )
+            parts += fold(head, listing(body.text, "python", self._budget), "subgraph", level=1)
+        return parts
+
+    def _code(self, code: Code) -> str:
+        parts = [_stamp(code)] if code.model or code.may_differ else []
+        parts += [self._kernel(code, kernel) for kernel in code.kernels[:KERNELS]]
+        if len(code.kernels) > KERNELS:
+            parts.append(note(f"and {outline.plural(len(code.kernels) - KERNELS, 'kernel')} more; {WHOLE}"))
+        if not code.kernels:
+            parts.append(note("this module launches no kernel"))
+        lines = outline.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
+        said = text(stamp.of_code(code)) + ("" if code.model else f", for {text(code.device)}")
+        parts.append(note(f"the whole module ({lines}, {said}): capture.code['{text(code.phase)}']"))
+        return "".join(parts)
+
+    def _kernel(self, code: Code, kernel: Kernel) -> str:
+        name = mono(kernel.name, "font-size:14px;font-weight:600")
+        language = outline.LANGUAGES.get(kernel.language, kernel.language)
+        facts = [text(language)] + ([text(kernel.kind)] if kernel.kind != kernel.language else [])
+        facts.append(launched(code, kernel))
+        facts.append(sentences.moved(kernel))
+        head = div(f"{name} {faint(' · '.join(facts), 'font-size:13px')}")
+        if kernel.source.strip():
+            first = kernel.first_line or 1
+            origin = self._origins.of(kernel)
+            links = kernel_origins(kernel, {name for name, _ in origin.again}, origin.whose)
+            body = listing(kernel.source, kernel.language, self._budget, first, links, height=520)
+        else:
+            body = note(sentences.sourceless(kernel))
+        frame = f"border-left:3px solid {PHASE_COLOURS.get(code.phase, EDGE)};padding:2px 0 2px 12px"
+        page = head + self._origin(kernel) + body + self._machine.of(kernel)
+        return div(page, f"{frame};margin:4px 0 16px 0;background:{GROUND}", "kernel")
+
+    def _origin(self, kernel: Kernel) -> str:
+        origin = self._origins.of(kernel)
+        steps = []
+        if origin.operators:
+            steps.append(mono(outline.names(origin.operators, 24), "font-size:13px"))
+        if origin.lines:
+            full = ", ".join(f"{f.file}:{f.line}" for f in origin.lines[:24])
+            lines = mono(outline.places(origin.lines, 12), "font-size:13px")
+            steps.append(tag("span", lines, extra=f'title="{text(full)}"'))
+        if origin.unknown:
+            steps.append(faint(text(origin.unknown), "font-size:13px;font-style:italic"))
+        launched = ""
+        if kernel.launch_lines:
+            some = ", ".join(str(n) for n in kernel.launch_lines[:12])
+            more = len(kernel.launch_lines) - 12
+            some += f" and {more} more" if more > 0 else ""
+            word = "line" if len(kernel.launch_lines) == 1 else "lines"
+            launched = faint(f"launched in {word} {some} of the module", "font-size:12px;margin-left:12px")
+        said = outline.again(origin)
+        again = div(faint(text(said), "font-size:13px")) if said else ""
+        arrow = span("← ", f"color:{FAINT}")
+        return div(
+            arrow + f" {arrow}".join(steps) + launched + again,
+            "margin:2px 0 6px 0;overflow-wrap:break-word",
+            "origin",
+        )
+
+
+def _stamp(code: Code) -> str:
+    """What became of the code, and what may differ on the device that was not there."""
+    said = div(text(stamp.of_code(code)), "font-weight:600;font-size:13px", "stamp")
+    if not code.may_differ:
+        return said
+    lines = "".join(div(text(short(words, 1000))) for words in stamp.differences(code, 40))
+    return said + fold(text(stamp.may_differ(code)), lines, "may-differ", level=1)
+
+
+def _opens(step: outline.Step) -> bool:
+    stage = step.stage
+    if isinstance(stage, Graph) and len(stage.nodes) > _OPEN_NODES:
+        return False
+    if isinstance(stage, Code) and len(stage.kernels) > _OPEN_KERNELS:
+        return False
+    return step.key in _OPEN
+
+
+def _telling(graph: Graph) -> int:
+    """The order in which graphs are drawn if not all can be."""
+    order = (
+        "forward",
+        "inference",
+        "backward",
+        "dynamo",
+        "groups",
+        "loops",
+        "joint",
+        "post_grad",
+        "pre_grad",
+    )
+    return order.index(graph.stage) if graph.stage in order else len(order)
+
+
+def _unchanged(compilation: Compilation, graph: Graph) -> bool:
+    before = compilation.graphs
+    return outline.unchanged(graph, before[graph.before] if graph.before in before else None)
+
+
+def _nothing_new(compilation: Compilation, graph: Graph) -> str:
+    """Why a graph needs neither text nor drawing, since other stages show it, as HTML; "" if it does."""
+    if _unchanged(compilation, graph):
+        return f"{sentences.same_as(text(_name(graph.before)))}: no pass changed them"
+    if graph.stage == "groups" and f"{graph.phase}.loops" in compilation.graphs and _alone(graph):
+        return "nothing was fused: each loop is a group of its own"
+    if graph.stage == "joint" and {"forward", "backward"} <= set(compilation.graphs) and not graph.subgraphs:
+        return "its two halves follow, forward and backward; graph.text is the whole"
+    return ""
+
+
+def _elsewhere(compilation: Compilation, graph: Graph) -> str:
+    """Where the drawing of a graph is that needs none of its own here, in words; "" if it needs one."""
+    graphs = compilation.graphs
+    if _unchanged(compilation, graph):
+        return f"drawn under {_name(graph.before)}"
+    handed = next((key for key in ("forward", "inference") if key in graphs), "")
+    if graph.stage in ("dynamo", "pre_grad") and handed and not graph.subgraphs:
+        return f"drawn as {handed}, in ATen operators"
+    if len(graph.calls) == 1:
+        return f"one operation, {text(short(graph.calls[0].name, 200))}: the text says it all"
+    if graph.stage == "joint" and "forward" in graphs and "backward" in graphs:
+        return "drawn in its two halves: forward and backward"
+    if graph.stage == "groups" and f"{graph.phase}.loops" in graphs and _alone(graph):
+        return "drawn under loops"
+    return ""
+
+
+def _alone(groups: Graph) -> bool:
+    """Whether each group is one loop."""
+    return all(len(node.members) <= 1 for node in groups.nodes)
+
+
+def _name(key: str) -> str:
+    return outline.TITLES.get(key, key.replace(".", " "))
+
+
+def _width(svg: str) -> float:
+    found = re.search(r'<svg [^>]*?width="([0-9.]+)"', svg)
+    return float(found.group(1)) if found else 0.0

@@ -1,0 +1,1 @@
+"""What every view says, before it is text, HTML or Markdown."""

@@ -1,0 +1,148 @@
+"""Text for a terminal: control characters written out, widths in cells, wrapping, and what an encoding holds.
+
+Names, paths and messages come from a user's program. A newline, an escape sequence or a right-to-left mark in
+one of them must not move, recolour or reorder what stands around it, so such characters are written out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\ud800-\udfff]"
+)
+_BREAKS = re.compile(r"[\t\r\n]")
+
+_ASCII = {
+    "→": "->",
+    "←": "<-",
+    "↳": "->",
+    "·": "-",
+    "…": "...",
+    "—": "-",
+    "–": "-",
+    "×": "x",
+    "²": "^2",
+    "─": "-",
+    "━": "=",
+    "│": "|",
+    "✓": "+",
+    "◐": "~",
+    "✗": "x",
+}
+"""Readable stand-ins for the characters that our own pages use."""
+
+
+def clean(text: str) -> str:
+    """The text with invisible and direction-changing characters written out; tabs and newlines stay."""
+    return _HIDDEN.sub(_escape, text.replace("\r\n", "\n").replace("\r", "\\r"))
+
+
+def flat(text: str) -> str:
+    """``clean`` on one line: tabs and newlines are written out as well."""
+    return _BREAKS.sub(_escape, _HIDDEN.sub(_escape, text))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    short = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def encodes(text: str, encoding: str) -> bool:
+    """Whether the encoding can hold the text. An encoding that Python does not know can hold nothing."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def printable(text: str, encoding: str | None) -> str:
+    """The text with each character that ``encoding`` lacks replaced, so that printing it cannot raise.
+
+    Our own arrows and lines become ASCII ones, other characters a backslash escape. ``None`` and unknown
+    encodings count as ASCII.
+    """
+    name = encoding or "ascii"
+    if encodes(text, name):
+        return text
+    if not encodes("", name):
+        name = "ascii"
+    out = []
+    for char in text:
+        if encodes(char, name):
+            out.append(char)
+        else:
+            out.append(_ASCII.get(char) or char.encode("ascii", "backslashreplace").decode("ascii"))
+    return "".join(out)
+
+
+def cells(text: str) -> int:
+    """How many terminal cells the text takes: wide characters two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(char) for char in text)
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def fit(text: str, width: int, mark: str = "…") -> str:
+    """The text cut to ``width`` cells; a cut text ends in ``mark``."""
+    if cells(text) <= width:
+        return text
+    room = width - cells(mark)
+    if room < 2:  # not even one wide character
+        return mark if room >= 0 else ""
+    return _split(text, room)[0] + mark
+
+
+def pad(text: str, width: int, right: bool = False) -> str:
+    """The text filled with spaces to ``width`` cells, on the left if ``right``."""
+    space = " " * max(width - cells(text), 0)
+    return space + text if right else text + space
+
+
+def wrap(text: str, width: int, indent: str = "", more: str | None = None) -> list[str]:
+    """Lines of at most ``width`` cells, broken at spaces where possible; later ones start with ``more``."""
+    more = indent if more is None else more
+    lines: list[str] = []
+    start = indent
+    for paragraph in text.split("\n"):
+        rest = paragraph.expandtabs(4).rstrip()
+        while True:
+            room = max(width - cells(start), 8)
+            head, tail = _split(rest, room)
+            if tail and " " in head.strip() and not tail.startswith(" "):
+                cut = head.rindex(" ")
+                if head[:cut].strip():
+                    head, tail = head[:cut], head[cut:] + tail
+            lines.append((start + head).rstrip())
+            start = more
+            rest = tail.lstrip()
+            if not rest:
+                break
+    return lines
+
+
+def _split(text: str, width: int) -> tuple[str, str]:
+    """The longest head of at most ``width`` cells, and the rest. The head is never empty."""
+    if text.isascii():
+        return text[: max(width, 1)], text[max(width, 1) :]
+    used = 0
+    for index, char in enumerate(text):
+        used += _cells(char)
+        if used > width and index:
+            return text[:index], text[index:]
+    return text, ""
+
+
+def short(value: str, limit: int = 12_000) -> str:
+    """The head of a long string, and how much of it is left out."""
+    return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit:,} characters more)"

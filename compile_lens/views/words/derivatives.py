@@ -1,0 +1,85 @@
+"""For whose derivative a part of the backward is there, in words: ``sin``, or ``mul of line 7`` if there are more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from compile_lens.measures.chain import Address, Chain, walk
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Kernel
+
+Whose = tuple[tuple[str, tuple[str, ...]], ...]
+"""Operators of a kernel, each with the words for those whose derivative needs it."""
+
+MOST = 3
+"""Words that are told of one line."""
+
+
+class Derivatives:
+    """The words for every kernel of a capture."""
+
+    def __init__(self, capture: Record) -> None:
+        self._chain: Chain = Chain(capture)
+        self._compilations = {c.id: c for c in capture.compilations}
+        self._words: dict[str, dict[Address, str]] = {}
+
+    def of(self, cid: str, kernel: Kernel) -> Whose:
+        """For each operator of a kernel of a backward; empty for other kernels."""
+        if kernel.phase != "backward":
+            return ()
+        found = []
+        for origin in kernel.origins:
+            address = (cid, "backward.post_grad", origin)
+            whose = self._chain.derivatives(address) if address in self._chain else ()
+            words = self._of(cid)
+            said = tuple(dict.fromkeys(words[a] for a in whose if a in words))
+            if said:
+                found.append((origin, said))
+        return tuple(found)
+
+    def _of(self, cid: str) -> dict[Address, str]:
+        if cid not in self._words:
+            self._words[cid] = _words(self._compilations[cid])
+        return self._words[cid]
+
+
+def _words(compilation: Compilation) -> dict[Address, str]:
+    """What is said of each node of the graph before the joint one."""
+    joint = next((s for s in compilation.stages if isinstance(s, Graph) and s.key == "joint"), None)
+    if joint is None or joint.before not in compilation.graphs:
+        return {}
+    nodes = {
+        (compilation.id, joint.before, path + node.name): node
+        for path, node in walk(compilation.graphs[joint.before])
+        if node.op.startswith("call_")
+    }
+    lines: dict[str, set[int]] = {}
+    for node in nodes.values():
+        lines.setdefault(_operator(node), set()).update(f.line for f in node.innermost)
+    return {address: _word(node, lines[_operator(node)]) for address, node in nodes.items()}
+
+
+def _operator(node: Node) -> str:
+    """``sin`` of ``torch.sin``, and of a method of that name."""
+    return node.target.rpartition(".")[2]
+
+
+def _word(node: Node, lines: Collection[int]) -> str:
+    """The operator, with its line where others of that name have another."""
+    told = [f" of line {frame.line}" for frame in node.innermost if len(lines) > 1]
+    return _operator(node) + "".join(told)
+
+
+def phrase(words: Sequence[str], most: int = MOST) -> str:
+    """``for the derivative of sin, mul``."""
+    if not words:
+        return ""
+    rest = f" and {len(words) - most} more" if len(words) > most else ""
+    return f"for the derivative of {', '.join(words[:most])}{rest}"
+
+
+def of_names(whose: Whose, names: Collection[str]) -> tuple[str, ...]:
+    """The words for some operators of a kernel, each once."""
+    return tuple(dict.fromkeys(word for name, words in whose if name in names for word in words))

@@ -1,0 +1,84 @@
+"""The colours of source text, by Pygments: which run of characters has which ink.
+
+Pygments has no lexer for Triton or Metal; ``python`` and ``cpp`` read them without an error token.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .palette import INK
+
+LEXERS = {"python": "python", "triton": "python", "cpp": "cpp", "metal": "cpp"}
+
+# Each ink has a contrast of at least 4.5:1 on the listing's ground (#f6f8fa). The nearest ancestor counts.
+_INKS = {
+    "Token.Comment": "color:#57606a",
+    "Token.Comment.Preproc": "color:#8250df",
+    "Token.Keyword": "color:#b3202c",
+    "Token.Keyword.Type": "color:#0550ae",
+    "Token.Keyword.Constant": "color:#0550ae",
+    "Token.Operator.Word": "color:#b3202c",
+    "Token.Name.Builtin": "color:#0550ae",
+    "Token.Name.Function": "color:#6f42c1",
+    "Token.Name.Class": "color:#8a3f00",
+    "Token.Name.Decorator": "color:#6f42c1",
+    "Token.Name.Namespace": "color:#1f2328",
+    "Token.Name.Exception": "color:#8a3f00",
+    "Token.Literal.String": "color:#116329",
+    "Token.Literal.Number": "color:#0550ae",
+}
+
+
+INKS = tuple(c for c in dict.fromkeys(s.removeprefix("color:") for s in _INKS.values()) if c != INK)
+"""Colours by ink number, counted from 1. Ink 0 is that of plain text."""
+
+
+def runs(source: str, language: str, limit: int) -> list[tuple[int, int]]:
+    """The colours of a text as runs ``(characters, ink number)`` from its start.
+
+    Lines past ``limit`` characters, and all lines in a language without a lexer, have none. The text is taken
+    as it is: control characters are to be written out before. Space has the ink of what stands before it.
+    """
+    lexer = LEXERS.get(language)
+    head = _head(source, limit)
+    if lexer is None or not head:
+        return []
+    found: list[tuple[int, int]] = []
+    length, ink = 0, 0
+    for kind, value in _lexer(lexer).get_tokens(head):
+        new = ink if value.isspace() else _ink(kind)
+        if new != ink:
+            if length:
+                found.append((length, ink))
+            length, ink = 0, new
+        length += len(value)
+    found.append((length, ink))
+    return found
+
+
+def _head(source: str, limit: int) -> str:
+    """The whole lines that stand in the first ``limit`` characters."""
+    if len(source) <= limit:
+        return source
+    return source[: source.rfind("\n", 0, limit) + 1] if limit > 0 else ""
+
+
+@functools.cache
+def _lexer(name: str) -> Any:
+    from pygments.lexers import get_lexer_by_name
+
+    # Keep the text as it is: no newline stripped or added, no tab expanded.
+    return get_lexer_by_name(name, stripnl=False, ensurenl=False)
+
+
+@functools.cache
+def _ink(kind: Any) -> int:
+    while kind is not None:
+        style = _INKS.get(str(kind))
+        if style is not None:
+            colour = style.removeprefix("color:")
+            return INKS.index(colour) + 1 if colour in INKS else 0
+        kind = kind.parent
+    return 0

@@ -1,0 +1,134 @@
+"""What pages say of the machine code of kernels: figures, launch configurations, and where each form is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compile_lens.record.kernel import Kernel
+from compile_lens.record.machine_code import Candidate, Form
+
+from .outline import plural
+
+TITLES = {
+    "ttir": "TTIR",
+    "ttgir": "TTGIR",
+    "llir": "LLVM IR",
+    "ptx": "PTX",
+    "sass": "SASS",
+    "amdgcn": "AMDGCN",
+    "assembly": "assembly",
+}
+"""Names of the forms, for people."""
+
+MANY = 40
+"""Launch configurations that are listed before the rest is only counted."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A short text on a kernel or a module, and lines that can be unfolded below it."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+def facts(kernel: Kernel) -> tuple[str, ...]:
+    """Short figures of the machine code: ``sm_90a``, ``32 registers a thread``, ``no spills``."""
+    machine = kernel.machine
+    if machine is None:
+        return ()
+    found = [machine.arch] if machine.arch else []
+    if machine.registers is not None:
+        found.append(f"{plural(machine.registers, 'register')} a thread")
+    if machine.shared is not None:
+        found.append(f"{machine.shared:,} B shared memory" if machine.shared else "no shared memory")
+    if machine.spills is not None:
+        found.append(f"{machine.spills:,} B spilled" if machine.spills else "no spills")
+    if machine.vector_bits is not None:
+        found.append(f"{machine.vector_bits}-bit vectors" if machine.vector_bits else "no vectors")
+    if machine.instructions is not None:
+        found.append(plural(machine.instructions, "instruction"))
+    return tuple(found)
+
+
+HEAD = (
+    "compiled for", "registers", "shared memory", "spilled", "widest vector", "instructions", "compiler",
+)  # fmt: skip
+"""What ``figures`` are, in its order."""
+
+
+def figures(kernel: Kernel) -> tuple[str, ...]:
+    """The figures of the machine code with their units, ``""`` for each that is unknown or has no meaning."""
+    machine = kernel.machine
+    if machine is None:
+        return ("",) * len(HEAD)
+    return (
+        machine.arch,
+        "" if machine.registers is None else f"{machine.registers:,} a thread",
+        "" if machine.shared is None else f"{machine.shared:,} B a block",
+        "" if machine.spills is None else f"{machine.spills:,} B a thread",
+        "" if machine.vector_bits is None else f"{machine.vector_bits:,} bits",
+        "" if machine.instructions is None else f"{machine.instructions:,}",
+        machine.compiler,
+    )
+
+
+def settings(candidate: Candidate) -> str:
+    """A launch configuration: ``XBLOCK=256, num_warps=4``."""
+    return ", ".join(f"{name}={value}" for name, value in candidate.settings)
+
+
+def taken(kernel: Kernel) -> Candidate | None:
+    """The launch configuration that the machine code was compiled with."""
+    machine = kernel.machine
+    if machine is None or not 0 <= machine.candidate < len(kernel.candidates):
+        return None
+    return kernel.candidates[machine.candidate]
+
+
+def configurations(kernel: Kernel) -> Remark | None:
+    """The launch configurations: which one was taken, and the others; ``None`` where there are none."""
+    if not kernel.candidates:
+        return None
+    used = taken(kernel)
+    count = len(kernel.candidates)
+    if count == 1:
+        return Remark(f"the one launch configuration: {settings(kernel.candidates[0])}")
+    title = f"{count:,} launch configurations: a device that runs it times them"
+    if used is not None:
+        number = kernel.candidates.index(used) + 1
+        title += f"; here {'the first' if number == 1 else f'number {number}'} was taken"
+    lines = [settings(one) + (" (taken)" if one is used else "") for one in kernel.candidates[:MANY]]
+    if count > MANY:
+        lines.append(f"and {count - MANY:,} more: kernel.candidates")
+    return Remark(title, tuple(lines))
+
+
+def missing(kernel: Kernel) -> tuple[str, ...]:
+    """Why there is no machine code, or not each form of it, a line for each."""
+    if kernel.machine is None:
+        return (f"no machine code: {kernel.machine_note}",) if kernel.machine_note else ()
+    return tuple(f"no {title(kind)}: {reason}" for kind, reason in kernel.machine.missing)
+
+
+def remarks(kernel: Kernel) -> tuple[Remark, ...]:
+    """What a page says below the figures: launch configurations, and what is missing."""
+    found = configurations(kernel)
+    return (*([found] if found else []), *(Remark(words) for words in missing(kernel)))
+
+
+def title(kind: str) -> str:
+    """The name of a form."""
+    return TITLES.get(kind, kind)
+
+
+def names(kernel: Kernel) -> str:
+    """The names in Python that give the forms: ``kernel.ptx, kernel.sass``; ``""`` where there are none."""
+    forms = kernel.machine.forms if kernel.machine is not None else ()
+    return ", ".join(f"kernel.{form.kind}" for form in forms if form.kind in TITLES)
+
+
+def last(kernel: Kernel) -> Form | None:
+    """The form nearest to the device, ``None`` where there is none."""
+    forms = kernel.machine.forms if kernel.machine is not None else ()
+    return forms[-1] if forms else None

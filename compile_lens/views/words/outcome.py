@@ -1,0 +1,196 @@
+"""How a capture ended: its state, its verdict, and what of the program was left to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ending, Skip
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES
+from compile_lens.record.graph import Frame, Graph
+from compile_lens.record.kernel import Code
+
+from .launches import counted
+from .outline import UNSAID, place, plural
+
+COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
+"""What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:
+whether it did was not to be seen."""
+
+
+def state(capture: Record) -> str:
+    """One of ``STATES``. Only a program of which all was compiled is ``compiled``."""
+    if capture.failure is not None:
+        return FAILED
+    if capture.nothing or not capture.compilations:
+        return NOTHING
+    return PARTIAL if capture.breaks or capture.skipped or capture.unseen else COMPILED
+
+
+def graphs(capture: Record) -> int:
+    """How many graphs Dynamo handed to the backend, as torch counts them (``unique_graphs``): a compilation without
+    one is none, one that the backend got in parts (``0/0.1``) is one."""
+    found = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
+    return len({c.id.partition(".")[0] for c in found})
+
+
+def verdict(capture: Record) -> str:
+    """How the capture ended, in one sentence without a full stop. A failure's message is not part of it."""
+    ended = state(capture)
+    if capture.failure is not None:
+        return f"failed in stage {capture.failure.stage}: {capture.failure.type}"
+    if ended == NOTHING:
+        return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
+    parts = [plural(graphs(capture), "graph")]
+    if capture.breaks:
+        least = "at least " if capture.unseen else ""
+        parts.append(least + plural(len(capture.breaks), "graph break"))
+    if capture.recompiles:
+        parts.append(plural(len(capture.recompiles), "recompile"))
+    parts += skips(capture.skipped)
+    phases = [p for p in PHASES if any(p in c.phases for c in capture.compilations)]
+    if phases:
+        parts.append(" and ".join(phases))
+    codes = [code for c in capture.compilations for code in c.code.values()]
+    if codes:
+        parts.append(plural(len(capture.kernels), "kernel"))
+        launches = ledger_of(capture).total.launches
+        parts.append("launches unknown" if launches is None else counted(launches, "launch", "launches"))
+    said = ", ".join(parts)
+    never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
+    if never is not None:
+        return f"{never.function} never ran: {never.why or never.cause.reason}. Compiled for it: {said}"
+    if capture.unseen:
+        return f"of a program: {said}. What ran eagerly was not seen"
+    return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
+
+
+_SKIPS = {
+    WHOLE: ("function skipped", "functions skipped"),
+    REST: ("function skipped in part", "functions skipped in part"),
+    LIMIT: ("function at its recompile limit", "functions at their recompile limit"),
+}
+
+
+def skips(skipped: Iterable[Skip]) -> list[str]:
+    """How many functions were left to Python, by the kind of it: each counts once, however often it happened."""
+    found = [(s.kind, (s.function, s.file, s.line)) for s in skipped]
+    counts = ((kind, len({where for k, where in found if k == kind})) for kind in _SKIPS)
+    return [plural(count, *_SKIPS[kind]) for kind, count in counts if count]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A graph break in words: what, why, how to avoid it, the page that says more; the compiler's whole message if
+    that says more still."""
+
+    what: str
+    why: str
+    hint: str
+    whole: str
+    link: str = ""
+
+
+def reason(ending: Ending) -> Reason:
+    """The reason of a graph break in parts. The hints that Dynamo's message repeats stand once."""
+    what, _, rest = ending.reason.strip().partition("\n")
+    lines = [line.strip() for line in rest.split("\n")]
+    stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
+    why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
+    whole = ending.reason.strip() if any(lines[stop:]) else ""
+    return Reason(what or UNSAID, why, ending.hint.strip(), whole, ending.link.strip())
+
+
+_AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")
+"""Where the explanation in a message of Dynamo's ends (torch 2.11 to 2.15)."""
+
+
+@dataclass(frozen=True)
+class Eager:
+    """One place where Python took over.
+
+    Attributes:
+        head: what happened, and which lines it left to Python.
+        ending: the compiler's reason, with stack, hint and link.
+        why: what became of the function for it, in the compiler's words; ``""`` where ``head`` says it all.
+    """
+
+    head: str
+    ending: Ending
+    why: str = ""
+
+
+def eager(capture: Record) -> tuple[Eager, ...]:
+    """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped.
+
+    Those in functions of the user's come first, those in torch's own (an optimizer's) after them.
+    """
+    rests = {s.compilation: s for s in capture.skipped if s.kind == REST and s.compilation}
+    found = []
+    for compilation in capture.compilations:
+        ending = compilation.ending
+        if ending is None or ending.kind != BREAK:
+            continue
+        rest = rests.pop(compilation.id, None)
+        head = f"graph break after {compilation.id}"
+        if rest is not None:
+            head += f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
+        found.append(Eager(head, ending))
+    shown = [s for s in capture.skipped if s not in rests.values() and not (s.kind == REST and s.compilation)]
+    found += [_skipped(s) for s in (*rests.values(), *shown)]
+    return tuple(sorted(found, key=lambda one: of_torch(one.ending.frames)))
+
+
+def of_torch(frames: Iterable[Frame]) -> bool:
+    """Whether a stack is known and holds nothing but torch's own functions."""
+    own = [frame.of_torch for frame in frames]
+    return bool(own) and all(own)
+
+
+def first(capture: Record) -> int:
+    """Which compilation to show first, by its number: one of the user's functions before those of torch's own, and
+    of these one with a graph."""
+
+    def rank(number: int) -> tuple[bool, bool]:
+        compilation = capture.compilations[number]
+        ending = compilation.ending
+        frames = [f for s in compilation.stages if isinstance(s, Graph) for n in s.nodes for f in n.frames]
+        torchs = of_torch((*frames, *(ending.frames if ending is not None else ())))
+        return torchs, torchs and not compilation.graphs
+
+    return min(range(len(capture.compilations)), key=rank, default=0)
+
+
+def _skipped(skip: Skip) -> Eager:
+    if skip.kind == NEVER_RAN:
+        why = skip.why or skip.cause.reason
+        cause = (
+            skip.cause if skip.why != skip.cause.reason else Ending(skip.cause.kind, why, (), skip.cause.hint)
+        )
+        return Eager(
+            f"{skip.function} never ran, compiled or not ({_lines(skip)})",
+            cause,
+            "" if why == cause.reason else why,
+        )
+    if skip.kind == LIMIT:
+        head = f"{skip.function} reached its recompile limit: calls that fit none of its forms ran eagerly"
+        return Eager(f"{head} ({_lines(skip)})", skip.cause, skip.why)
+    what = "the rest of " if skip.kind == REST else ""
+    often = f", {skip.times} times" if skip.times > 1 else ""
+    return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.why)
+
+
+def _left(skip: Skip) -> str:
+    return f"{skip.function} to Python ({_lines(skip)})"
+
+
+def _lines(skip: Skip, limit: int = 6) -> str:
+    where = Frame(skip.file, skip.line, skip.function)
+    if not skip.lines:
+        return place(where)
+    some = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in skip.lines[:limit])
+    more = ", …" if len(skip.lines) > limit else ""
+    one = len(skip.lines) == 1 and skip.lines[0][0] == skip.lines[0][1]
+    return f"{place(where).rpartition(':')[0]}, {'line' if one else 'lines'} {some}{more}"

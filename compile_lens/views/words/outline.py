@@ -1,0 +1,410 @@
+"""What the pages say before it is text, HTML or Markdown: titles, stages, kernel origins, units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from compile_lens.measures.chain import Chain
+from compile_lens.measures.ledger import COLUMNS, MODELLED, AtLeast, Figure, Row
+from compile_lens.record.absent import Missing, NotApplicable
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation, Stage
+from compile_lens.record.graph import Frame, Graph
+from compile_lens.record.kernel import Code, Kernel
+
+from .derivatives import Derivatives, Whose, of_names, phrase
+from .launches import launched
+
+TITLES = {
+    "dynamo": "Dynamo",
+    "pre_grad": "pre-grad",
+    "joint": "joint",
+    "forward": "forward",
+    "backward": "backward",
+    "inference": "inference",
+    "post_grad": "post-grad",
+    "loops": "loops",
+    "groups": "groups",
+    "code": "code",
+}
+"""Short names of the stages, for people."""
+
+MEANINGS = {
+    "dynamo": "the FX graph that Dynamo read from the function's bytecode",
+    "pre_grad": "after Inductor's passes that run before autograd",
+    "joint": "forward and backward together, in ATen operators",
+    "forward": "the half that runs now, as handed to Inductor",
+    "backward": "the half that runs in .backward(), as handed to Inductor",
+    "inference": "no gradient is needed: one graph, as handed to Inductor",
+    "post_grad": "after Inductor's passes on that graph: what is lowered",
+    "loops": "Inductor's loop nodes as lowered, before fusion",
+    "groups": "the scheduler's nodes after fusion: one group is one kernel or call",
+    "code": "the module that Inductor wrote, with its kernels",
+}
+
+STAMPS = {
+    "generated only": "generated only: nothing was built or run",
+    "built": "built, not run",
+    "ran": "built and run",
+}
+
+LANGUAGES = {"cpp": "C++", "triton": "Triton", "metal": "Metal", "extern": "library call"}
+
+_WORDS = ("eager ops", "ATen ops", "loops", "groups", "launches", "bytes before", "bytes after")
+COLUMN_TITLES = dict(zip(COLUMNS, _WORDS, strict=True))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it could not be seen, ``none`` why
+    there is none."""
+
+    key: str
+    title: str
+    facts: tuple[str, ...] = ()
+    seconds: float | None = None
+    missing: str = ""
+    stage: Stage | None = None
+    none: str = ""
+
+
+UNSAID = "no reason was recorded"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Stages that follow each other: the shared ones (``phase`` is ``""``), or those of one phase."""
+
+    phase: str
+    steps: tuple[Step, ...]
+
+
+def lanes(capture: Record, compilation: Compilation) -> tuple[Lane, ...]:
+    """The stages of a compilation in the order in which the compiler makes them, one lane for each phase."""
+    shared: list[Step] = []
+    phases: dict[str, list[Step]] = {}
+    for stage in compilation.stages:
+        step = _step(capture, compilation, stage)
+        phase = phase_of(stage.key)
+        if phase:
+            phases.setdefault(phase, []).append(step)
+        else:
+            shared.append(step)
+    found = [Lane("", tuple(shared))] if shared else []
+    return (*found, *(Lane(p, tuple(phases[p])) for p in PHASES if p in phases))
+
+
+def phase_of(key: str) -> str:
+    """The phase of a stage key: ``"forward"`` for that and ``"forward.loops"``, ``""`` for ``"joint"``."""
+    head = key.partition(".")[0]
+    return head if head in PHASES else ""
+
+
+def title(key: str) -> str:
+    """The short name of a stage key, without its phase: ``"forward.post_grad"`` gives ``"post-grad"``."""
+    last = key.rpartition(".")[2]
+    return TITLES.get(last, last)
+
+
+def meaning(key: str) -> str:
+    """What a stage is, in a few words; ``""`` for one that this version does not know."""
+    return MEANINGS.get(key.rpartition(".")[2], "")
+
+
+def _step(capture: Record, compilation: Compilation, stage: Stage) -> Step:
+    key = stage.key
+    time = seconds(capture, compilation, key)
+    if isinstance(stage, Missing):
+        return Step(key, title(key), (), time, stage.reason or UNSAID, stage)
+    if isinstance(stage, NotApplicable):
+        return Step(key, title(key), (), time, "", stage, stage.reason or UNSAID)
+    if isinstance(stage, Code):
+        facts = (plural(len(stage.kernels), "kernel"), launched(stage, *stage.kernels))
+        return Step(key, title(key), facts, time, "", stage)
+    last = key.rpartition(".")[2]
+    if last in LOWERED_STAGES and last != "post_grad":
+        # As the ledger counts: buffers that are only passed on are no work.
+        work = sum(1 for node in stage.calls if node.kind != "nop")
+        return Step(key, title(key), (plural(work, last.removesuffix("s")),), time, "", stage)
+    return Step(
+        key, title(key), (plural(len(stage.nodes), "node"), plural(len(stage.calls), "call")), time, "", stage
+    )
+
+
+RUN_EAGERLY = "the call, with the captured graphs run eagerly"
+"""What took the time of a run where the generated code did not."""
+
+
+def seconds(capture: Record, compilation: Compilation, key: str) -> float | None:
+    """Wall time of a stage, if it was taken. A plain stage key counts only where there is one compilation."""
+    wanted = {f"{compilation.id} {key}"}
+    if len(capture.compilations) == 1:
+        wanted.add(key)
+    found = [t.seconds for t in capture.timings if t.stage in wanted]
+    return sum(found) if found else None
+
+
+def unplaced(capture: Record) -> tuple[tuple[str, float], ...]:
+    """Timings that belong to no stage of the strip: parts of the capture by name, in seconds."""
+    placed = {f"{c.id} {s.key}" for c in capture.compilations for s in c.stages}
+    if len(capture.compilations) == 1:
+        placed |= {s.key for s in capture.compilations[0].stages}
+    built = any(code.stamp == "ran" for c in capture.compilations for code in c.code.values())
+    called = "run" if built or not capture.compilations else RUN_EAGERLY
+    return tuple(
+        (called if t.stage == "run" else t.stage, t.seconds) for t in capture.timings if t.stage not in placed
+    )
+
+
+def environment(capture: Record) -> tuple[str, ...]:
+    """Where the capture was made: short facts in a fixed order."""
+    env = capture.environment
+    target = env.target or env.device
+    # A device model is told of with the stamp: it is no place where anything was done.
+    modelled = capture.target is not None and env.device == capture.target.model.title
+    told = target == env.device or capture.target is not None
+    device = "" if modelled else env.device if told else f"{env.device}, code for {target}"
+    facts = [f"torch {env.torch}", f"{device} ({env.isa})".strip() if env.isa else device]
+    facts = [fact for fact in facts if fact]
+    if env.triton:
+        facts.append(f"triton {env.triton}")
+    return (*facts, f"Python {env.python}", env.platform, f"compile_lens {env.compile_lens}")
+
+
+def asked(capture: Record) -> str:
+    """The options that differ from the defaults, as they were written; ``""`` if none do."""
+    options = capture.options
+    parts = [f"target={options.target!r}"] if options.target else []
+    if options.backward != "auto":
+        parts.append(f"backward={options.backward}")
+    if options.dynamic is not None:
+        parts.append(f"dynamic={options.dynamic}")
+    if options.mode is not None:
+        parts.append(f"mode={options.mode!r}")
+    if options.fullgraph:
+        parts.append("fullgraph=True")
+    if options.build:
+        parts.append("build=True")
+    parts += [f"{name}={value}" for name, value in options.options]
+    return ", ".join(parts)
+
+
+Shared = tuple[tuple[str, tuple[str, ...]], ...]
+"""Operators, each with the names of other kernels that have it too."""
+
+_PARTED = ("reduction", "scan")
+"""Kinds of operators whose results Inductor always stores: no kernel computes them for itself."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a kernel computes: operators, the Python lines they came from, or why that is not known.
+
+    ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
+    ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
+    ``whose`` says for each operator of a backward for whose derivative it is there.
+    """
+
+    operators: tuple[str, ...]
+    lines: tuple[Frame, ...]
+    unknown: str = ""
+    again: Shared = ()
+    parts: Shared = ()
+    whose: Whose = ()
+
+
+class Origins:
+    """Kernel → operators → Python lines, for every kernel of a capture."""
+
+    def __init__(self, capture: Record) -> None:
+        self._chain = Chain(capture)
+        self._others: dict[int, tuple[Shared, Shared]] = {}
+        self._whose: dict[int, Whose] = {}
+        derivatives = Derivatives(capture)
+        for compilation in capture.compilations:
+            for code in compilation.code.values():
+                graph = compilation.graphs.get(f"{code.phase}.post_grad")
+                kinds = {n.name: n.kind for n in graph.nodes if n.compute} if graph else {}
+                others = computed_again(code, kinds)
+                for k in code.kernels:
+                    self._whose[id(k)] = derivatives.of(compilation.id, k)
+                    shared = tuple((o, found) for o in k.origins if (found := others(k, o)))
+                    parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
+                    self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
+
+    def of(self, kernel: Kernel) -> Origin:
+        """The origins of one kernel. A Python line that several operators share stands once."""
+        frames = self._chain.lines(kernel)
+        lines = tuple({(f.file, f.line): f for f in frames}.values())
+        unknown = ""
+        if not kernel.origins:
+            unknown = kernel.no_origin or "the record names no operator for it"
+        elif not lines:
+            unknown = "no Python line is known for these operators"
+        shared = self._others.get(id(kernel), ((), ()))
+        return Origin(kernel.origins, lines, unknown, *shared, self._whose.get(id(kernel), ()))
+
+
+def again(origin: Origin) -> str:
+    """For whose derivative it is there; which operators other kernels compute as well, and which they do a part of:
+    ``computed more than once: cos (also in k1)``."""
+    whose = phrase(of_names(origin.whose, origin.operators), 8)
+    said = [whose] if whose else []
+    said += [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
+    return "; ".join(said)
+
+
+def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
+    """The operators that a kernel shares with others, under a title that says how."""
+    return ("computed more than once", origin.again), ("computed in parts", origin.parts)
+
+
+def _shared(found: Shared, limit: int = 4) -> str:
+    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in found[:limit])
+    return f"{some} and {len(found) - limit} more" if len(found) > limit else some
+
+
+def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
+    """For a kernel and one of its operators, the other kernels of the module that compute it as well.
+
+    ``nodes`` are the operators that compute anything: a view moves nothing, however many kernels look through
+    it. A library call shares its name with others, and is one operator: it counts for nothing here.
+    """
+    wanted = set(nodes)
+    computing: dict[str, dict[str, None]] = {}
+    for kernel in code.kernels:
+        for origin in wanted.intersection(_computed(kernel)) if kernel.language != "extern" else ():
+            computing.setdefault(origin, {})[kernel.name] = None
+
+    def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
+        if kernel.language == "extern":
+            return ()
+        found = computing.get(origin, {})
+        return tuple(name for name in found if name != kernel.name) if kernel.name in found else ()
+
+    return others
+
+
+def _computed(kernel: Kernel) -> Iterable[str]:
+    """What a kernel computes itself, by its lines where they were followed: the second part of a reduction came from
+    the same operators as the first, and computes none of those inlined there."""
+    followed = {origin for line in kernel.lines for origin in line.origins}
+    return followed.intersection(kernel.origins) or kernel.origins
+
+
+def place(frame: Frame) -> str:
+    """A frame as ``name.py:7``, without its folder."""
+    return f"{frame.file.replace(chr(92), '/').rpartition('/')[2] or frame.file}:{frame.line}"
+
+
+def places(frames: Iterable[Frame], limit: int = 6) -> str:
+    """Frames as ``a.py:7, 9, b.py:3``; at most ``limit``, then how many more."""
+    frames = tuple(frames)
+    out: list[str] = []
+    last = ""
+    for frame in frames[:limit]:
+        name, _, line = place(frame).rpartition(":")
+        out.append(line if name == last else f"{name}:{line}")
+        last = name
+    if len(frames) > limit:
+        out.append(f"and {len(frames) - limit} more")
+    return ", ".join(out)
+
+
+def names(items: Iterable[str], limit: int = 12) -> str:
+    """Names joined by commas; at most ``limit``, then how many more."""
+    items = tuple(items)
+    some = ", ".join(items[:limit])
+    return some if len(items) <= limit else f"{some} and {len(items) - limit} more"
+
+
+def traffic(kernel: Kernel) -> str:
+    """The modelled bytes of a kernel, ``~8,000 B``; ``""`` where unknown."""
+    if kernel.reads is None or kernel.writes is None:
+        return ""
+    return amount(Figure(kernel.reads + kernel.writes, MODELLED))
+
+
+def figure(value: Figure | AtLeast | None) -> str:
+    """A figure of the ledger: ``~`` marks a modelled one, a dash one that is not known."""
+    if value is None:
+        return "—"
+    mark = "~" if value.basis == MODELLED else ""
+    return f"{mark}{value:,}" if isinstance(value, Figure) else value.said(mark=mark)
+
+
+def amount(value: Figure | AtLeast) -> str:
+    """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
+    mark = "~" if value.basis == MODELLED else ""
+    return mark + _bytes(value) if isinstance(value, Figure) else value.said(_bytes, mark)
+
+
+def _bytes(size: int) -> str:
+    return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
+
+
+def count(value: int) -> str:
+    """A large number in short: ``16.8 M``. Exact below 10,000."""
+    return f"{value:,}" if value < EXACT else _scaled(value)
+
+
+EXACT = 10_000
+"""Numbers below it are written out."""
+
+
+def _scaled(value: int) -> str:
+    scaled = float(value)
+    for prefix in "kMGT":
+        scaled /= 1000
+        if scaled < 999.5:
+            return f"{scaled:.3g} {prefix}"
+    return f"{scaled:,.0f} {prefix}"
+
+
+def duration(value: float | None) -> str:
+    """Seconds in a unit that reads well: ``12 ms``, ``1.3 s``; ``""`` for ``None``."""
+    if value is None:
+        return ""
+    if value < 0.0095:
+        return f"{value * 1000:.1f} ms"
+    return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{int(count):,} {one if count == 1 else many or one + 's'}"
+
+
+def basis_note(rows: Iterable[Row]) -> str:
+    """What the marks in the ledger mean, for the rows shown; ``""`` if there are none."""
+    shown = [f for row in rows for f in row.figures]
+    if not shown:
+        return ""
+    said = ["counts are measured"]
+    if any(f is not None and f.basis == MODELLED for f in shown):
+        said.append("~ is modelled from sizes, not measured")
+    if any(f is None for f in shown):
+        said.append("— is not known")
+    return "; ".join(said)
+
+
+def unchanged(graph: Graph, before: Graph | None) -> bool:
+    """Whether a stage holds the same operations as the one before it, under the same names."""
+    if before is None or len(graph.nodes) != len(before.nodes) or graph.subgraphs or before.subgraphs:
+        return False
+    return all(
+        (a.name, a.op, a.target, a.args, a.kwargs) == (b.name, b.op, b.target, b.args, b.kwargs)
+        for a, b in zip(graph.nodes, before.nodes, strict=True)
+    )
+
+
+COLUMN_MEANINGS = {
+    "eager_ops": "operators that eager PyTorch dispatches",
+    "aten_ops": "compute nodes handed to Inductor",
+    "loops": "Inductor's nodes before fusion that do work",
+    "groups": "scheduler nodes after fusion that do work",
+    "launches": "kernel launches in one call of the generated code",
+    "bytes_before": "memory traffic, each ATen operator by itself",
+    "bytes_after": "memory traffic of the fused groups",
+}

@@ -1,0 +1,74 @@
+"""What the headline says that was saved: operators and bytes, before and after."""
+
+from __future__ import annotations
+
+from compile_lens.measures.ledger import Ledger, Row, eager_bytes
+from compile_lens.record.figures import AtLeast, Figure, summed
+
+from . import outline
+from .launches import counted
+
+UNSAVED = "none saved by fusion"
+EAGER = ", eager operators before"
+ATEN = ", ATen operators before"
+"""What the bytes before are of, where eager PyTorch's own operators moved fewer, and where theirs are not known."""
+
+
+def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
+    """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where both are known.
+
+    ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer. Where
+    they became more, both are given, and ``what`` says that nothing was saved.
+    """
+    out = []
+    for what, first, last in (
+        ("work", "eager_ops", "launches"),
+        ("memory traffic", "bytes_before", "bytes_after"),
+    ):
+        every = ledger.single
+        known = [r for r in every if None not in (getattr(r, first), getattr(r, last))]
+        before, after = (summed(getattr(r, column) for r in known) for column in (first, last))
+        if not known or before is None or after is None:
+            continue
+        some = f", {len(known):,} of {outline.plural(len(every), 'graph')}" if len(known) < len(every) else ""
+        if first == "eager_ops":
+            out.append((what + some, counted(before, "eager op"), counted(after, "launch", "launches")))
+        else:
+            out.append(_bytes(what + some, known, before, after))
+    return tuple(out)
+
+
+def _bytes(
+    what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | AtLeast
+) -> tuple[str, str, str]:
+    """Bytes before and after. One eager operator may be many ATen operators, but it never moved the bytes of each."""
+    eager = eager_bytes(rows)
+    fewer = eager is not None and isinstance(aten, Figure) and eager < aten
+    before = eager if eager is not None and fewer else aten
+    if _unsaved(rows, before, after):
+        worse = isinstance(before, Figure) and isinstance(after, Figure) and after > before
+        return f"{what}, {UNSAVED}", outline.amount(before) if worse else "", outline.amount(after)
+    of = EAGER if fewer else ATEN if eager is None else ""
+    return what + of, outline.amount(before), outline.amount(after)
+
+
+def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
+    if before == after:
+        return True
+    eager, launches = (summed(getattr(r, c) for r in rows) for c in ("eager_ops", "launches"))
+    if isinstance(eager, Figure) and isinstance(launches, Figure):
+        if launches >= eager:
+            return True  # as many launches as eager PyTorch makes: none became part of another
+    else:
+        aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))
+        if aten is not None and aten == loops == groups:
+            return True
+    if all(isinstance(r.eager_ops, Figure) and r.eager_ops <= 1 for r in rows):
+        return True  # eager PyTorch runs one operator in each graph: there was none to fuse it with
+    return isinstance(before, Figure) and isinstance(after, Figure) and after >= before
+
+
+def saved(saving: tuple[str, str, str]) -> str:
+    """One part of ``saving`` as text: ``work: 5 eager ops → 1 launch``."""
+    what, before, after = saving
+    return f"{what}: {before} → {after}" if before else f"{what}: {after}"

@@ -1,0 +1,71 @@
+"""Sentences that more than one view says. The live page gets them with its data, so that each stands here alone."""
+
+from __future__ import annotations
+
+from compile_lens.measures.neighbours import Apart
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.kernel import Kernel
+
+from . import outcome, outline
+
+LEDGER = "what there was to do, and what fusion left of it"
+SOURCES = "the functions that were seen"
+RECOMPILE = "the guard that failed"
+BROKE = "ended in a graph break"
+WHOLE_MESSAGE = "the compiler's whole message"
+NO_STAGE = "no stage was recorded"
+
+ALL = {
+    "ledger": LEDGER,
+    "sources": SOURCES,
+    "recompile": RECOMPILE,
+    "broke": BROKE,
+    "wholeMessage": WHOLE_MESSAGE,
+    "noStage": NO_STAGE,
+}
+"""Those that are the same for every capture, by the names that the live page has for them."""
+
+
+def below(capture: Record) -> str:
+    """What a reader finds below the outcome of a call that did not go well; ``""`` where nothing need be said."""
+    if capture.failure is not None:
+        return "Every stage before the failure is below." if capture.compilations else ""
+    if outcome.state(capture) == "nothing":
+        return "There is no graph, ledger or code to show for this call: it ran as ordinary Python."
+    return ""
+
+
+def guards(compilation: Compilation) -> str:
+    """How many guards there are, and what for."""
+    return f"{outline.plural(len(compilation.guards), 'condition')} under which this code is used again"
+
+
+def guards_left(left: int) -> str:
+    """How many guards are not shown, and where they are; ``""`` if none are left out."""
+    return f"and {outline.plural(left, 'guard')} more: capture.guards" if left > 0 else ""
+
+
+def same_as(title: str) -> str:
+    """Of a stage that holds the operations of the one before it."""
+    return f"the same operations as in {title}"
+
+
+def moved(kernel: Kernel) -> str:
+    """What a kernel reads and writes."""
+    size = outline.traffic(kernel)
+    return f"{size} read and written, modelled" if size else "bytes unknown"
+
+
+def sourceless(kernel: Kernel) -> str:
+    """Why no source of a kernel is shown; ``""`` where there is one."""
+    if kernel.source.strip():
+        return ""
+    if kernel.language == "extern":
+        return "a library call: its source is not part of the generated code"
+    return "the record holds no source for it"
+
+
+def touching(pair: Apart) -> str:
+    """How two groups that are not one touch common data."""
+    return "the second reads what the first writes" if pair.follows else "both read the same"

@@ -1,0 +1,75 @@
+"""What became of generated code, in words: whether it was built or ran, and for which device, if that was there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.record.capture import Record
+from compile_lens.record.device import Question, Target
+from compile_lens.record.kernel import Code
+
+from .outline import STAMPS, place, plural
+
+_MODELLED = {"generated only": "generated only", "built": "built, not run", "ran": "built and run"}
+
+MAY_DIFFER = "may differ on the real device"
+"""The title of ``Code.may_differ``."""
+
+
+def of_code(code: Code) -> str:
+    """The stamp of one module: ``generated only, for h100: the device model, not the device``."""
+    if not code.model:
+        return STAMPS.get(code.stamp, code.stamp)
+    return f"{_MODELLED.get(code.stamp, code.stamp)}, for {code.model}: the device model, not the device"
+
+
+def of_capture(capture: Record) -> str:
+    """What became of all the code of a capture; ``""`` if there is none.
+
+    Where a device model stood for the device: ``for NVIDIA H100 SXM (h100), sm_90: generated only, the device
+    was not there``.
+    """
+    codes = [code for c in capture.compilations for code in c.code.values()]
+    found = dict.fromkeys(code.stamp for code in codes)
+    if capture.target is None:
+        return "; ".join(STAMPS.get(stamp, stamp) for stamp in found)
+    head = f"for {device(capture)}"
+    if not codes:
+        return head
+    if not any(code.model for code in codes):
+        return f"{head}: {'; '.join(STAMPS.get(stamp, stamp) for stamp in found)}"
+    return f"{head}: {'; '.join(_MODELLED.get(s, s) for s in found)}, the device was not there"
+
+
+def device(capture: Record) -> str:
+    """The device that the code is for: ``NVIDIA H100 SXM (h100), sm_90``, else its type."""
+    if capture.target is None:
+        return capture.environment.target or capture.environment.device
+    model = capture.target.model
+    name = model.title if model.name in ("", model.title) else f"{model.title} ({model.name})"
+    return f"{name}, {model.arch}" if model.arch and model.arch != model.name else name
+
+
+def of_target(target: Target) -> tuple[str, ...]:
+    """What may differ on the real device, of a whole capture: a sentence each, then where the program asked for it."""
+    return (*target.may_differ, *map(question, target.questions))
+
+
+def question(one: Question) -> str:
+    """``model.py:7 asked Tensor.is_cuda and was answered False: if x.is_cuda:``."""
+    times = f", {one.times:,} times" if one.times > 1 else ""
+    line = f": {one.frame.text.strip()}" if one.frame.text.strip() else ""
+    if one.kind == "entered":
+        return f"{place(one.frame)} entered {one.asked}, {one.answer}{times}{line}"
+    return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"
+
+
+def may_differ(code: Code) -> str:
+    """The title of the list of what may differ, and how long it is; ``""`` if nothing may."""
+    return f"{MAY_DIFFER}: {plural(len(code.may_differ), 'thing')}" if code.may_differ else ""
+
+
+def differences(code: Code, limit: int) -> Sequence[str]:
+    """What may differ, the first ``limit``, and how much more."""
+    more = len(code.may_differ) - limit
+    return [*code.may_differ[:limit], *([f"and {more} more: Code.may_differ"] if more > 0 else [])]
