@@ -116,7 +116,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                 try:
                     outcome.result = compiled(*args, **kwargs)
                     recorder.lap("run")
-                    never_ran = skipped.never_ran(recorder, outcome.result)
+                    never_ran = skipped.never_ran(recorder, target, outcome.result)
                     if asked.build:
                         if not never_ran:
                             recorder.stamp("inference", "ran")

@@ -163,6 +163,8 @@ def test_a_body_that_never_ran(name: str) -> None:
         found = capture(getattr(interrupted, name), torch.ones(3))
     (skip,) = found.skipped
     assert (skip.kind, skip.function) == (NEVER_RAN, name)
+    text, first = inspect.getsourcelines(getattr(interrupted, name))
+    assert skip.lines[0][0] > first and skip.lines[-1][1] == first + len(text) - 1  # its body, not its head
     assert outcome.state(found) != "compiled"
     assert "nothing ran its body" in outcome.verdict(found)
     assert "Capture " in skip.cause.hint

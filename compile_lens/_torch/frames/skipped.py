@@ -125,9 +125,9 @@ def said(recorder: Recorder, limit: int = 4) -> str:
     return "; ".join((*never, *because, *skipped))
 
 
-def never_ran(recorder: Recorder, result: Any) -> bool:
-    """Whether the call only made a coroutine or a generator. It is noted, and a coroutine is closed: what it was
-    made for is over, and Python warns of those that nothing awaited."""
+def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
+    """Whether the call of ``function`` only made a coroutine or a generator. It is noted, and a coroutine is closed:
+    what it was made for is over, and Python warns of those that nothing awaited."""
     if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
         code = result.cr_code
         result.close()
@@ -140,6 +140,9 @@ def never_ran(recorder: Recorder, result: Any) -> bool:
         hint = f"Capture a function that uses it up, as list({code.co_name}(…)) in an ordinary function does."
     else:
         return False
+    own = getattr(function, "__code__", None)  # what Dynamo made of it has no line but the first
+    if own is not None and (own.co_filename, own.co_firstlineno) == (code.co_filename, code.co_firstlineno):
+        code = own
     why = f"calling it made {'an' if made[0] == 'a' else 'a'} {made}, and nothing ran its body"
     known = [s for s in recorder.skipped if (s.file, s.line) == (code.co_filename, code.co_firstlineno)]
     recorder.skipped = [s for s in recorder.skipped if s not in known]
