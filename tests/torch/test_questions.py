@@ -17,6 +17,7 @@ from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
 from compile_lens.record.device import Question
 from compile_lens.results.capture import Capture
+from compile_lens.views.words import stamp
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -331,3 +332,17 @@ def test_the_child_tells_them_too() -> None:
     assert [mark for *_, mark in questions(found)] == ["a", "b", "c", "d"]
     assert Capture.from_json(found.to_json()) == found
     assert capture(is_cuda, rand(4, 4)).target is None
+
+
+def test_what_a_mac_answers_too_is_not_said_to_differ() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        if x.is_cuda or torch.cuda.is_available():
+            x = x + 1
+        return x * 2 if x.is_mps else x.sin()
+
+    target = capture(fn, rand(4, 4), target="mps").target
+    assert target is not None and len(target.questions) == 3
+    (said,) = [s for s in stamp.of_target(target) if "asked" in s]
+    assert "Tensor.is_mps" in said
+    h100 = capture(fn, rand(4, 4), target="h100").target
+    assert h100 is not None and sum("asked" in s for s in stamp.of_target(h100)) == 3
