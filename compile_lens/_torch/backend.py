@@ -7,7 +7,6 @@ gives without a compiler, with autograd as usual. *Built*: the result comes from
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from .graphs import aot, eager, fx, passes
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
 from .ground.recorder import Draft, Recorder
+from .ground.undo import Undo
 from .inductor import pipeline
 
 
@@ -77,10 +77,10 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
         draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
     recorder.lap("eager count")
     runnable = None if recorder.build or recorder.interpret is not None else own_copy(gm)
-    with contextlib.ExitStack() as stack:
+    with Undo() as undo, undo:
         if recorder.backward:
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
-            stack.enter_context(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
+            undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.doing = "pre_grad"
         # For a device that is not there nothing is decomposed before the graph is moved to it.
         moved: dict[str, Any] = {} if recorder.stand_in is None else {"decompositions": {}}

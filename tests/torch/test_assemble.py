@@ -555,10 +555,11 @@ def test_without_triton_the_reason_is_said(child: Callable[..., str]) -> None:
 import sys, dataclasses
 sys.modules["triton"] = None
 import importlib.util
-from compile_lens import BuildError, assemble, _triton
+from compile_lens import BuildError, assemble
+from compile_lens.engine.kernels import compiled
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import test_assemble as t
-made = _triton.build(t.code(t.kernel(t.wave())), t.H100)
+made = compiled.build(t.code(t.kernel(t.wave())), t.H100)
 print(made.kernels[0].machine, made.kernels[0].candidates, made.stamp, made.kernels[0].machine_note, sep="|")
 try:
     assemble(t.record(t.kernel(t.wave())), target="h100")

@@ -33,10 +33,12 @@ ROOM = Path(compile_lens.__file__).parent / "_torch"
 FILES = {
     str(ROOM / f"{name}.py")
     for name in (
-        *("session", "hooks", "isolation", "copies", "entries", "tallies", "unseen", "garbage", "ablation"),
-        *("backend", "skipped", "eager", "undo"),
+        *("session", "isolation", "ablation", "backend"),
+        *("frames/own_code", "frames/skipped", "graphs/eager", "ground/code_entries"),
+        *(f"ground/{name}" for name in ("hooks", "tallies", "unseen", "garbage", "undo")),
     )
 }
+assert all(Path(file).is_file() for file in FILES), FILES
 
 LEFT_IN_C = ("with _lock:", "with torch._C.DisableTorchFunction():")
 """Blocks that are left by a function in C: Python looks for no signal between their last line and that call, though a

@@ -10,10 +10,16 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    _len_torch_dispatch_stack,
+    _pop_mode,
+)
 
 from ...record.compilation import EagerOp
 from ..ground import containers, unseen
+from ..ground.undo import Undo
 from . import accesses, fx_values, kinds
 
 
@@ -61,7 +67,10 @@ def count(
             torch._guards.tracing(None),
             torch.random.fork_rng(devices=[]),
             unseen.no_hooks(),
+            Undo() as undo,
+            undo,
         ):
+            undo.add(_leave_modes)  # those that an interrupt kept from being left
             fake = FakeTensorMode(allow_non_fake_inputs=True)
             inputs = [_fake(fake, x) for x in example_inputs]
             return _run(gm, fake, inputs, backward), ""
@@ -70,6 +79,11 @@ def count(
             None,
             f"eager operators could not be counted on fake tensors: {type(error).__name__}: {_first_line(error)}",
         )
+
+
+def _leave_modes() -> None:
+    while _len_torch_dispatch_stack():
+        _pop_mode()
 
 
 def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:

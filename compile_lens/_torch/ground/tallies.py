@@ -39,9 +39,9 @@ Undo = Callable[[], None]
 def uncounted(recorder: Recorder) -> Iterator[None]:
     """Whatever is counted meanwhile is taken back; the caller holds Dynamo's lock."""
     undo = take()
-    recorder.owed.append(undo)
     with Steps() as steps, steps:
         steps.add(settle, recorder, undo)
+        recorder.owed.append(undo)
         yield
 
 
