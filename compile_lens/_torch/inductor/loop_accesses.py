@@ -6,7 +6,6 @@ Inductor counts as well, but takes whole buffers for each node that it fused, wh
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -240,7 +239,8 @@ def _made_by(node: Any, origin: torch.fx.Node | None) -> int | None:
 def _whole(lowering: Any, name: str) -> tuple[int, int]:
     """How many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
     buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
-    known = _wholes.setdefault(lowering, {})
+    # On the lowering, so that both go together where a buffer leads back to it.
+    known: dict[int, tuple[Any, tuple[int, int]]] = vars(lowering).setdefault(_WHOLES, {})
     if id(buffer) not in known:
         try:
             found = _number(_product(buffer.get_size()), lowering), buffer.get_dtype().itemsize
@@ -250,8 +250,8 @@ def _whole(lowering: Any, name: str) -> tuple[int, int]:
     return known[id(buffer)][1]
 
 
-_wholes: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, tuple[int, int]]]] = weakref.WeakKeyDictionary()
-"""What ``_whole`` said of the buffers of a lowering; a buffer is held, so that its ``id`` stays its own."""
+_WHOLES = "compile_lens_wholes"
+"""Attribute of a lowering: what ``_whole`` said of its buffers; each is held, so that its ``id`` stays its own."""
 
 
 def _product(sizes: Iterable[Any]) -> Any:
