@@ -40,6 +40,10 @@ def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
     )
 
 
+_Compared = tuple[tuple[Comparison, ...], tuple[tuple[str, str], ...]]
+"""What was compared, and what could not be, with the reason."""
+
+
 class Trial:
     """A call that is made in several ways, each on copies of the same, to see whether they do the same."""
 
@@ -71,48 +75,35 @@ class Trial:
         """The comparison with another way to make the call. Raises what that raises."""
         from .._torch.isolation import eagers_numbers
 
-        if self.unwritten:
-            names = self._apart(self._observed(fill=0), self._observed(fill=1))
-            comparisons, left = self._without(names, self._observed(call=compiled), "unwritten memory")
-            said = UNINITIALISED if names else ""
-            return Verification(comparisons, None, self._note(), left, unwritten=said)
+        apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if not self.random:
-            comparisons, left = compared(self.eager, self._observed(call=compiled), self._reference())
-            return Verification(comparisons, None, not_run=left, note=self._note())
+            found = compared(self.eager, self._observed(call=compiled), self._reference())
+            return self._told(found, apart)
         try:
             with eagers_numbers():
-                comparisons, left = compared(self.eager, self._observed(call=compiled))
-            return Verification(
-                comparisons, None, "; ".join(filter(None, (SAME_NUMBERS, self._note()))), left
-            )
+                found = compared(self.eager, self._observed(call=compiled))
+            return self._told(found, apart, note=SAME_NUMBERS)
         except CaptureError as error:  # torch cannot make it so: some operators have no code of that kind
             failure = error.capture.failure
             if failure is None or failure.type == "BuildError":
                 raise
             reason = f"{failure.type}: {(failure.message.splitlines() or [''])[0][:200]}"
-        comparisons, left = self._without_numbers(self._observed(call=compiled))
-        return Verification(comparisons, None, self._note(), left, random=OTHER_NUMBERS.format(reason=reason))
+        drawn = self._apart(self.eager, self._observed(seed=1))
+        found = _without(drawn, compared(self.eager, self._observed(call=compiled)), "the numbers")
+        return self._told(found, apart, random=OTHER_NUMBERS.format(reason=reason))
 
-    def _without_numbers(self, compiled: Observation) -> Any:
-        """The comparisons with all values left out that depend on the numbers that are drawn."""
-        return self._without(self._apart(self.eager, self._observed(seed=1)), compiled, "the numbers")
+    def _told(
+        self, found: _Compared, apart: dict[str, Comparison], note: str = "", random: str = ""
+    ) -> Verification:
+        """What was compared, without the values of those that are ``apart``: they depend on unwritten memory."""
+        comparisons, left = _without(apart, found, "unwritten memory")
+        note = "; ".join(filter(None, (note, self._note())))
+        unwritten = UNINITIALISED if apart else ""
+        return Verification(comparisons, None, note, left, random=random, unwritten=unwritten)
 
     @staticmethod
     def _apart(one: Observation, two: Observation) -> dict[str, Comparison]:
         return {c.name: c for c in compared(one, two)[0] if not c.ok}
-
-    def _without(self, apart: dict[str, Comparison], compiled: Observation, what: str) -> Any:
-        """The comparisons without the values of those that are ``apart``, which depend on ``what``."""
-        comparisons, left = compared(self.eager, compiled)
-        kept = []
-        for c in comparisons:
-            if c.name not in apart:
-                kept.append(c)
-            elif apart[c.name].problem:
-                left = (*left, (c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
-            else:
-                kept.append(without_values(c))
-        return tuple(kept), left
 
     def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
         from .._torch.graphs.unwritten import Filled
@@ -133,6 +124,20 @@ class Trial:
         count = self.eager.unchanged
         some = f"{count} tensor{'s' * (count != 1)} that the call is given or reaches"
         return f"left as they were: {some}" if count else ""
+
+
+def _without(apart: dict[str, Comparison], found: _Compared, what: str) -> _Compared:
+    """The comparisons without the values of those that are ``apart``, which depend on ``what``."""
+    comparisons, left = found
+    kept = []
+    for c in comparisons:
+        if c.name not in apart:
+            kept.append(c)
+        elif apart[c.name].problem:
+            left = (*left, (c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
+        else:
+            kept.append(without_values(c))
+    return tuple(kept), left
 
 
 def draws(capture: Record) -> bool:

@@ -18,7 +18,7 @@ from ..results.capture import Capture, CaptureError
 from .copies import copied
 from .observation import observed
 from .repeatable import Reached
-from .trial import Trial, draws, left_to_python
+from .trial import Trial, draws, left_to_python, shows_unwritten
 
 LIMIT = 8 << 20
 """Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
@@ -71,6 +71,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         settings,
         moved / LIMIT,
         draws(capture),
+        shows_unwritten(capture),
         environment=interpreter.ENVIRONMENT,
         first=FIRST,
         failed=CaptureError.of,
@@ -83,6 +84,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         note=reply["note"],
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
         random=reply["random"],
+        unwritten=reply["unwritten"],
         how="; ".join(filter(None, (HOW, reply["cut"]))),
     )
 
@@ -96,6 +98,7 @@ def serve(
     settings: dict[str, Any],
     excess: float,
     random: bool = False,
+    unwritten: bool = False,
 ) -> dict[str, Any]:
     """What the child does: the comparison as plain data."""
     from .._torch.targets import carried_settings, on_cpu
@@ -104,7 +107,7 @@ def serve(
         cut = ""
         if excess > 1:
             args, kwargs, cut = smaller(fn, args, kwargs, excess)
-        trial = Trial(fn, args, kwargs, asked.backward is not False, random)
+        trial = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten)
         made: list[Capture] = []
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
@@ -134,6 +137,7 @@ def serve(
         "kernels": [[k.name, k.source] for c in made for k in c.kernels],
         "note": found.note,
         "random": found.random,
+        "unwritten": found.unwritten,
         "cut": cut,
         "not run": found.not_run,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 from suite import SUITE, rand, softmax, wave
 
 from compile_lens import UsageError, capture
@@ -64,6 +65,16 @@ def test_a_capture_for_the_cpu_is_verified_for_a_target() -> None:
     x = rand(10)
     found = capture(wave, x).verify(target="a100")
     assert found.ok and found.same_code is True and "interpreter" in found.how
+
+
+def test_memory_that_nothing_wrote_is_not_comparable_here_either() -> None:
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.sin(), torch.empty(5, device=x.device) * 2
+
+    found = capture(fn, rand(10), target="h100").verify(fn, rand(10))
+    assert found.verdict == "not comparable: uninitialised memory" and found.ok is None, str(found)
+    first, second, *_ = found.comparisons  # and the gradient
+    assert first.ok and first.max_abs == first.max_abs and second.max_abs != second.max_abs
 
 
 def test_metal_is_interpreted_nowhere() -> None:

@@ -171,6 +171,14 @@ def test_memory_that_nothing_wrote_is_not_comparable(fn: Any) -> None:
     assert "numbers not compared" in str(report) and "torch.empty" in str(report)
 
 
+def test_random_numbers_beside_unwritten_memory_are_eagers() -> None:
+    report = verified(lambda x: (torch.rand_like(x) + x, torch.empty(5)), square())
+    assert report.verdict == "not comparable: uninitialised memory" and report.ok is None, str(report)
+    first, second = report.comparisons
+    assert first.ok and first.max_abs == first.max_abs and second.max_abs != second.max_abs
+    assert "random numbers" in report.note
+
+
 def test_what_does_not_depend_on_unwritten_memory_is_compared() -> None:
     report = verified(lambda x: (x.sin(), torch.empty(5)), square())
     first, second = report.comparisons
