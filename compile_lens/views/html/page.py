@@ -205,7 +205,7 @@ def _target(capture: Record) -> str:
         left = outline.plural(len(differences) - _MANY, "thing")
         lines += note(f"and {left} more: capture.target.may_differ and .questions")
     title = f"{stamp.MAY_DIFFER}: {outline.plural(len(differences), 'thing')}"
-    return head + fold(text(title), lines, "may-differ", open=bool(found.questions))
+    return head + fold(text(title), lines, "may-differ", open=bool(stamp.answered_otherwise(found)))
 
 
 def _findings(capture: Record) -> str:

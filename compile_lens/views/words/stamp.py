@@ -52,13 +52,13 @@ def device(capture: Record) -> str:
 
 def of_target(target: Target) -> tuple[str, ...]:
     """What may differ on the real device, of a whole capture: a sentence each, then where the program asked for it."""
-    asked = (one for one in target.questions if not answered_alike(target, one))
-    return (*target.may_differ, *map(question, asked))
+    return (*target.may_differ, *map(question, answered_otherwise(target)))
 
 
-def answered_alike(target: Target, one: Question) -> bool:
-    """Whether the real device would have given the answer: a Mac has no CUDA either."""
-    return target.model.device == "mps" and "cuda" in one.asked
+def answered_otherwise(target: Target) -> tuple[Question, ...]:
+    """The questions that the real device may answer in another way: a Mac has no CUDA either."""
+    same = "cuda" if target.model.device == "mps" else None
+    return tuple(one for one in target.questions if same is None or same not in one.asked)
 
 
 def question(one: Question) -> str:
