@@ -23,29 +23,8 @@ if TYPE_CHECKING:
 
 
 class Capture(Record):
-    """Everything that one call of ``capture`` saw.
-
-    Attributes:
-        function: name of the captured callable.
-        inputs: a line for each argument (``x: float32[1000] cpu``).
-        sources: text of every function of the user's that was seen.
-        nothing: why nothing was compiled, ``""`` if something was.
-        failure: the error that ended the capture, if one did.
-        notes: things that a reader should know (a warning of the compiler, a stage order).
-        ablations: the steps that ``ablate`` ran, from least to most.
-        benchmark: what ``benchmark`` measured.
-        skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
-            ``breaks``, all of it was.
-        unseen: why what ran eagerly is not known: the record is of graphs alone, which the named backend was handed.
-            ``""`` for a capture of a call, which sees everything that Dynamo did with it.
-        target: the device model that stood for the device; ``None``: the code is for what is in the machine.
-        unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
-        environment: where it was made, an ``Environment``.
-        options: what was asked for, an ``Options``.
-        compilations: a ``Compilation`` for each Dynamo compile, with ``graphs`` and ``code`` by stage, and more.
-        timings: wall time of each part, a ``Timing``.
-        created: when, in UTC.
-        schema_version: version of the JSON form.
+    # The attributes are the record's, told once.
+    __doc__ = f"""{(Record.__doc__ or "").rstrip()}
 
     ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``target`` a ``Target``; ``sources`` hold ``Source``,
     ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger`` (``Ledger``), ``chain`` (``Chain``),
