@@ -160,8 +160,8 @@ def leaves(but: tuple[str, ...] = ()) -> Callable[..., Any]:
         def checked(*args: Any, **kwargs: Any) -> None:
             before = snapshot()
             test(*args, **kwargs)
-            changed = diff(before, snapshot())
-            assert [line for line in changed if not (but and line.startswith(but))] == []
+            changed = [line for line in diff(before, snapshot()) if not (but and line.startswith(but))]
+            assert not changed, "\n".join(changed)
 
         return checked
 

@@ -93,8 +93,8 @@ def _disabled_inside() -> Call:
     return Call(fn, (rand(8, grad=True),))
 
 
-# Nothing to compile.
-@add("disabled", graphs=0, nothing="disable")
+# Asked for by name it is compiled, as torch.compile of it is.
+@add("disabled", backward=True)
 def _disabled() -> Call:
     @torch.compiler.disable
     def fn(x: torch.Tensor) -> torch.Tensor:
@@ -103,6 +103,7 @@ def _disabled() -> Call:
     return Call(fn, (rand(8, grad=True),))
 
 
+# Nothing to compile.
 op("no_tensor_work", lambda: Call(lambda a, b: a + b, (1, 2)), graphs=0, nothing="op")
 op("identity", lambda: Call(lambda x: x, (rand(4, grad=True),)), graphs=0, nothing="op")
 op("returns_none", lambda: Call(lambda x: None, (rand(4),)), graphs=0, nothing="op")
