@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "pictured"
 """What is captured for some of the pictures; others show the demo."""
 
-sys.path.append(str(ROOT / "tests"))  # the browser and the notebook server of the tests
+# The browser and the notebook server of the tests.
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "helpers")]
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "torch")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 import torch  # noqa: E402
 from gpt2 import Size, example  # noqa: E402
@@ -347,7 +347,7 @@ print(peak)
 def memory(rounds: int, quick: bool) -> Iterator[Figure]:
     """Peak resident memory of a process that does one thing."""
     layers = 2 if quick else 12
-    path = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests" / "torch")]
+    path = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests" / "helpers")]
     peaks = {}
     for work, name in (
         ("import", "torch and compile_lens imported"),

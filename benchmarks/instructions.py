@@ -65,7 +65,7 @@ def counted(side: str, count: int, layers: int) -> int:
 
 def run(side: str, count: int, layers: int) -> None:
     """What is counted."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "torch")]
+    sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "helpers")]
     import capture as benchmark
     import torch
     from gpt2 import Size, example

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "torch")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 from made import with_modules, without_modules  # noqa: E402
 

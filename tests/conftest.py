@@ -1,14 +1,28 @@
-"""What every test may use: golden files and their one switch."""
+"""What every test may use: golden files and their one switch, a program of its own, a torch that is warm."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).resolve().parents[1]
+HELPERS = ROOT / "tests" / "helpers"
+GOLDEN = ROOT / "tests" / "golden"
+
+TORCH = importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torch.nn") is not None
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Without torch the files that say they need it are left out, not failed."""
+    if TORCH or collection_path.suffix != ".py":
+        return None
+    return "pytest.mark.torch" in collection_path.read_text(encoding="utf-8") or None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,3 +71,40 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == wanted, f"{name} changed: if that is meant, run pytest --update-goldens"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def warm() -> None:
+    """One capture, so that what torch sets up at its first compile is there before a snapshot is taken."""
+    import torch
+
+    from compile_lens import capture
+
+    capture(lambda x: torch.sin(x) * 2, torch.rand(4, requires_grad=True))
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Callable[..., str]:
+    """Run a Python program in a process of its own and return what it printed.
+
+    ``env`` overrides variables (``None`` removes one). A failure shows the program's stderr.
+    """
+
+    def run(program: str, env: dict[str, str | None] | None = None, timeout: float = 240) -> str:
+        file = tmp_path / "program.py"
+        file.write_text(program)
+        merged: dict[str, str | None] = {**os.environ, **(env or {})}
+        paths = [str(ROOT), str(HELPERS), os.environ.get("PYTHONPATH", "")]
+        merged["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+        done = subprocess.run(
+            [sys.executable, str(file)],
+            env={k: v for k, v in merged.items() if v is not None},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return run

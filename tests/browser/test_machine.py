@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from samples import HOSTILE
+from samples_machine import ASSEMBLY, CROSSING, MAY_DIFFER, PTX, SASS, cpu, h100, hostile, template
 
 from compile_lens import Capture
 
@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 pytestmark = pytest.mark.browser
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "unit"))
-
-from samples import HOSTILE  # noqa: E402
-from samples_machine import (  # noqa: E402
-    ASSEMBLY,
-    CROSSING,
-    MAY_DIFFER,
-    PTX,
-    SASS,
-    cpu,
-    h100,
-    hostile,
-    template,
-)
 
 Standalone = Callable[..., "Page"]
 

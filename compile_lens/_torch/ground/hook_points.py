@@ -1,6 +1,6 @@
 """What each supported torch has. A hook that is missing loses one stage, never the call.
 
-Differences seen by running the suite (see ``tests/torch``); everything not listed is the same on 2.11, 2.13
+Differences seen by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13
 and 2.15:
 
 =========  =======================================================================================

@@ -1,6 +1,6 @@
 """Every operator that torch describes to its own tests, captured: are the value and the launches what torch makes?
 
-    python tests/torch/opinfo.py [--sample N] [--only NAME ...] [--grad] [--launches] [--out FILE]
+    python tests/helpers/opinfo.py [--sample N] [--only NAME ...] [--grad] [--launches] [--out FILE]
 
 For each entry of ``torch.testing._internal.common_methods_invocations.op_db`` that takes float32, its first sample on
 the CPU is compiled by plain ``torch.compile``, with the generated module counting its own launches while it runs (each

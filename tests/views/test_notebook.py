@@ -15,7 +15,7 @@ import samples
 from compile_lens.views import notebook
 
 ROOT = Path(__file__).parents[2]
-PATHS = f"{ROOT}{os.pathsep}{ROOT / 'tests/unit'}"
+PATHS = f"{ROOT}{os.pathsep}{ROOT / 'tests/helpers'}"
 
 START = """
 import sys

@@ -22,7 +22,8 @@ from compile_lens.child import crossing, process
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
-PLACES = [str(Path(compile_lens.__file__).parents[1]), str(Path(__file__).parent)]
+HERE = Path(__file__).resolve().parent
+PLACES = [str(Path(compile_lens.__file__).parents[1]), str(HERE), str(HERE.parent / "helpers")]
 
 
 @contextlib.contextmanager

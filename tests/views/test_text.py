@@ -106,7 +106,7 @@ def test_print_never_raises(encoding: str) -> None:
     env = {
         **os.environ,
         "PYTHONIOENCODING": encoding,
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests/unit'}",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests/helpers'}",
         "PYTHONUTF8": "0",
     }
     code = "import samples; print(samples.hostile(samples.HOSTILE[5])); print(samples.sample())"
