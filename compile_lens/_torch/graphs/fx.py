@@ -15,6 +15,7 @@ from ...record.graph import Frame, Graph, Node
 from ..ground.torch_source import internal, of_torch
 from . import accesses, kinds
 from .fx_values import target_text, tensors, value
+from .texts import readable
 
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
 """For a node: the names of its origins in the stage before, and why there are none if there are none."""
@@ -84,13 +85,6 @@ class _Inside:
         """Whether autograd made the operator that has the body."""
         said = getattr(self._origins, "derivative", None)
         return said is not None and bool(said(self._owner))
-
-
-def readable(gm: torch.fx.GraphModule) -> str:
-    """The FX text of a graph, with shapes, strides and devices."""
-    return str(
-        gm.print_readable(print_output=False, include_stride=True, include_device=True, fast_sympy_print=True)
-    )
 
 
 def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:

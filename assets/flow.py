@@ -1,0 +1,67 @@
+"""The picture of ``ARCHITECTURE.md``: which way a call and what it saw go through the rooms of the package."""
+
+from __future__ import annotations
+
+from compile_lens.record.graph import Graph, Node, Ref
+from compile_lens.views.drawing import svg
+
+YOURS = {"your call": "capture(f, x)", "your cell": "a page, a text, a file"}
+"""What is outside of the package."""
+
+ROOMS = {
+    "cli": "the same calls, typed in a terminal",
+    "api": "the public functions",
+    "trials": "runs the code: verify, benchmark",
+    "engine": "one capture, here or in the child",
+    "child": "another process of Python",
+    "_torch": "watches the compiler: all private torch",
+    "_triton": "Triton's and NVIDIA's compilers",
+    "record": "what was seen: frozen data, and JSON",
+    "devices": "figures of devices, each with its source",
+    "measures": "pure functions of a record",
+    "layout": "where the boxes of a graph stand",
+    "views": "text, Markdown, HTML, SVG, the live page",
+    "results": "what users hold: data with methods",
+}
+"""Each room with what is in it; files that every room may use (errors, progress, versions, late) are no rooms."""
+
+CALLS = (
+    *(("your call", "api"), ("cli", "api"), ("api", "trials"), ("api", "engine"), ("trials", "engine")),
+    *(("engine", "child"), ("engine", "_torch"), ("engine", "_triton")),
+)
+"""Who calls whom."""
+
+BRINGS = (
+    *(("_torch", "record"), ("_triton", "record"), ("child", "record"), ("record", "measures")),
+    *(("devices", "measures"), ("record", "layout"), ("measures", "views"), ("layout", "views")),
+    *(("views", "results"), ("results", "your cell")),
+)
+"""Whose data become whose."""
+
+
+def graph() -> Graph:
+    """The rooms as a graph: a node for each, an argument for each arrow that leads to it."""
+    arrows = CALLS + BRINGS
+    said = {**YOURS, **ROOMS}
+    calls = {room for arrow in CALLS for room in arrow}
+    order = ["your call", "cli", *[r for r in ROOMS if r in calls and r != "cli"]]
+    order += [r for r in (*ROOMS, "your cell") if r not in order]
+    return Graph(
+        stage="rooms",
+        nodes=tuple(
+            Node(
+                name=name,
+                op="call_function",
+                target=said[name],
+                kind="input" if name in YOURS else "pointwise" if name in calls else "view",
+                args=tuple(Ref(one) for one, other in arrows if other == name),
+            )
+            for name in order
+        ),
+        text="",
+    )
+
+
+def drawing() -> str:
+    """The picture as SVG."""
+    return svg.to_svg(graph(), title="A call goes down, what it saw comes up")

@@ -1,0 +1,85 @@
+"""The FX text of graphs, written once: torch writes it too, for its trace, and so do several stages of one graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import operator
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..ground.hooks import hook
+from ..ground.recorder import Draft
+
+FORM = {"print_output": False, "include_stride": True, "include_device": True, "fast_sympy_print": True}
+"""What is asked of ``print_readable``: shapes, strides and devices; sizes that are symbols as sympy writes them."""
+
+_TEXT = "compile_lens_text"
+"""Attribute of a graph: its state when it was last written, and the text."""
+
+State = list[Any]
+
+
+def readable(gm: torch.fx.GraphModule) -> str:
+    """The FX text of a graph, with shapes, strides and devices."""
+    known, now = vars(gm.graph).get(_TEXT), _state(gm)
+    if known is not None and now and _same(known[0], now):
+        return str(known[1])
+    text = str(gm.print_readable(**FORM))
+    if now:
+        vars(gm.graph)[_TEXT] = now, text
+    return text
+
+
+@hook("torch.fx.graph_module:GraphModule.print_readable")
+def printed(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any:
+    """Torch writes each graph for its trace, some of them in the very form that the record has."""
+    text = real(gm, *args, **options)
+    if not args and options == FORM and (now := _state(gm)):
+        vars(gm.graph)[_TEXT] = now, text
+    return text
+
+
+def _state(gm: torch.fx.GraphModule) -> State:
+    """All that a text is written from; empty for a graph with bodies, whose text is theirs too."""
+    if next(gm.named_children(), None) is not None:
+        return []
+    found: State = [type(gm), gm.graph._codegen]
+    for node in gm.graph.nodes:
+        found += (node, node.name, node.target, node._args, node._kwargs, node.type, *node.meta.values())
+    return found
+
+
+def _same(one: State, other: State) -> bool:
+    # The very objects: torch replaces what it changes in a node, and to compare tensors would compute.
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
+@hook("torch._functorch._aot_autograd.graph_compile:_log_joint_graph")
+def joint_logged(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """The joint graph is written for torch's log and trace."""
+    return real(*_quiet(args), **kwargs)
+
+
+@hook("torch._functorch._aot_autograd.graph_compile:_log_fw_bw_graphs")
+def halves_logged(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Forward and backward are written for torch's log and trace."""
+    return real(*_quiet(args), **kwargs)
+
+
+def _quiet(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of a function that logs, with torch's own switch off where nobody listens: it would write the graphs
+    all the same."""
+    from torch._functorch._aot_autograd import graph_compile
+
+    heard = [getattr(graph_compile, name, None) for name in ("aot_joint_log", "aot_graphs_log")]
+    if logging.getLogger("torch.__trace").handlers or any(
+        log is None or log.isEnabledFor(logging.INFO) for log in heard
+    ):
+        return args
+    return tuple(
+        dataclasses.replace(arg, enable_log=False) if type(arg).__name__ == "AOTConfig" else arg
+        for arg in args
+    )
