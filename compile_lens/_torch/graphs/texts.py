@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import operator
+import os
 from typing import Any
 
 import torch
@@ -19,36 +20,38 @@ FORM = {"print_output": False, "include_stride": True, "include_device": True, "
 _TEXT = "compile_lens_text"
 """Attribute of a graph: its state when it was last written, and the text."""
 
+_NUMBERED = "mutation_region_id"
+"""Torch's pattern matcher numbers all nodes that it looks at; no text shows that."""
+
 State = list[Any]
 
 
 def readable(gm: torch.fx.GraphModule) -> str:
     """The FX text of a graph, with shapes, strides and devices."""
-    known, now = vars(gm.graph).get(_TEXT), _state(gm)
-    if known is not None and now and _same(known[0], now):
-        return str(known[1])
-    text = str(gm.print_readable(**FORM))
-    if now:
-        vars(gm.graph)[_TEXT] = now, text
-    return text
+    return str(gm.print_readable(**FORM))
 
 
 @hook("torch.fx.graph_module:GraphModule.print_readable")
 def printed(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any:
-    """Torch writes each graph for its trace, some of them in the very form that the record has."""
-    text = real(gm, *args, **options)
-    if not args and options == FORM and (now := _state(gm)):
-        vars(gm.graph)[_TEXT] = now, text
-    return text
+    """A graph is written: for the record, or by torch for its trace, in the very form that the record has."""
+    now = _state(gm) if not args and options == FORM else []
+    if not now:
+        return real(gm, *args, **options)
+    known = vars(gm.graph).get(_TEXT)
+    if known is None or not _same(known[0], now):
+        known = vars(gm.graph)[_TEXT] = now, real(gm, **options)
+    return known[1]
 
 
 def _state(gm: torch.fx.GraphModule) -> State:
-    """All that a text is written from; empty for a graph with bodies, whose text is theirs too."""
-    if next(gm.named_children(), None) is not None:
+    """All that a text is written from; empty for a graph with bodies, whose text is theirs too, and where torch is to
+    show all that it keeps of a node."""
+    if next(gm.named_children(), None) is not None or "FX_GRAPH_SHOW_META" in os.environ:
         return []
     found: State = [type(gm), gm.graph._codegen]
     for node in gm.graph.nodes:
-        found += (node, node.name, node.target, node._args, node._kwargs, node.type, *node.meta.values())
+        found += (node, node.name, node.target, node._args, node._kwargs, node.type)
+        found += [value for key, value in node.meta.items() if key != _NUMBERED]
     return found
 
 
