@@ -14,13 +14,13 @@ ROOMS = {
     "trials": "runs the code: verify, benchmark",
     "engine": "one capture, here or in the child",
     "child": "another process of Python",
-    "_torch": "watches the compiler: all private torch",
+    "_torch": "watches torch's compiler",
     "_triton": "Triton's and NVIDIA's compilers",
     "record": "what was seen: frozen data, and JSON",
-    "devices": "figures of devices, each with its source",
+    "devices": "figures of devices",
     "measures": "pure functions of a record",
     "layout": "where the boxes of a graph stand",
-    "views": "text, Markdown, HTML, SVG, the live page",
+    "views": "text, HTML, SVG, the live page",
     "results": "what users hold: data with methods",
 }
 """Each room with what is in it; files that every room may use (errors, progress, versions, late) are no rooms."""
@@ -32,7 +32,7 @@ CALLS = (
 """Who calls whom."""
 
 BRINGS = (
-    *(("_torch", "record"), ("_triton", "record"), ("child", "record"), ("record", "measures")),
+    *(("_torch", "record"), ("_triton", "record"), ("record", "measures")),
     *(("devices", "measures"), ("record", "layout"), ("measures", "views"), ("layout", "views")),
     *(("views", "results"), ("results", "your cell")),
 )
@@ -48,10 +48,12 @@ def graph() -> Graph:
     order += [r for r in (*ROOMS, "your cell") if r not in order]
     return Graph(
         stage="rooms",
+        phase="",
+        before="",
         nodes=tuple(
             Node(
                 name=name,
-                op="call_function",
+                op="room",
                 target=said[name],
                 kind="input" if name in YOURS else "pointwise" if name in calls else "view",
                 args=tuple(Ref(one) for one, other in arrows if other == name),
@@ -64,4 +66,4 @@ def graph() -> Graph:
 
 def drawing() -> str:
     """The picture as SVG."""
-    return svg.to_svg(graph(), title="A call goes down, what it saw comes up")
+    return svg.to_svgs([graph()], titles=["A call goes down, what it saw comes up"], plain=True)[0]

@@ -1,8 +1,9 @@
 """Makes everything here: ``python assets/make.py``.
 
-The two SVGs are what ``compile-lens demo`` draws, byte for byte. The pictures of the viewer need a Chromium:
-where there is none, they stay as they are, and that is said. ``--check`` writes nothing and exits with 1 if a
-drawing differs from the one in this folder, or if a picture is no PNG of the promised size.
+Two SVGs are what ``compile-lens demo`` draws, byte for byte; ``rooms.svg`` is the picture of ``ARCHITECTURE.md``. The
+pictures of the viewer need a Chromium: where there is none, they stay as they are, and that is said. ``--check``
+writes nothing and exits with 1 if a drawing differs from the one in this folder, or if a picture is no PNG of the
+promised size.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import flow
 import png
 import screens
 
 from compile_lens import Capture, cli
 
 HERE = Path(__file__).resolve().parent
-DRAWINGS = ("sin2cos2-forward.svg", "sin2cos2-backward.svg")
+DEMO = ("sin2cos2-forward.svg", "sin2cos2-backward.svg")
+DRAWINGS = (*DEMO, "rooms.svg")
 
 
 def main() -> int:
@@ -32,7 +35,7 @@ def main() -> int:
     check = parser.parse_args().check
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        drawings = demo(folder)
+        drawings = {**demo(folder), "rooms.svg": rooms()}
         if check:
             return _check(drawings)
         for file, text in drawings.items():
@@ -80,7 +83,13 @@ def demo(folder: Path) -> dict[str, str]:
         code = cli.main(["demo", "--quiet", "--out", str(folder)])
     if code:
         raise SystemExit(f"compile-lens demo ended with {code}:\n{said.getvalue()}")
-    return {file: (folder / file.partition("-")[2]).read_text(encoding="utf-8") for file in DRAWINGS}
+    return {file: (folder / file.partition("-")[2]).read_text(encoding="utf-8") for file in DEMO}
+
+
+def rooms() -> str:
+    """The rooms of the package, drawn by its own view."""
+    with _embedded_graphviz():
+        return flow.drawing()
 
 
 @contextlib.contextmanager

@@ -46,14 +46,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
 
 
 @on_that_torch
-@pytest.mark.parametrize("file", make.DRAWINGS)
+@pytest.mark.parametrize("file", make.DEMO)
 def test_a_drawing_is_what_the_demo_draws(demo: tuple[Path, dict[str, str]], file: str) -> None:
     assert make.kept(file) == demo[1][file], f"assets/{file} changed: run python assets/make.py, and look"
 
 
 def test_a_drawing_holds_no_path_of_a_machine(demo: tuple[Path, dict[str, str]]) -> None:
     folder, drawings = demo
-    for text in (*drawings.values(), *(make.kept(file) for file in make.DRAWINGS)):
+    for text in (*drawings.values(), *(make.kept(file) for file in make.DEMO)):
         assert text.startswith("<svg ")
         assert not [place for place in (folder, ROOT, Path.home()) if f"{place}/" in text]
         assert "demo.py:7" in text, "the source line is told by the file's name alone"
