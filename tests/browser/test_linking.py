@@ -162,33 +162,37 @@ def test_hovering_lights_the_chain_until_the_pointer_leaves(viewer: Open) -> Non
     assert page.pins() == []
 
 
-def test_pins_have_colours_of_their_own(viewer: Open) -> None:
+def test_a_pin_is_a_spotlight_and_several_keep_their_colours(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)
     sin, cos = (("0/0", "dynamo", name) for name in ("sin", "cos"))
     page.open("dynamo", "joint", "forward", "forward.code")
-    for address in (sin, cos):
-        page.click(page.thing(address))
+    fill = "e => getComputedStyle(e).fill"
+    faces = {
+        name: page.pane("dynamo").locator(f"[data-item='{page.item(address)}'] > .graph-stop > .face")
+        for name, address in {"sin": sin, "cos": cos, "add": ("0/0", "dynamo", "add")}.items()
+    }
+    before = {name: face.evaluate(fill) for name, face in faces.items()}
+    assert len(set(before.values())) == 3
+    page.click(page.thing(sin))
+    lit = {name: face.evaluate(fill) for name, face in faces.items()}
+    assert lit["sin"] == before["sin"], "what is pinned keeps its colour"
+    assert lit["cos"] == lit["add"] not in before.values(), "the rest has none"
+    page.click(page.thing(cos))
     assert page.pins() == ["sin", "cos"]
+    both = {name: face.evaluate(fill) for name, face in faces.items()}
+    assert both == {**before, "add": lit["add"]}
     for colour, address in enumerate((sin, cos)):
-        other = expected(capture, [cos if address is sin else sin])
         wanted = expected(capture, [address])
-        # A line shows every pin's colour, a box that of the first, and dots for the others.
         assert page.lit("forward.code", by=f".lit-pin-{colour}") == wanted["0/0 forward.code"]
-        first = [n for n in wanted["0/0 joint"] if colour == 0 or n not in other["0/0 joint"]]
-        assert page.lit("joint", by=f".lit-pin-{colour}") == first
-        dots = page.lit("joint", by=f":has(.dot-{colour})")
-        assert dots == [n for n in wanted["0/0 joint"] if n not in first]
-    colours = "es => es.map(e => getComputedStyle(e).stroke)"
-    faces = page.pane("dynamo").locator(".node.lit-self > .graph-stop > .face")
-    assert len(set(faces.evaluate_all(colours))) == faces.count() == 2
-    # Clicking again takes a pin out; the other keeps its colour.
+    # Clicking again takes a pin out; the other stays.
     page.click(page.thing(sin))
     assert page.pins() == ["cos"]
-    assert page.lit("joint") == page.lit("joint", by=".lit-pin-1") == expected(capture, [cos])["0/0 joint"]
+    assert page.lit("joint") == expected(capture, [cos])["0/0 joint"]
     page.page.keyboard.press("Escape")
     assert page.pins() == [] and page.dots() == set()
     assert all(page.lit(stage) == [] for stage in ("dynamo", "joint", "forward", "forward.code"))
+    assert {name: face.evaluate(fill) for name, face in faces.items()} == before
 
 
 def test_what_two_chains_share_is_said(viewer: Open) -> None:

@@ -51,7 +51,7 @@ _READY = f"""
     const scene = +(frame.querySelector(".graph-scene")?.value ?? 0);
     if (drawn && drawn.querySelectorAll(".node").length < (folded ? 1 : place.nodes[scene])) return false;
     return [...frame.querySelectorAll(".listing-body")].every(
-      (body) => body.querySelectorAll(".listing-number").length * 18 >= parseInt(body.style.height, 10));
+      (body) => body.querySelectorAll(".listing-number").length >= +body.dataset.rows);
   }});
 }}
 """  # noqa: E501

@@ -19,7 +19,19 @@ export function dice(seed) {
  */
 export function capture(stages, missing = []) {
   const numbers = new Map();
-  const index = { stages: [], names: [], offsets: [0], above: [], noOrigin: [], lineTexts: [], kinds: [], kindOf: [] };
+  const index = {
+    stages: [],
+    names: [],
+    offsets: [0],
+    above: [],
+    noOrigin: [],
+    lineTexts: [],
+    kinds: [],
+    kindOf: [],
+    units: [],
+    unitSets: [[]],
+    unitsOf: [],
+  };
   const lanes = [];
   for (const [compilation, key, items] of stages) {
     const number = index.stages.length;

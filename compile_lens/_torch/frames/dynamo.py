@@ -107,6 +107,18 @@ def hides_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     return real(translator, *args, **kwargs)
 
 
+@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.frame_summary")
+def whole_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo's frames do not say in which line a call ends, so that every call seems to end with its line."""
+    summary = real(translator, *args, **kwargs)
+    positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
+    ours = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None)) is not None
+    end = getattr(positions, "end_lineno", None)
+    if ours and summary.colno is not None and end is not None:
+        summary.end_lineno = end
+    return summary
+
+
 def guards(exported: Any) -> tuple[Guard, ...]:
     """Guards of a compile, in a stable order."""
     found = []

@@ -24,6 +24,7 @@ Moved = Callable[[torch.fx.Node], "tuple[int | None, int | None]"]
 """For a node: the bytes that it reads and writes by itself."""
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
+_MARKERS = re.compile(r"    [ ~^]*\^[ ~^]*")
 
 
 def convert(
@@ -184,7 +185,8 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
             text_line = line[4:]
             last = found[-1]
             found[-1] = dataclasses.replace(last, text=text_line.strip())
-        elif found and text_line and re.fullmatch(r"    [ ~^]*\^[ ~^]*", line):
+        elif found and text_line and found[-1].column is None and _MARKERS.fullmatch(line):
+            # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
             found[-1] = _with_columns(found[-1], line[4:])
     return tuple(f for f in found if not internal(f.file))
 

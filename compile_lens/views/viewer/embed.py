@@ -11,7 +11,7 @@ import importlib.resources
 import json
 
 from compile_lens.record.capture import Record
-from compile_lens.views.words.palette import COLOURS
+from compile_lens.views.words.palette import COLOURS, UNITS
 
 from .parts import encoded, packed
 
@@ -31,6 +31,9 @@ def sheet() -> str:
     """The style sheet of the page's inside. Colours that Python draws with as well come from there."""
     rules = [f"--kind-{k}-fill:light-dark({c.fill},{c.dark_fill})" for k, c in COLOURS.items()]
     rules += [f"--kind-{k}-line:light-dark({c.line},{c.dark_line})" for k, c in COLOURS.items()]
+    for number, unit in enumerate(UNITS):
+        rules.append(f"--unit-{number}-fill:light-dark({unit.fill},{unit.dark_fill})")
+        rules.append(f"--unit-{number}-bar:light-dark({unit.bar},{unit.dark_bar})")
     return f":host{{{';'.join(rules)}}}\n{built('viewer.min.css')}"
 
 

@@ -8,6 +8,7 @@ from compile_lens.record.graph import Graph
 
 from ..words import outline
 from .items import Items, SeenStage
+from .units import coloured
 from .words import line
 
 
@@ -53,6 +54,7 @@ def index(capture: Record, items: Items) -> dict[str, object]:
         "lineTexts": _line_texts(capture, items),
         "kinds": [line(kind) for kind in kinds],
         "kindOf": kind_of,
+        **coloured(capture, items),
     }
 
 

@@ -77,6 +77,28 @@ COLOURS = {
 """Colours by ``Node.kind``, in the order of a legend; ``collapsed`` is for boxes that hold several nodes."""
 
 
+@dataclass(frozen=True)
+class UnitColour:
+    """Ground and bar of one unit of work on light and on dark pages."""
+
+    fill: str
+    bar: str
+    dark_fill: str
+    dark_bar: str
+
+
+UNITS = (
+    UnitColour("#5ecbd2", "#0a7c85", "#237e83", "#5ecbd2"),
+    UnitColour("#d3a433", "#8f6500", "#504108", "#d3a433"),
+    UnitColour("#c1f5c3", "#2a8a3c", "#5d7a43", "#c1f5c3"),
+    UnitColour("#fee883", "#8a7a00", "#8a6f13", "#fee883"),
+    UnitColour("#ae9ffd", "#5a45d8", "#373691", "#ae9ffd"),
+    UnitColour("#ff8a76", "#c4381f", "#683234", "#ff8a76"),
+)
+"""Colours of units in their order, cycling. They differ also for eyes that lack one kind of cone (a test says how
+much); a tag stands beside each of them all the same."""
+
+
 def known_kind(kind: str) -> str:
     """``kind`` if it has colours of its own, else ``other``; safe to use in a class name."""
     return kind if kind in COLOURS else "other"

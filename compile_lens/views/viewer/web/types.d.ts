@@ -166,6 +166,28 @@ export interface Index {
   /** Kinds by letter index: `kinds[kindOf[i]]`; for a Python line "python", a kernel "kernel", its line "line". */
   kinds: string[];
   kindOf: number[];
+  /** What has a colour of its own: those of one compilation follow each other, in the order of the source. */
+  units: Unit[];
+  /** Sets of units by number, in order; the first is empty. */
+  unitSets: number[][];
+  /** The set of units that each item came from, by number. A Python line has none: `Unit.line` names it. */
+  unitsOf: number[];
+}
+
+/** A Python line that a compilation works in, or a call in its only one. */
+export interface Unit {
+  compilation: number;
+  /** Its short name, which stands beside its colour everywhere. */
+  tag: string;
+  /** 0 to 5. */
+  colour: number;
+  /** The item of its Python line. */
+  line: number;
+  /** Of a call its first character in the line, counted from 0, and the one past its last; -1 of a line. */
+  column: number;
+  end: number;
+  /** The nodes that were traced from it. */
+  items: number[];
 }
 
 export interface IndexStage {

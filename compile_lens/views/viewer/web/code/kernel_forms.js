@@ -89,6 +89,8 @@ export class KernelForms {
       this.listing = new Listing(app, {
         text: { text, inks: formInks(text) },
         label: `${kernel.forms[shown]} of ${kernel.name}`,
+        coloured: true,
+        tagged: true,
         ...links,
       });
       this.beside.append(this.listing.element);

@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { LineLinks } from "./line_links.js";
+import { LineUnits, unitUnder } from "./line_units.js";
 import { Folds, Lines } from "./lines.js";
 import { litLineClass } from "./listing_block.js";
 import { LINE_HEIGHT, ListingRows } from "./listing_rows.js";
@@ -34,6 +35,10 @@ const SCALE = 200;
  * @property {Map<number, string>} [words] a remark behind a line
  * @property {Map<number, string>} [titles] tooltips
  * @property {string} [unlinked] tooltip of lines without items
+ * @property {boolean} [coloured] whether lines have the colours of the units that their items came from
+ * @property {boolean} [tagged] and the tags of these at their end
+ * @property {boolean} [calls] whether the calls in a line are told apart
+ * @property {number} [height] pixels of a row
  * @property {HTMLElement} [viewport] what it scrolls in, if not in itself
  */
 
@@ -45,6 +50,7 @@ export class Listing {
   constructor(app, content) {
     this.app = app;
     this.first = content.first ?? 1;
+    this.height = content.height ?? LINE_HEIGHT;
     this.lines = new Lines(content.text);
     this.folds = new Folds(this.lines.count, content.folds ?? []);
     this.links = new LineLinks(this.lines.count, content.items ?? new Map(), content.ranges ?? []);
@@ -60,8 +66,11 @@ export class Listing {
     this.cut = mean > LINE_CUT.many ? LINE_CUT.many : LINE_CUT.usual;
     /** Characters shown of lines that were made longer. @type {Map<number, number>} */
     this.extended = new Map();
-    /** The row under the pointer, -1 for none. */
+    this.content = content;
+    this.coloured = new LineUnits(this);
+    /** The row under the pointer, -1 for none; and the unit, if it is on a call. */
     this.over = -1;
+    this.overUnit = -1;
     /** Where the pointer went down: who selects text does not click. */
     this.down = [0, 0];
     this.scale = h("div", { class: "listing-scale", "aria-hidden": "true" });
@@ -74,7 +83,7 @@ export class Listing {
         class: content.viewport ? "listing grows" : "listing",
         role: "group",
         "aria-label": content.label,
-        style: `--line:${LINE_HEIGHT}px`,
+        style: `--line:${this.height}px`,
       },
       this.lines.count ? this.rows.element : h("p", { class: "listing-empty" }, "no text"),
       this.scale,
@@ -83,9 +92,15 @@ export class Listing {
     this.rows.arrange();
   }
 
+  /** Another compilation is shown. */
+  recolour() {
+    this.coloured.read();
+    this.rows.arrange();
+  }
+
   listen() {
     const { element } = this;
-    element.addEventListener("pointerover", (event) => this.hover(rowUnder(event)));
+    element.addEventListener("pointerover", (event) => this.hover(rowUnder(event), unitUnder(event)));
     element.addEventListener("pointerleave", () => this.hover(-1));
     element.addEventListener("pointerdown", (event) => {
       this.down = [event.clientX, event.clientY];
@@ -96,7 +111,7 @@ export class Listing {
       const row = rowUnder(event);
       if (row < 0) return;
       this.rows.activate(row);
-      if (/** @type {Element} */ (event.target).matches(":focus-visible")) this.preview(row);
+      if (/** @type {Element} */ (event.target).matches(":focus-visible")) this.preview(row, unitUnder(event));
     });
     element.addEventListener("focusout", (event) => {
       const stays = event.relatedTarget instanceof Node && element.contains(event.relatedTarget);
@@ -104,18 +119,26 @@ export class Listing {
     });
   }
 
-  /** @param {number} row */
-  hover(row) {
-    if (row === this.over) return;
+  /**
+   * @param {number} row
+   * @param {number} [unit] the call under the pointer
+   */
+  hover(row, unit = -1) {
+    if (row === this.over && unit === this.overUnit) return;
     this.over = row;
+    this.overUnit = unit;
     const focused = this.rows.focused();
-    this.preview(row < 0 && focused?.matches(":focus-visible") ? this.rows.active : row);
+    this.preview(row < 0 && focused?.matches(":focus-visible") ? this.rows.active : row, unit);
   }
 
-  /** @param {number} row */
-  preview(row) {
-    const items = this.itemsAt(row);
-    this.app.selection.preview(items, items.length ? this.nameOf(items) : "");
+  /**
+   * @param {number} row
+   * @param {number} [unit]
+   */
+  preview(row, unit = -1) {
+    const call = this.app.model.units.all[unit];
+    const items = call?.items ?? this.itemsAt(row);
+    this.app.selection.preview(items, call?.tag ?? (items.length ? this.nameOf(items) : ""));
   }
 
   /** @param {number} row */
@@ -140,13 +163,18 @@ export class Listing {
     const { line, fold } = this.folds.at(row);
     if (fold >= 0) this.toggle(fold);
     else if (event.target instanceof Element && event.target.closest(".listing-more")) this.extend(line);
-    else if (Math.hypot(event.clientX - this.down[0], event.clientY - this.down[1]) < 4) this.pin(row);
+    else if (Math.hypot(event.clientX - this.down[0], event.clientY - this.down[1]) < 4)
+      this.pin(row, unitUnder(event));
   }
 
-  /** @param {number} row */
-  pin(row) {
-    const items = this.itemsAt(row);
-    if (items.length) this.app.selection.toggle(items, this.nameOf(items));
+  /**
+   * @param {number} row
+   * @param {number} [unit]
+   */
+  pin(row, unit = -1) {
+    const call = this.app.model.units.all[unit];
+    const items = call?.items ?? this.itemsAt(row);
+    if (items.length) this.app.selection.toggle(items, call?.tag ?? this.nameOf(items));
   }
 
   /** @param {KeyboardEvent} event */
@@ -156,7 +184,12 @@ export class Listing {
     /** @type {Record<string, number>} */
     const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page, Home: -Infinity, End: Infinity };
     const onLine = event.target instanceof HTMLDivElement;
-    if (event.key in steps) {
+    const unit = unitUnder(event);
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      if (!this.coloured.step(event.key === "ArrowRight" ? 1 : -1, unit)) return;
+    } else if (unit >= 0 && (event.key === "Enter" || event.key === " ")) {
+      this.pin(this.rows.active, unit);
+    } else if (event.key in steps) {
       this.rows.focus(Math.max(0, Math.min(this.rows.active + steps[event.key], this.folds.rows - 1)));
     } else if (onLine && (event.key === "Enter" || event.key === " ")) {
       if (this.itemsAt(this.rows.active).length) this.pin(this.rows.active);
@@ -209,6 +242,7 @@ export class Listing {
   mark(marks) {
     const before = this.links.rangeBits.slice();
     const changed = this.links.light(marks);
+    changed.push(...this.coloured.shared(changed));
     if (changed.length > MANY_LINES) {
       this.rows.paint();
     } else {
@@ -242,9 +276,9 @@ export class Listing {
     const shades = [];
     ranges.forEach((range, i) => {
       if (!rangeBits[i]) return;
-      const top = this.folds.row(range.first - 1);
-      const rows = this.folds.row(range.last - 1) - top + 1;
-      const place = `top:${top * LINE_HEIGHT}px;height:${rows * LINE_HEIGHT}px`;
+      const top = this.rows.top(this.folds.row(range.first - 1));
+      const height = this.rows.top(this.folds.row(range.last - 1) + 1) - top;
+      const place = `top:${top}px;height:${height}px`;
       shades.push(h("div", { class: `listing-shade${litLineClass(rangeBits[i])}`, style: place }));
     });
     this.shades.replaceChildren(...shades);

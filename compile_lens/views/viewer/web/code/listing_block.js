@@ -3,7 +3,9 @@
 import { coloursOf, HOVER, SELF } from "../data/selection.js";
 import { h, plural } from "../dom.js";
 import { withMatches } from "./lines.js";
+import { byCall, callNames, rowColours, rowTags } from "./unit_marks.js";
 
+/** @import { LinePiece } from "./lines.js" */
 /** @import { Listing } from "./listing.js" */
 
 /** Rows of a block: few enough that a frame has time to build one. */
@@ -28,7 +30,7 @@ export class ListingBlock {
     for (let row = this.first; row <= this.last; row++) this.add(row);
     this.element = h(
       "div",
-      { class: "listing-block", style: `top:calc(var(--line) * ${this.first})` },
+      { class: "listing-block", style: `top:${listing.rows.top(this.first)}px` },
       h("div", { class: "listing-numbers", "aria-hidden": "true" }, this.numbers),
       h("div", { class: "listing-code" }, this.codes),
     );
@@ -92,6 +94,28 @@ export class ListingBlock {
     if (limit > MOST_COLOURED) pieces.push([lines.text.slice(coloured, lines.cut(line, limit)), 0, -1]);
     if (found.starts.length) pieces = withMatches(pieces, lines.start(line), found.starts, found.length);
     element.replaceChildren();
+    const segments = this.listing.coloured.segments.get(line);
+    if (segments) this.fillCalls(element, byCall(pieces, segments));
+    else this.append(element, pieces);
+    const own = this.listing.coloured.own.get(line) ?? [];
+    const left = lines.end(line) - lines.cut(line, limit);
+    if (left > 0)
+      element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
+    else if (words.has(line + 1))
+      element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
+    if (segments) element.append(callNames(this.listing.app.model.units, segments));
+    else if (own.length && this.listing.content.tagged) element.append(rowTags(this.listing.app.model.units, own));
+    // A line that holds a button is no button itself; Enter pins it all the same.
+    if (left <= 0 && !segments && element.dataset.item !== undefined) element.setAttribute("role", "button");
+    else element.removeAttribute("role");
+  }
+
+  /**
+   * @param {HTMLElement} element
+   * @param {LinePiece[]} pieces
+   */
+  append(element, pieces) {
+    const { found } = this.listing;
     for (const [text, ink, match] of pieces) {
       if (ink === 0 && match < 0) {
         element.append(text);
@@ -103,14 +127,32 @@ export class ListingBlock {
       piece.textContent = text;
       element.append(piece);
     }
-    const left = lines.end(line) - lines.cut(line, limit);
-    if (left > 0)
-      element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
-    else if (words.has(line + 1))
-      element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
-    // A line that holds a button is no button itself; Enter pins it all the same.
-    if (left <= 0 && element.dataset.item !== undefined) element.setAttribute("role", "button");
-    else element.removeAttribute("role");
+  }
+
+  /**
+   * @param {HTMLElement} element
+   * @param {{ unit: number, pieces: LinePiece[] }[]} runs
+   */
+  fillCalls(element, runs) {
+    const { units } = this.listing.app.model;
+    const seen = new Set();
+    for (const { unit, pieces } of runs) {
+      if (unit < 0) {
+        this.append(element, pieces);
+        continue;
+      }
+      const { tag, colour } = units.all[unit];
+      const part = h("span", { class: `call unit-${colour}`, "data-unit": unit });
+      // The keyboard comes to each call once.
+      if (!seen.has(unit)) {
+        part.tabIndex = -1;
+        part.setAttribute("role", "button");
+        part.setAttribute("aria-label", `call ${tag}`);
+      }
+      seen.add(unit);
+      this.append(part, pieces);
+      element.append(part);
+    }
   }
 
   /** Gives a row the look of its mark. @param {number} row */
@@ -120,14 +162,41 @@ export class ListingBlock {
     const number = this.numbers[row - this.first];
     const code = this.codes[row - this.first];
     const mark = fold < 0 ? links.bits[line] : folds.open[fold] ? 0 : foldBits[fold];
-    const lit = litLineClass(mark);
+    const units = fold < 0 && this.listing.coloured.own.has(line);
+    const looks = `${units && !this.listing.coloured.segments.has(line) ? " coloured" : units ? " calls" : ""}${litLineClass(mark)}`;
     const items = fold >= 0 ? [] : links.itemsOf(line);
     const own = links.items.has(line + 1) ? " linked" : items.length ? " within" : "";
     const traced = items.some((item) => !app.model.noOrigin.has(item)) && own === " linked" ? " traced" : "";
-    number.className = `listing-number${own}${traced}${lit}`;
-    code.className = `${fold >= 0 ? "listing-fold" : "listing-line"}${own}${lit}`;
-    number.style.backgroundImage = stripes(mark);
+    number.className = `listing-number${own}${traced}${looks}`;
+    code.className = `${fold >= 0 ? "listing-fold" : "listing-line"}${own}${looks}`;
+    this.colour(line, mark, number, code);
     if (items.length) code.setAttribute("aria-pressed", String((mark & SELF) !== 0 && app.selection.isPinned(items)));
+  }
+
+  /**
+   * Gives a row the colours of its units: of a row that is lit those that are lit; the style sheet takes the ground
+   * of the others while something is.
+   * @param {number} line
+   * @param {number} mark
+   * @param {HTMLElement} number
+   * @param {HTMLElement} code
+   */
+  colour(line, mark, number, code) {
+    const { app, coloured } = this.listing;
+    const { own, segments } = coloured;
+    const units = own.get(line);
+    if (!units) return;
+    const lit = mark ? app.selection.units : null;
+    if (segments.has(line)) {
+      for (const part of code.querySelectorAll("[data-unit]"))
+        part.classList.toggle("on", lit?.has(Number(part.getAttribute("data-unit"))) ?? false);
+      return;
+    }
+    const { ground, bar } = rowColours(app.model.units, units, lit);
+    for (const cell of [number, code]) cell.style.setProperty("--row", ground);
+    number.style.setProperty("--bar", bar);
+    for (const one of code.querySelectorAll("[data-unit-tag]"))
+      one.classList.toggle("off", lit !== null && !lit.has(Number(one.getAttribute("data-unit-tag"))));
   }
 }
 
@@ -139,17 +208,4 @@ export function litLineClass(mark) {
   if (!mark) return "";
   const pins = coloursOf(mark).map((colour) => ` lit-pin-${colour}`);
   return ` lit${mark & HOVER ? " lit-hover" : ""}${mark & SELF ? " lit-self" : ""}${pins.join("")}`;
-}
-
-/**
- * The colours of the pins in a mark, above each other; without a pin that of what the pointer is on.
- * @param {number} mark
- */
-function stripes(mark) {
-  const colours = coloursOf(mark).map((colour) => `var(--pin-${colour})`);
-  if (colours.length === 0 && mark & HOVER) colours.push("var(--faint)");
-  const stops = colours.map(
-    (colour, i) => `${colour} ${(100 * i) / colours.length}% ${(100 * (i + 1)) / colours.length}%`,
-  );
-  return stops.length ? `linear-gradient(${stops.join(",")})` : "";
 }

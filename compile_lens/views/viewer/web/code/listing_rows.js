@@ -5,7 +5,7 @@ import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 
 /** @import { Listing } from "./listing.js" */
 
-/** Pixels of a row. */
+/** Pixels of a row, where nothing else is said. */
 export const LINE_HEIGHT = 18;
 
 /** Texts of at most this many rows are built whole, so that the browser's own search finds them. */
@@ -21,6 +21,8 @@ export class ListingRows {
    */
   constructor(listing, viewport) {
     this.listing = listing;
+    /** Pixels of a row. */
+    this.height = listing.height;
     const digits = String(listing.first + listing.lines.count - 1).length;
     let remark = 0;
     for (const word of listing.words.values()) remark = Math.max(remark, word.length + 4);
@@ -47,6 +49,25 @@ export class ListingRows {
     this.observer.observe(this.element);
   }
 
+  /**
+   * Where a row begins, in pixels; one row may be taller than the others.
+   * @param {number} row
+   */
+  top(row) {
+    const { tall } = this.listing.coloured;
+    return row * this.height + (tall && row > tall.row ? tall.more : 0);
+  }
+
+  /**
+   * The row at a place.
+   * @param {number} pixels
+   */
+  at(pixels) {
+    const { tall } = this.listing.coloured;
+    const beyond = tall && pixels > this.top(tall.row + 1) ? tall.more : 0;
+    return (pixels - beyond) / this.height;
+  }
+
   /** The visible part of the body in pixels; null while there is no room. */
   view() {
     const frame = this.viewport.getBoundingClientRect();
@@ -61,7 +82,7 @@ export class ListingRows {
    * @param {{ top: number, bottom: number } | null} [view]
    */
   sees(row, view = this.view()) {
-    return view !== null && row * LINE_HEIGHT >= view.top && (row + 1) * LINE_HEIGHT <= view.bottom;
+    return view !== null && this.top(row) >= view.top && this.top(row + 1) <= view.bottom;
   }
 
   /** Builds anew after rows came or went. */
@@ -69,7 +90,8 @@ export class ListingRows {
     for (const block of this.blocks.values()) block.element.remove();
     this.blocks.clear();
     this.active = Math.max(0, Math.min(this.active, this.listing.folds.rows - 1));
-    this.body.style.height = `${this.listing.folds.rows * LINE_HEIGHT}px`;
+    this.body.dataset.rows = String(this.listing.folds.rows);
+    this.body.style.height = `${this.top(this.listing.folds.rows)}px`;
     this.render();
   }
 
@@ -80,14 +102,13 @@ export class ListingRows {
     const view = this.view();
     const { rows } = this.listing.folds;
     if (!view || rows === 0) return;
-    this.listing.scale.hidden = rows * LINE_HEIGHT <= view.bottom - view.top;
-    const height = BLOCK_ROWS * LINE_HEIGHT;
+    this.listing.scale.hidden = this.top(rows) <= view.bottom - view.top;
     const count = Math.ceil(rows / BLOCK_ROWS);
-    const from = Math.max(0, Math.floor((view.top - BEYOND) / height));
-    const to = Math.min(count - 1, Math.floor((view.bottom + BEYOND) / height));
+    const from = Math.max(0, Math.floor(this.at(view.top - BEYOND) / BLOCK_ROWS));
+    const to = Math.min(count - 1, Math.floor(this.at(view.bottom + BEYOND) / BLOCK_ROWS));
     // Who tabs into the listing should arrive where it is scrolled to.
     if (!this.sees(this.active, view) && !this.focused()) {
-      this.activate(Math.max(0, Math.min(Math.ceil(view.top / LINE_HEIGHT), rows - 1)));
+      this.activate(Math.max(0, Math.min(Math.ceil(this.at(view.top)), rows - 1)));
     }
     const kept = Math.floor(this.active / BLOCK_ROWS);
     for (let number = from; number <= to; number++) this.block(number);
@@ -188,7 +209,7 @@ export class ListingRows {
 
   /** How many rows a page has. */
   page() {
-    return Math.max(1, Math.floor(this.viewport.clientHeight / LINE_HEIGHT) - 2);
+    return Math.max(1, Math.floor(this.viewport.clientHeight / this.height) - 2);
   }
 
   /**
@@ -199,13 +220,13 @@ export class ListingRows {
   bring(row, share) {
     const view = this.view();
     if (!view) return;
-    const top = row * LINE_HEIGHT;
+    const top = this.top(row);
     const height = view.bottom - view.top;
     // Around the listing there may be a heading that stays in view.
-    const margin = Math.min(this.viewport === this.element ? LINE_HEIGHT : 3 * LINE_HEIGHT, height / 4);
+    const margin = Math.min(this.viewport === this.element ? this.height : 3 * this.height, height / 4);
     const above = top < view.top + margin;
-    if (!above && top + LINE_HEIGHT <= view.bottom - margin) return;
-    const room = share ? height * share : above ? margin : height - LINE_HEIGHT - margin;
+    if (!above && top + this.height <= view.bottom - margin) return;
+    const room = share ? height * share : above ? margin : height - this.height - margin;
     this.viewport.scrollTop += top - view.top - room;
     this.render();
   }

@@ -202,6 +202,8 @@ export class CodePane {
       text: module,
       label: `generated module, ${this.data.phase}`,
       folds,
+      coloured: true,
+      tagged: true,
       ...moduleLinks(this.app, kernels),
     });
     const facts = [
@@ -242,6 +244,8 @@ export class CodePane {
       first: kernel.first || 1,
       ranges: [{ first: 1, last, item: kernel.item, whole: kernel.whole }],
       folds: kernel.folds,
+      coloured: true,
+      tagged: true,
       ...kernelLinks(this.app, kernel, 0),
     });
     const both = h("div", { class: "code-both" }, listing.element);

@@ -46,6 +46,8 @@ export class SourcePane {
       label: `source of ${shortened(name, HEADING)}`,
       first,
       items: links,
+      coloured: true,
+      calls: true,
       unlinked: "no tensor operation was recorded for this line",
       viewport: this.scroller,
     });
@@ -105,6 +107,11 @@ export class SourcePane {
   reveal(items) {
     // The first of the items counts, in whichever function it is.
     return items.some((item) => this.parts.some(({ listing }) => listing.reveal([item])));
+  }
+
+  /** Another compilation is shown. */
+  recolour() {
+    for (const { listing } of this.parts) listing.recolour();
   }
 
   resized() {

@@ -18,7 +18,12 @@ export class TextPane {
     /** @type {Map<number, number[]>} */
     const items = new Map();
     for (const [line, local] of data.lineOf) items.set(line, [...(items.get(line) ?? []), start + local]);
-    this.listing = new Listing(app, { text: data.code, label: `${app.model.stageTitle(stage)} as text`, items });
+    this.listing = new Listing(app, {
+      text: data.code,
+      label: `${app.model.stageTitle(stage)} as text`,
+      items,
+      coloured: true,
+    });
     this.finder = new Finder(app, () => [this.listing]);
     this.element = h("div", { class: "text-pane" }, this.listing.element);
     /** @type {HTMLElement | null} */

@@ -28,6 +28,8 @@ export interface Pane {
   mark(marks: Marks): void;
   /** Bring the first of these items into view, without moving the focus. False if it shows none of them. */
   reveal(items: number[]): boolean;
+  /** Another compilation is shown. */
+  recolour?(): void;
   /** The pane has a size now, or another one. */
   resized(): void;
   /** Lets go of timers and observers. */
@@ -39,6 +41,8 @@ export interface App {
   model: Model;
   chain: Chain;
   selection: Selection;
+  /** The number of the compilation that is shown. */
+  compilation: number;
   /** Says a short sentence to screen readers. */
   say(sentence: string): void;
   /** Opens the pane of a stage (or brings it forward) and reveals items in it. */

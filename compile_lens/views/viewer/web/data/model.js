@@ -1,5 +1,7 @@
 // What was captured, as the page carries it: the outline, the numbered items, and the stages, read when wanted.
 
+import { Units } from "./units.js";
+
 /** @import { CodeData, Core, GraphData, Index, Step } from "../types.d.ts" */
 /** @import { Payload } from "./payload.js" */
 
@@ -16,6 +18,7 @@ export class Model {
     this.core = core;
     this.index = index;
     this.payload = payload;
+    this.units = new Units(index);
     /** Why nothing is above an item, for those where the record says it. @type {Map<number, string>} */
     this.noOrigin = new Map(index.noOrigin);
   }

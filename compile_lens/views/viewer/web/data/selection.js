@@ -11,9 +11,15 @@ export const HOVER = 1 << COLOURS;
 export const SELF = 1 << (COLOURS + 1);
 
 export class Selection {
-  /** @param {Chain} chain */
-  constructor(chain) {
+  /**
+   * @param {Chain} chain
+   * @param {(items: readonly number[]) => number[]} [unitsOf] numbers of the units that items came from
+   */
+  constructor(chain, unitsOf = () => []) {
     this.chain = chain;
+    this.unitsOf = unitsOf;
+    /** The units of what is pinned and hovered, which keep their colours; null while nothing is. @type {Set<number> | null} */
+    this.units = null;
     /** @type {Pin[]} */
     this.pins = [];
     /** What the pointer or the focus is on; empty for nothing. @type {number[]} */
@@ -98,6 +104,8 @@ export class Selection {
     for (const { items, colour } of this.pins) add(marks, this.chain, items, 1 << colour);
     if (this.hovered.length) add(marks, this.chain, this.hovered, HOVER);
     this.marks = marks;
+    const chosen = [...this.pins.map((pin) => pin.items), this.hovered].filter((items) => items.length);
+    this.units = chosen.length ? new Set(chosen.flatMap((items) => this.unitsOf(items))) : null;
     for (const listener of [...this.listeners]) listener(what);
   }
 }

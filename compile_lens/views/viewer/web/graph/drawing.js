@@ -7,10 +7,12 @@ import { halfway } from "./curves.js";
 import { Lighting } from "./lighting.js";
 import { arranged } from "./scene.js";
 import { barShapes, cardShapes, curve, pixel, putLabel, signShapes, stubShapes, translate } from "./shapes.js";
+import { hasSlot, unitShapes, unitsOfBox } from "./unit_shapes.js";
 import { BoxView, EdgeView, LevelView, StubView } from "./views.js";
 import { topmost } from "./walk.js";
 
 /** @import { Apart } from "../data/apart.js" */
+/** @import { Units } from "../data/units.js" */
 /** @import { GraphData } from "../types.d.ts" */
 /** @import { Placed } from "./scene.js" */
 /** @import { GraphWords } from "./words.js" */
@@ -26,12 +28,15 @@ export class Drawing {
    * @param {GraphWords} words
    * @param {number} start the item that node 0 is
    * @param {(items: number[]) => boolean} pinned
+   * @param {Units} units
+   * @param {() => ReadonlySet<number> | null} lit the units that are lit; null for all
    */
-  constructor(data, words, start, pinned) {
+  constructor(data, words, start, pinned, units, lit) {
+    this.units = units;
     this.data = data;
     this.words = words;
     this.start = start;
-    this.lighting = new Lighting(start, pinned);
+    this.lighting = new Lighting(start, pinned, units, lit);
     this.element = s("svg", { class: "graph-svg", role: "graphics-document" });
     this.body = -1;
     /** @type {LevelView | null} */
@@ -240,6 +245,7 @@ export class Drawing {
 
   /** @param {BoxView} view */
   makeBox(view) {
+    view.units = unitsOfBox(this.units, view.items(this.start));
     view.card = s("g", {
       class: "graph-stop",
       role: "button",
@@ -279,7 +285,12 @@ export class Drawing {
       card.replaceChildren(title, ...barShapes(box, w, plural(box.members.length, "node")));
       element.append(inside.element);
     } else {
-      card.replaceChildren(title, ...cardShapes(box, w, h, this.words.savedIn(box)));
+      const banded = view.units.size > 1 && hasSlot(box);
+      card.replaceChildren(
+        title,
+        ...cardShapes(box, w, h, this.words.savedIn(box), banded),
+        ...unitShapes(this.units, view.units, box, w, h),
+      );
     }
     card.setAttribute("aria-label", this.words.label(box) + (inside ? ", open" : ""));
     if (opener) {

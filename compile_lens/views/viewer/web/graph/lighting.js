@@ -1,10 +1,11 @@
 // Which pieces of a drawing are lit, found by the search, or dimmed. Only pieces that change are touched.
 
-import { COLOURS, HOVER, SELF, coloursOf } from "../data/selection.js";
+import { COLOURS, HOVER, SELF } from "../data/selection.js";
 import { grouped, s } from "../dom.js";
 import { kindClass, pixel, tagShapes } from "./shapes.js";
 import { isPlain } from "./words.js";
 
+/** @import { Units } from "../data/units.js" */
 /** @import { Marks } from "../data/app.d.ts" */
 /** @import { BoxView, EdgeView, StubView } from "./views.js" */
 
@@ -15,9 +16,13 @@ export class Lighting {
   /**
    * @param {number} start the item that node 0 is
    * @param {(items: number[]) => boolean} pinned
+   * @param {Units} units
+   * @param {() => ReadonlySet<number> | null} litUnits null for all
    */
-  constructor(start, pinned) {
+  constructor(start, pinned, units, litUnits) {
     this.start = start;
+    this.units = units;
+    this.litUnits = litUnits;
     this.pinned = pinned;
     /** Boxes on the page, frames included. @type {BoxView[]} */
     this.boxes = [];
@@ -93,7 +98,7 @@ export class Lighting {
     // A frame itself is lit only while it is pinned: its inside shows the rest.
     const pinned = bits !== 0 && (view.inside !== null || (bits & SELF) !== 0) && this.pinned(view.items(this.start));
     const own = view.inside === null ? bits : pinned ? bits | SELF : 0;
-    if (view.bits === own && view.pinned === pinned) return;
+    if (view.bits === own && view.pinned === pinned && (own === 0 || view.units.size === 0)) return;
     view.bits = own;
     view.pinned = pinned;
     this.paint(view);
@@ -164,25 +169,42 @@ export class Lighting {
     if (view.inside) names += " open";
     if (view.near) names += " near";
     if (view.flashing) names += " flash";
+    names += this.unitClasses(view);
     element.setAttribute("class", names + litClasses(view.bits));
     const pressed = String(view.pinned);
     if (card.getAttribute("aria-pressed") !== pressed) card.setAttribute("aria-pressed", pressed);
+    if (view.units.size > 1) this.paintBand(view);
     this.paintExtra(view);
   }
 
+  /** @param {BoxView} view */
+  unitClasses({ units, bits }) {
+    if (units.size === 0) return "";
+    if (units.size > 1) return " units";
+    const [unit] = units.keys();
+    const lit = this.litUnits();
+    // What is lit for another unit's sake has no ground of its own.
+    const other = bits && lit && !lit.has(unit) ? " other" : "";
+    return ` unit-${this.units.all[unit].colour}${other}`;
+  }
+
+  /** Of a band that is lit, only units that are lit keep their colours. @param {BoxView} view */
+  paintBand({ card, bits }) {
+    const lit = bits ? this.litUnits() : null;
+    for (const part of card?.querySelectorAll(".seg") ?? [])
+      part.classList.toggle("off", lit !== null && !lit.has(Number(part.getAttribute("data-unit"))));
+  }
+
   /**
-   * The ring around a match, the count of matches in a closed box, the dots of further pins.
+   * The ring around a match, the count of matches in a closed box.
    * @param {BoxView} view
    */
   paintExtra(view) {
-    const colours = view.bits & ALL_COLOURS;
-    const several = (colours & (colours - 1)) !== 0;
-    if (!several && !view.hits && !view.current && view.extra === null) return;
-    const dots = several && !view.inside ? coloursOf(colours).slice(1) : [];
+    if (!view.hits && !view.current && view.extra === null) return;
     const hits = view.inside ? 0 : view.hits;
     const [, , w, h] = view.at;
-    const shown = dots.length > 0 || hits > 0 || view.current;
-    const key = shown ? `${dots.join()} ${hits} ${view.current} ${pixel(w)} ${pixel(h)}` : "";
+    const shown = hits > 0 || view.current;
+    const key = shown ? `${hits} ${view.current} ${pixel(w)} ${pixel(h)}` : "";
     if (view.extraDrawn === key || !view.element) return;
     view.extraDrawn = key;
     view.extra?.remove();
@@ -194,9 +216,6 @@ export class Lighting {
       extra.append(s("rect", { class: name, x: -4, y: -4, width: pixel(w + 8), height: pixel(h + 8), rx: 9 }));
     }
     if (hits && !isPlain(view.box)) extra.append(...tagShapes("tally", `${grouped(hits)} found`, w + 7, h - 5));
-    dots.forEach((colour, i) =>
-      extra.append(s("circle", { class: `dot dot-${colour}`, cx: 10 + 11 * i, cy: pixel(h), r: 4 })),
-    );
     view.element.append(extra);
     view.extra = extra;
   }

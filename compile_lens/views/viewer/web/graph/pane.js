@@ -38,7 +38,14 @@ export class GraphPane {
     this.start = start;
     this.names = names;
     this.holders = new Holders(data);
-    this.drawing = new Drawing(data, new GraphWords(data, names), start, (items) => app.selection.isPinned(items));
+    this.drawing = new Drawing(
+      data,
+      new GraphWords(data, names),
+      start,
+      (items) => app.selection.isPinned(items),
+      app.model.units,
+      () => app.selection.units,
+    );
     this.viewport = new Viewport(this.drawing.element, () => this.moved());
     this.minimap = new Minimap(this.viewport);
     this.input = new GraphInput(this);
@@ -93,6 +100,7 @@ export class GraphPane {
       zoom: (direction) => this.viewport.zoomBy(direction),
       actual: () => this.viewport.zoomTo(1),
       fit: () => this.viewport.fit(),
+      kinds: (wanted) => this.drawing.element.classList.toggle("by-kind", wanted),
       map: (wanted) => this.minimap.want(wanted),
     };
   }

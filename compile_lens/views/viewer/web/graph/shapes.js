@@ -63,8 +63,9 @@ export function translate(x, y) {
  * @param {number} w
  * @param {number} h
  * @param {number} saved how many of its nodes are saved for backward
+ * @param {boolean} [banded] whether a band stands in the place of its last line
  */
-export function cardShapes(box, w, h, saved) {
+export function cardShapes(box, w, h, saved, banded = false) {
   const several = box.members.length > 1;
   const shapes = [];
   // A second edge behind, as of a stack of cards.
@@ -72,7 +73,8 @@ export function cardShapes(box, w, h, saved) {
   shapes.push(s("rect", { class: "face", width: pixel(w), height: pixel(h), rx: 6 }));
   const size = (/** @type {string} */ role) => LINE_SIZES[role] ?? LINE_SIZES.small;
   let y = (h - box.lines.reduce((sum, [, role]) => sum + size(role) * LINE_STEP, 0)) / 2;
-  for (const [text, role] of box.lines) {
+  for (const [i, [text, role]] of box.lines.entries()) {
+    if (banded && i === box.lines.length - 1) break;
     y += size(role) * LINE_STEP;
     const name = role in LINE_SIZES ? role : "small";
     shapes.push(s("text", { class: name, x: pixel(w / 2), y: pixel(y - size(role) * 0.36) }, text));

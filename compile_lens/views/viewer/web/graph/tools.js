@@ -12,6 +12,7 @@ import { button, h, put } from "../dom.js";
  * @property {(direction: number) => void} zoom
  * @property {() => void} actual
  * @property {() => void} fit
+ * @property {(wanted: boolean) => void} kinds
  * @property {(wanted: boolean) => void} map
  */
 
@@ -36,6 +37,10 @@ export class GraphTools {
     });
     this.actual = button("100%", commands.actual, { label: "actual size", class: "button graph-scale" });
     this.map = button("map", () => this.toggleMap(commands), { label: "map of a large drawing", pressed: true });
+    this.kinds = button("kinds", () => commands.kinds(toggled(this.kinds)), {
+      label: "colours for kinds of operators, not for Python lines",
+      pressed: false,
+    });
     this.element = h(
       "div",
       { class: "graph-tools", role: "group", "aria-label": "graph" },
@@ -43,6 +48,7 @@ export class GraphTools {
       this.form,
       h("span", { class: "graph-group" }, this.open, this.close),
       this.neighbours,
+      this.kinds,
       search,
       h(
         "span",
@@ -58,9 +64,7 @@ export class GraphTools {
 
   /** @param {GraphCommands} commands */
   toggleMap(commands) {
-    const wanted = this.map.getAttribute("aria-pressed") !== "true";
-    this.map.setAttribute("aria-pressed", String(wanted));
-    commands.map(wanted);
+    commands.map(toggled(this.map));
   }
 
   /**
@@ -85,4 +89,14 @@ export class GraphTools {
     if (this.actual.textContent !== text) put(this.actual, text);
     this.map.disabled = !map;
   }
+}
+
+/**
+ * Presses a button or releases it; whether it is pressed then.
+ * @param {HTMLButtonElement} made
+ */
+function toggled(made) {
+  const pressed = made.getAttribute("aria-pressed") !== "true";
+  made.setAttribute("aria-pressed", String(pressed));
+  return pressed;
 }

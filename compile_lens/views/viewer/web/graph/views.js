@@ -5,6 +5,9 @@ import { s } from "../dom.js";
 /** @import { BodyBox, GraphData } from "../types.d.ts" */
 /** @import { Rectangle } from "./curves.js" */
 
+/** @type {Map<number, number>} */
+const NO_UNITS = new Map();
+
 /** A body on the page: the outermost one, or the inside of an open box. */
 export class LevelView {
   /**
@@ -52,6 +55,8 @@ export class BoxView {
     this.stubs = [];
     /** @type {number[] | null} */
     this.itemsKnown = null;
+    /** The units of its nodes, each with how many of them came from it. @type {Map<number, number>} */
+    this.units = NO_UNITS;
     this.bits = 0;
     this.pinned = false;
     this.hits = 0;

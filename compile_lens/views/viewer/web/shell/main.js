@@ -89,12 +89,13 @@ class Shell {
     this.compilation = 0;
     this.voice = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
     const chain = new Chain(model.index);
-    const selection = new Selection(chain);
+    const selection = new Selection(chain, (items) => model.units.ofAll(items));
     /** @type {App} */
     this.app = {
       model,
       chain,
       selection,
+      compilation: 0,
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),
     };
@@ -131,6 +132,8 @@ class Shell {
     this.panes.width = this.host.clientWidth;
     const linked = this.standalone ? decodeState(location.hash, this.model.index, this.findings()) : null;
     this.app.selection.subscribe((what) => {
+      this.element.classList.toggle("spot", this.app.selection.units !== null);
+      this.element.classList.toggle("pinned", this.app.selection.pins.length > 0);
       this.panes.mark();
       this.strip.mark(this.app.selection.marks);
       this.rest();
@@ -156,6 +159,7 @@ class Shell {
    */
   choose(number) {
     this.compilation = number;
+    this.app.compilation = number;
     this.tabs.choose(number);
     this.strip.choose(number);
     this.details.choose(number);

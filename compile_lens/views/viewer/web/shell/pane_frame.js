@@ -233,6 +233,11 @@ export class PaneFrame {
     return fusion ? [stage, model.stage(compilation, key.replace(/groups$/, "loops"))] : [stage];
   }
 
+  /** Another compilation is shown. */
+  recolour() {
+    for (const pane of this.panes.values()) pane.recolour?.();
+  }
+
   resized() {
     if (this.element.isConnected) this.pane?.resized();
   }

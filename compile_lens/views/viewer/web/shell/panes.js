@@ -60,6 +60,7 @@ export class Panes {
   choose(compilation) {
     const from = this.compilation;
     this.compilation = compilation;
+    for (const frame of this.frames.values()) frame.recolour();
     if (this.chosen && from !== compilation) {
       this.open = carriedOver(this.open, this.app.model.index.stages, from, compilation);
       if (this.open.every((place) => place.stage === 0)) this.chosen = false;

@@ -1,0 +1,198 @@
+"""Units of work: the Python lines that a compilation works in, or the calls in its only line, and what each became.
+
+A view gives each unit a colour of its own, so that a reader sees without a click what came of what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from compile_lens.measures.cached import once
+from compile_lens.measures.chain import PYTHON, Address, Chain, walk
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph
+
+NO_WORK = frozenset(("placeholder", "get_attr", "output"))
+"""Operations of nodes that compute nothing."""
+
+_END = 1_000_000
+"""Past every column."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A Python line, or a call in one.
+
+    Attributes:
+        file, line: where it stands.
+        column, end_column: of a call its first character in the line, counted from 0, and the one past its last;
+            ``None`` of a line. A call that takes all of its line starts at 0, and ``end_column`` is ``None``.
+        tag: a short name: the name of the call's node, or the number of the line.
+        nodes: addresses of the nodes that were traced from it.
+    """
+
+    file: str
+    line: int
+    column: int | None
+    end_column: int | None
+    tag: str
+    nodes: tuple[Address, ...]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of one compilation, in the order of the source.
+
+    Attributes:
+        all: the units.
+        of: the numbers of the units that something came from, in order; what is not there came from none.
+    """
+
+    all: tuple[Unit, ...]
+    of: Mapping[Address, tuple[int, ...]]
+
+
+@once
+def units(capture: Record) -> Mapping[str, Units]:
+    """The units of each compilation, by its id. A frame of torch's own counts where no line of the user's is known."""
+    up = dict(Chain(capture).links())
+    places = _Places(capture)
+    return {c.id: _units(c, up, places) for c in capture.compilations}
+
+
+Up = Mapping[Address, Iterable[Address]]
+
+
+def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
+    work = {address: frame for address, frame in _work(compilation, up)}
+    found = tuple(_by_call(work) or _by_line(work, places))
+    own = {address: 1 << number for number, unit in enumerate(found) for address in unit.nodes}
+    return Units(found, _spread(compilation.id, own, _without_derivatives(compilation, up)))
+
+
+def _without_derivatives(compilation: Compilation, up: Up) -> Up:
+    """Links for which a node of the forward comes from the operator that it computes. Where it also serves a
+    derivative (the sine of ``sin(x)`` is what the derivative of ``cos(x)`` reads), that is the backward's matter."""
+    joint, forward = (compilation.graphs.get(key) for key in ("joint", "forward"))
+    if joint is None or forward is None:
+        return up
+    derived = {(compilation.id, "joint", path + node.name) for path, node in walk(joint) if node.derivative}
+    changed = dict(up)
+    for path, node in walk(forward):
+        here = (compilation.id, "forward", path + node.name)
+        above = tuple(up.get(here, ()))
+        changed[here] = tuple(address for address in above if address not in derived) or above
+    return changed
+
+
+def _work(compilation: Compilation, up: Up) -> Iterator[tuple[Address, Frame]]:
+    """The nodes that compute something and are linked to Python themselves, each with its own line."""
+    for stage in compilation.stages:
+        if not isinstance(stage, Graph):
+            continue
+        for path, node in walk(stage):
+            address = (compilation.id, stage.key, path + node.name)
+            if node.op not in NO_WORK and any(above[1] == PYTHON for above in up.get(address, ())):
+                yield from ((address, frame) for frame in node.innermost[:1])
+
+
+def _by_call(work: Mapping[Address, Frame]) -> list[Unit]:
+    """The calls of the only line, in order of their ends; nothing if there are several lines, or no columns.
+
+    A call that takes all of its line has no columns in a stack trace.
+    """
+    lines = {(frame.file, frame.line) for frame in work.values()}
+    spans: dict[tuple[int, int], list[Address]] = {}
+    for address, frame in work.items():
+        # Columns count characters of a plain line; of others it depends on who counted.
+        if not frame.text.isascii():
+            return []
+        span = (
+            (0, _END)
+            if frame.column is None or frame.end_column is None
+            else (frame.column, frame.end_column)
+        )
+        spans.setdefault(span, []).append(address)
+    if len(lines) != 1 or all(start == 0 for start, _ in spans):
+        return []
+    ((file, line),) = lines
+    return [
+        Unit(
+            file,
+            line,
+            start,
+            None if end == _END else end,
+            _tag([address[2] for address in spans[start, end]]),
+            tuple(spans[start, end]),
+        )
+        for start, end in sorted(spans, key=lambda span: (span[1], -span[0]))
+    ]
+
+
+def _by_line(work: Mapping[Address, Frame], places: _Places) -> list[Unit]:
+    lines: dict[tuple[str, int], list[Address]] = {}
+    for address, frame in work.items():
+        lines.setdefault((frame.file, frame.line), []).append(address)
+    several = len({file for file, _ in lines}) > 1
+    return [
+        Unit(
+            file,
+            line,
+            None,
+            None,
+            f"{PurePath(file).stem}:{line}" if several else str(line),
+            tuple(lines[file, line]),
+        )
+        for file, line in sorted(lines, key=places.of)
+    ]
+
+
+def _tag(names: list[str]) -> str:
+    """The name of the node that came last, which holds what the call gives, and how many more there are."""
+    return names[-1] if len(names) == 1 else f"{names[-1]} +{len(names) - 1}"
+
+
+class _Places:
+    """Where lines stand: those of the functions that were seen in the order in which they are shown, then others."""
+
+    def __init__(self, capture: Record) -> None:
+        self._sources = [(s.file, s.first_line, s.first_line + s.text.count("\n")) for s in capture.sources]
+
+    def of(self, place: tuple[str, int]) -> tuple[int, str, int]:
+        file, line = place
+        found = (
+            i for i, (name, first, last) in enumerate(self._sources) if name == file and first <= line <= last
+        )
+        return next(found, len(self._sources)), file, line
+
+
+def _spread(compilation: str, own: Mapping[Address, int], up: Up) -> dict[Address, tuple[int, ...]]:
+    """The units of everything that came from a unit, over the links."""
+    masks: dict[Address, int] = dict(own)
+    known: set[Address] = set(own)
+    for start in up:
+        if start[0] != compilation or start in known:
+            continue
+        # Depth first without recursion: what is above comes first. A loop in a strange record ends here, because
+        # what is on the way counts as known.
+        known.add(start)
+        way, pending = [start], [iter(tuple(up.get(start, ())))]
+        while way:
+            above = next(pending[-1], None)
+            if above is None:
+                pending.pop()
+                here = way.pop()
+                for link in up.get(here, ()):
+                    masks[here] = masks.get(here, 0) | masks.get(link, 0)
+            elif above[0] == compilation and above not in known:
+                known.add(above)
+                way.append(above)
+                pending.append(iter(tuple(up.get(above, ()))))
+    unpacked: dict[int, tuple[int, ...]] = {}
+    for mask in masks.values():
+        if mask not in unpacked:
+            unpacked[mask] = tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
+    return {address: unpacked[mask] for address, mask in masks.items() if mask}

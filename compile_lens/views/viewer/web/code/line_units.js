@@ -1,0 +1,75 @@
+// Which units of work the lines of a listing came from, and where the calls in a line stand.
+
+/** @import { Segment } from "../data/units.js" */
+/** @import { Listing } from "./listing.js" */
+
+/** Pixels for the names of calls below their line. */
+const CALL_NAMES = 20;
+
+export class LineUnits {
+  /** @param {Listing} listing */
+  constructor(listing) {
+    this.listing = listing;
+    /** The units of each line (from 0) that has some. @type {Map<number, number[]>} */
+    this.own = new Map();
+    /** Where the calls of a line are. @type {Map<number, Segment[]>} */
+    this.segments = new Map();
+    /** A row that is taller than the others, and by how many pixels. @type {{ row: number, more: number } | null} */
+    this.tall = null;
+    this.read();
+  }
+
+  /** Finds the units of the lines, those of the compilation that is shown. */
+  read() {
+    const { content, links, folds, app } = this.listing;
+    this.own.clear();
+    this.segments.clear();
+    this.tall = null;
+    if (!content.coloured) return;
+    const { units } = app.model;
+    for (const [line, items] of links.items) {
+      const own = units.ofAll(items, app.compilation);
+      if (own.length === 0) continue;
+      this.own.set(line - 1, own);
+      const segments = content.calls ? units.segments(own) : [];
+      if (segments.length === 0) continue;
+      this.segments.set(line - 1, segments);
+      this.tall = { row: folds.row(line - 1), more: CALL_NAMES };
+    }
+  }
+
+  /**
+   * Lines that are lit and came from several units: which of these are lit may have changed though the line's mark
+   * did not.
+   * @param {number[]} known lines that are painted anyway
+   */
+  shared(known) {
+    const painted = new Set(known);
+    return this.listing.links.lit.filter((line) => (this.own.get(line)?.length ?? 0) > 1 && !painted.has(line));
+  }
+
+  /**
+   * Moves the focus to the next call of the row, or from the first one back to the row. False without calls.
+   * @param {number} by 1 or -1
+   * @param {number} unit that has the focus, -1 for the row
+   */
+  step(by, unit) {
+    const { rows } = this.listing;
+    const row = rows.rowElement(rows.active);
+    const calls = [...(row?.querySelectorAll("[data-unit][tabindex]") ?? [])];
+    if (!row || calls.length === 0) return false;
+    const at = calls.findIndex((call) => Number(call.getAttribute("data-unit")) === unit) + by;
+    const next = unit < 0 ? calls.at(by > 0 ? 0 : -1) : at < 0 ? row : calls[at];
+    if (next instanceof HTMLElement) next.focus({ preventScroll: true });
+    return true;
+  }
+}
+
+/**
+ * The number of the call that an event happened on, -1 for none.
+ * @param {Event} event
+ */
+export function unitUnder(event) {
+  const call = event.target instanceof Element ? event.target.closest("[data-unit]") : null;
+  return call ? Number(call.getAttribute("data-unit")) : -1;
+}

@@ -1,0 +1,107 @@
+// How units of work look in a listing: the ground and the bar of a row, the tags behind it, the calls in it.
+
+import { h } from "../dom.js";
+
+/** @import { Units } from "../data/units.js" */
+/** @import { LinePiece } from "./lines.js" */
+/** @import { Segment } from "../data/units.js" */
+
+/** Tags of a row; the rest is only counted. */
+const MOST_TAGS = 4;
+
+/** How wide a character of a tag under a line is, beside one of the line. */
+export const TAG_SCALE = 0.82;
+
+/**
+ * Ground and bar of a row, as values of CSS; a unit that is not lit has no ground and a grey bar.
+ * @param {Units} units
+ * @param {readonly number[]} own by number
+ * @param {ReadonlySet<number> | null} lit null for all
+ */
+export function rowColours(units, own, lit) {
+  const shown = lit ? own.filter((unit) => lit.has(unit)) : own;
+  const colour = (/** @type {number} */ unit) => units.all[unit].colour;
+  const fills = shown.map((unit) => `var(--unit-${colour(unit)}-row)`);
+  const ground = fills.length === 0 ? "none" : `linear-gradient(90deg,${fills.length > 1 ? fills : [fills, fills]})`;
+  const bars = own.map((unit, i) => {
+    const ink = lit && !lit.has(unit) ? "var(--unit-off)" : `var(--unit-${colour(unit)}-bar)`;
+    return `${ink} ${(100 * i) / own.length}% ${(100 * (i + 1)) / own.length}%`;
+  });
+  return { ground, bar: bars.length ? `linear-gradient(${bars.join(",")})` : "none" };
+}
+
+/**
+ * The tags of a row.
+ * @param {Units} units
+ * @param {readonly number[]} own by number
+ */
+export function rowTags(units, own) {
+  const shown = own.length > MOST_TAGS ? own.slice(0, MOST_TAGS - 1) : own;
+  const rest = own.slice(shown.length).map((unit) => units.all[unit].tag);
+  return h(
+    "span",
+    { class: "tags" },
+    shown.map((unit) => tag(units, unit)),
+    rest.length ? h("span", { class: "tag tag-more", title: rest.join(", "), "data-tag": `+${rest.length}` }) : null,
+  );
+}
+
+/**
+ * @param {Units} units
+ * @param {number} unit
+ */
+export function tag(units, unit) {
+  const { colour, tag: name } = units.all[unit];
+  // Written by the style sheet: it is no part of the text, and no one copies it.
+  return h("span", { class: `tag unit-${colour}`, "data-unit-tag": unit, "data-tag": name });
+}
+
+/**
+ * The names of the calls in a line, below it.
+ * @param {Units} units
+ * @param {Segment[]} segments
+ */
+export function callNames(units, segments) {
+  return h(
+    "span",
+    { class: "call-names", "aria-hidden": "true" },
+    units.places(segments, TAG_SCALE).map(({ unit, at }) =>
+      h("span", {
+        class: `call-name unit-${units.all[unit].colour}`,
+        "data-unit": unit,
+        "data-tag": units.all[unit].tag,
+        style: `left:${at / TAG_SCALE}ch`,
+      }),
+    ),
+  );
+}
+
+/**
+ * Pieces of a line cut where calls begin and end, each with the number of its call, or -1.
+ * @param {LinePiece[]} pieces
+ * @param {Segment[]} segments
+ * @returns {{ unit: number, pieces: LinePiece[] }[]}
+ */
+export function byCall(pieces, segments) {
+  /** @type {{ unit: number, pieces: LinePiece[] }[]} */
+  const runs = [];
+  let at = 0;
+  const unitAt = (/** @type {number} */ place) =>
+    segments.find(({ start, end }) => start <= place && place < end)?.unit ?? -1;
+  for (const [text, ink, match] of pieces) {
+    let from = 0;
+    while (from < text.length) {
+      const place = at + from;
+      const unit = unitAt(place);
+      const borders = segments.flatMap(({ start, end }) => [start, end]).filter((border) => border > place);
+      const stop = Math.min(text.length, Math.min(...borders, Infinity) - at);
+      const last = runs[runs.length - 1];
+      const run = last && last.unit === unit ? last : { unit, pieces: [] };
+      if (run !== last) runs.push(run);
+      run.pieces.push([text.slice(from, stop), ink, match]);
+      from = stop;
+    }
+    at += text.length;
+  }
+  return runs;
+}

@@ -1,0 +1,129 @@
+"""Units of work: what has a colour of its own, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import samples
+import torch
+
+from compile_lens import capture
+from compile_lens.measures.units import Unit, units
+from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.results.capture import Capture
+
+pytestmark = pytest.mark.torch
+
+columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="frames carry columns from Python 3.11 on")
+
+
+def spans(found: Sequence[Unit]) -> list[tuple[str, int | None, int | None]]:
+    return [(unit.tag, unit.column, unit.end_column) for unit in found]
+
+
+def one_line(x: Any) -> Any:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+# fmt: off
+def two_lines(x: Any) -> Any:
+    y = torch.sin(x) * 2
+    return y + torch.cos(
+        x
+    )
+# fmt: on
+
+
+def with_columns(frames: Sequence[Frame]) -> Capture:
+    """The sample with a Dynamo graph of one node for each frame."""
+    whole = samples.sample()
+    (made,) = whole.compilations
+    nodes = tuple(Node(f"n{i}", "call_function", "f", frames=(frame,)) for i, frame in enumerate(frames))
+    stages = (Graph("dynamo", "", "", nodes),)
+    return dataclasses.replace(whole, compilations=(dataclasses.replace(made, stages=stages),))
+
+
+def at(line: int, start: int | None = None, end: int | None = None, text: str = "a") -> Frame:
+    return Frame(samples.FILE, line, "f", text, start, end)
+
+
+@columns
+def test_the_calls_of_a_single_line_are_units_and_end_where_they_end() -> None:
+    made = capture(one_line, torch.rand(8, requires_grad=True))
+    (found,) = units(made).values()
+    assert spans(found.all) == [
+        ("sin", 11, 23),
+        ("pow_1", 11, 28),
+        ("cos", 31, 43),
+        ("pow_2", 31, 48),
+        ("add", 11, 48),
+    ]
+    assert {name: found.of["0/0", "forward", name] for name in ("sin", "pow_1", "cos", "pow_2", "add")} == {
+        "sin": (0,),
+        "pow_1": (1,),
+        "cos": (2,),
+        "pow_2": (3,),
+        "add": (4,),
+    }, "that the derivative of cos reads the sine is no matter of the forward"
+    assert found.of["0/0", "backward", "neg"] == (2,), "the derivative of cos is cos's"
+    kernel = made.kernels[0]
+    lines = kernel.source.split("\n")
+    said = {
+        lines[line.line - 1].strip().partition(" = ")[2]: found.of[
+            "0/0", "forward.code", f"{kernel.name}:{line.line}"
+        ]
+        for line in kernel.lines
+        if line.origins
+    }
+    assert said["tmp0.sin();"] == (0,) and said["tmp3 * tmp3;"] == (3,)
+    assert ("0/0", "forward", "primals_1") not in found.of, "an input is no work"
+
+
+def test_lines_are_units_where_there_are_several() -> None:
+    made = capture(two_lines, torch.rand(8))
+    (found,) = units(made).values()
+    first = two_lines.__code__.co_firstlineno
+    assert [(u.tag, u.line, u.column) for u in found.all] == [
+        (str(first + 1), first + 1, None),
+        (str(first + 2), first + 2, None),
+    ]
+    assert {found.of["0/0", "inference", name] for name in ("sin", "mul")} == {(0,)}
+
+
+@columns
+def test_a_call_over_several_lines_takes_the_rest_of_its_line() -> None:
+    made = capture(two_lines, torch.rand(8))
+    frames = {n.name: n.innermost[0] for n in made.compilations[0].graphs["dynamo"].calls}
+    assert (frames["sin"].column, frames["sin"].end_column) == (8, 20)
+    assert (frames["cos"].column, frames["cos"].end_column) == (15, 25), "'torch.cos(' ends with its line"
+
+
+def test_without_columns_a_line_is_one_unit() -> None:
+    (found,) = units(with_columns([at(5), at(5)])).values()
+    assert spans(found.all) == [("5", None, None)]
+
+
+def test_columns_of_a_line_that_is_not_plain_are_not_trusted() -> None:
+    (found,) = units(with_columns([at(5, 3, 5, "é + x"), at(5, 0, 7, "é + x")])).values()
+    assert spans(found.all) == [("5", None, None)]
+
+
+def test_calls_of_one_place_are_one_unit_named_after_the_last() -> None:
+    (found,) = units(with_columns([at(5, 4, 9), at(5, 4, 9), at(5, 2, 12)])).values()
+    assert spans(found.all) == [("n1 +1", 4, 9), ("n2", 2, 12)]
+    assert [len(unit.nodes) for unit in found.all] == [2, 1]
+
+
+def test_lines_of_two_files_say_which() -> None:
+    other = dataclasses.replace(at(3), file="/home/ada/model.py")
+    (found,) = units(with_columns([other, at(5)])).values()
+    assert [unit.tag for unit in found.all] == ["example:5", "model:3"], "what is shown first comes first"
+
+
+def test_a_call_that_takes_all_of_its_line_has_the_rest_of_it() -> None:
+    (found,) = units(with_columns([at(5, 4, 9), at(5)])).values()
+    assert spans(found.all) == [("n0", 4, 9), ("n1", 0, None)]
