@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.fx
@@ -22,7 +22,8 @@ def moved(node: Any, lowering: Any) -> Moved:
     if deps is None:
         return None, None
     parts = list(node.get_nodes())
-    if any(_depends_on_data(lowering, _held_by(dep.name, lowering)) for dep in (*deps.reads, *deps.writes)):
+    names = {dep.name for dep in (*deps.reads, *deps.writes)}
+    if any(_buffer(lowering, _held_by(name, lowering)).depends_on_data for name in names):
         return None, None
     if len(parts) == 1 and type(node).__name__.startswith("Nop"):
         return 0, 0
@@ -72,7 +73,7 @@ def _accessed(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) ->
 
 def _held_by(name: str, lowering: Any) -> str:
     """The buffer that holds the data: the scheduler has a new name, of no size, for one that a library call changed."""
-    if _whole(lowering, name)[1]:
+    if _buffer(lowering, name).itemsize:
         return name
     real = getattr(getattr(lowering, "scheduler", None), "mutation_real_name", {})
     return str(real.get(name, name))
@@ -93,8 +94,12 @@ def _alike(dep: Any) -> Any:
 
 def _covered(dep: Any, whole: int, lowering: Any) -> int:
     """How many elements one access touches; windows may overlap."""
-    number = _number(dep.get_numel(), lowering)
     sizes = [_number(size, lowering) for size in getattr(dep, "size", ())]
+    if type(dep).__name__ == "MemoryDep":  # as its own ``get_numel``, without sympy's products
+        looped = dep.index.free_symbols
+        number = math.prod(size for var, size in zip(dep.var_names, sizes) if var in looped)
+    else:
+        number = _number(dep.get_numel(), lowering)
     if number >= whole or len(sizes) < 2:
         return number
     steps = lowering.sizevars.stride_hints(dep.index, dep.var_names)
@@ -236,22 +241,48 @@ def _made_by(node: Any, origin: torch.fx.Node | None) -> int | None:
     return int(sum(used.values()))
 
 
+class _Buffer(NamedTuple):
+    """What is known of a buffer: how many elements it has, and their size in bytes, 0 for what is no tensor; whether a
+    size of it depends on data. The buffer itself is held, so that another one of its name is told from it."""
+
+    buffer: Any
+    elements: int
+    itemsize: int
+    depends_on_data: bool
+
+
+_KNOWN = "compile_lens_buffers"
+"""Attribute of a lowering, so that both go together where a buffer leads back to it: what is known of its buffers."""
+
+
+def _buffer(lowering: Any, name: str) -> _Buffer:
+    buffer = lowering.name_to_buffer.get(name)
+    if buffer is None:
+        buffer = lowering.graph_inputs.get(name)
+    known: dict[str, _Buffer] = vars(lowering).setdefault(_KNOWN, {})
+    found = known.get(name)
+    if found is None or found.buffer is not buffer:
+        try:
+            sizes = list(buffer.get_size())
+            elements, itemsize = _number(_product(sizes), lowering), buffer.get_dtype().itemsize
+            found = _Buffer(buffer, elements, itemsize, _is_unbacked(sizes))
+        except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
+            found = _Buffer(buffer, 0, 0, False)
+        known[name] = found
+    return found
+
+
 def _whole(lowering: Any, name: str) -> tuple[int, int]:
     """How many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
-    buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
-    # On the lowering, so that both go together where a buffer leads back to it.
-    known: dict[int, tuple[Any, tuple[int, int]]] = vars(lowering).setdefault(_WHOLES, {})
-    if id(buffer) not in known:
-        try:
-            found = _number(_product(buffer.get_size()), lowering), buffer.get_dtype().itemsize
-        except (AttributeError, NotImplementedError):
-            found = 0, 0
-        known[id(buffer)] = buffer, found
-    return known[id(buffer)][1]
+    found = _buffer(lowering, name)
+    return found.elements, found.itemsize
 
 
-_WHOLES = "compile_lens_wholes"
-"""Attribute of a lowering: what ``_whole`` said of its buffers; each is held, so that its ``id`` stays its own."""
+def _is_unbacked(sizes: Iterable[Any]) -> bool:
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    symbolic = [n for n in sizes if type(n) is not int and not getattr(n, "is_Integer", False)]
+    return any(map(free_unbacked_symbols, symbolic))
 
 
 def _product(sizes: Iterable[Any]) -> Any:
@@ -265,14 +296,3 @@ def _number(expression: Any, lowering: Any) -> int:
         return int(expression)
     except TypeError:
         return int(lowering.sizevars.optimization_hint(expression, fallback=0))
-
-
-def _depends_on_data(lowering: Any, name: str) -> bool:
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    buffer = lowering.name_to_buffer.get(name, lowering.graph_inputs.get(name))
-    try:
-        sizes = [n for n in buffer.get_size() if type(n) is not int and not getattr(n, "is_Integer", False)]
-        return any(map(free_unbacked_symbols, sizes))
-    except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
-        return False
