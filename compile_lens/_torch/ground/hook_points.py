@@ -32,8 +32,17 @@ LOSES = {
 """The stage that is missing on a torch without the hook. Other hooks lose a detail (an origin, a reason)."""
 
 
+RENAMED: dict[str, str] = {}
+"""Where a later torch has what stood at a path. Looked at only where the path is gone."""
+
+
 def find(path: str) -> tuple[object, str] | None:
     """The owner and the attribute name of ``"module:Class.attribute"``, or None if this torch lacks it."""
+    found = _find(path)
+    return _find(RENAMED[path]) if found is None and path in RENAMED else found
+
+
+def _find(path: str) -> tuple[object, str] | None:
     module_name, _, attributes = path.partition(":")
     try:
         owner: object = importlib.import_module(module_name)

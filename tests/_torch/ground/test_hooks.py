@@ -15,6 +15,7 @@ pytestmark = pytest.mark.torch
 # Hooks that a supported torch does not have: (version, path). Recorded in hook_points.py with what that means.
 ABSENT: set[tuple[tuple[int, int], str]] = set()
 PATHS = sorted((*hooks._registry, *hooks._free))
+HERE = [path for path in PATHS if (versions.torch_version(), path) not in ABSENT]
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:
@@ -36,7 +37,7 @@ def test_hook_is_there(path: str) -> None:
     assert there == ((versions.torch_version(), path) not in ABSENT)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", HERE)
 def test_hook_is_put_back(path: str) -> None:
     found = hook_points.find(path)
     assert found is not None
@@ -64,6 +65,26 @@ def test_a_wrapper_of_someone_else_stays() -> None:
         assert capture(wave, leaf()).kernels
     finally:
         setattr(owner, name, real)
+
+
+def test_what_torch_renamed_keeps_its_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a torch that has it under another name only."""
+    from torch._inductor import compile_fx
+
+    old, new = "torch._inductor.compile_fx:partition_fn", "torch._inductor.compile_fx:split_joint"
+    real = compile_fx.partition_fn
+    monkeypatch.setattr(
+        compile_fx, "split_joint", lambda *args, **kwargs: real(*args, **kwargs), raising=False
+    )
+    monkeypatch.delattr(compile_fx, "partition_fn")
+    assert hook_points.find(old) is None and hook_points.lost("joint")
+    monkeypatch.setitem(hook_points.RENAMED, old, new)
+    owner, name = hook_points.find(old)  # type: ignore[misc]
+    assert (owner, name) == (compile_fx, "split_joint") and not hook_points.lost("joint")
+    before = compile_fx.split_joint
+    with hooks.placed():
+        assert compile_fx.split_joint is not before
+    assert compile_fx.split_joint is before
 
 
 # Without this hook Inductor cannot be stopped before it builds, so that one needs a compiler (see below).
