@@ -16,6 +16,7 @@ import torch.fx
 from . import targets
 from .frames import breaks, dynamo
 from .graphs import aot, eager, fx, passes
+from .graphs.followed import FOLLOWED, Followed
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
 from .ground.recorder import Draft, Recorder
@@ -71,7 +72,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
         draft.ending = breaks.ending(getattr(gm, "compile_subgraph_reason", None))
     draft.dynamic = dynamo.dynamic_dims(gm)
     draft.aliased = fx.aliases_inputs(gm)
-    draft.scratch["dynamo"] = Lineage(gm)
+    FOLLOWED.put(draft, Followed(Lineage(gm)))
     draft.lap("dynamo")
     if not recorder.step:  # a step of an ablation has the same graph as the capture that it belongs to
         draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
@@ -91,7 +92,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             config_patches=patches(recorder),
             **moved,
         )
-    draft.scratch.clear()
+    draft.kept.clear()
     recorder.lap("rest of the compile")
     return compiled if runnable is None else runnable.forward
 

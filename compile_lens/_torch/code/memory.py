@@ -12,9 +12,11 @@ from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, Fact, Held
 
 
-def record(draft: Draft, lowering: Any, text: str | ast.Module) -> None:
-    """Keep the buffers of the module, or of its syntax, that was just written for ``draft``'s phase."""
-    results = draft.scratch.get("forward outputs") if draft.phase == "forward" else None
+def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | None) -> None:
+    """Keep the buffers of the module, or of its syntax, that was just written for ``draft``'s phase.
+
+    ``results`` is how many of a forward's outputs are the function's own; the rest is kept for the backward.
+    """
     try:
         held = Held(text, _Facts(lowering), results)
     except Exception as error:  # internals of torch that differ lose this detail, with a note

@@ -10,30 +10,32 @@ import torch.fx
 from .. import targets
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
+from . import followed as following
 from . import fx, merged, passes
 from . import partition as partitioning
+from . import rewrites as rewrites  # its hooks say what came from what
+from .followed import Untouched
 from .provenance import Lineage, joint_origins
 
 
 @hook("torch._inductor.compile_fx:_recursive_pre_grad_passes")
 def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Inductor's passes over the Dynamo graph; called once more for each nested body, which is not recorded."""
-    if draft.scratch.get("in pre_grad"):
+    followed = following.of(draft)
+    if followed.in_pre_grad:
         return real(gm, *args, **kwargs)
     draft.doing = "pre_grad"
-    draft.scratch["in pre_grad"] = True
-    lineage: Lineage = draft.scratch.get("dynamo") or Lineage(gm)
-    draft.scratch["lineage"] = lineage
+    followed.in_pre_grad = True
+    followed.now = lineage = followed.captured or Lineage(gm)
     try:
         with lineage.watching(gm), passes.recorded(draft, "pre_grad", gm, lineage.origins) as left:
             result = left(real(gm, *args, **kwargs))
     finally:
-        draft.scratch["in pre_grad"] = False
-        draft.scratch["lineage"] = None
+        followed.in_pre_grad = False
+        followed.now = None
     origins = lineage.origins if lineage.follows(result.graph) else lineage.copied(result)
     draft.put(fx.convert(result, stage="pre_grad", before="dynamo", origins=origins))
-    draft.scratch["traced"] = Lineage(result)
-    draft.scratch["traced key"] = "pre_grad"
+    followed.prepared = Lineage(result)
     draft.lap("pre_grad")
     draft.doing = "joint"
     return result
@@ -42,7 +44,8 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
 @hook("torch._inductor.compile_fx:partition_fn")
 def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """The joint graph, before Inductor's joint passes and the partitioner change it."""
-    lineage, key = _traced(draft)
+    followed = following.of(draft)
+    lineage, key = followed.traced
     stand_in = draft.recorder.stand_in
     if stand_in is not None:
         gm = stand_in.graph(gm)
@@ -50,14 +53,13 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     draft.put(fx.convert(gm, stage="joint", before=key, origins=origins))
     draft.lap("joint")
     draft.doing = "forward"
-    joint = Lineage(gm)
-    draft.scratch["joint"] = draft.scratch["lineage"] = joint
+    followed.joint = followed.now = joint = Lineage(gm)
     with joint.watching(gm), targets.in_phase(draft.recorder):
         forward, backward = real(gm, *args, **kwargs)
     count = kwargs.get("num_fwd_outputs")
     if isinstance(count, int):
-        draft.scratch["saved"] = _saved(forward, count)
-    draft.scratch["forward outputs"] = count
+        followed.saved = _saved(forward, count)
+    followed.results = count
     partitioning.record(draft, forward, backward, count)
     draft.lap("forward")
     return forward, backward
@@ -66,37 +68,33 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
 @hook("torch._inductor.compile_fx:_recursive_joint_graph_passes")
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Without a backward there is no joint graph, but the same passes run over what AOTAutograd traced."""
-    lineage, _ = _traced(draft)
-    joint: Lineage | None = draft.scratch.get("joint")
+    followed = following.of(draft)
+    lineage, _ = followed.traced
+    joint = followed.joint
     stand_in = draft.recorder.stand_in
     if stand_in is not None:
-        if joint is None and "untouched" not in draft.scratch:
+        if joint is None and followed.untouched is None:
             gm = stand_in.graph(gm)
         real = stand_in.passes(real)
-    inside = "passes" in draft.scratch or draft.scratch.get("lineage") is not joint
+    inside = passes.PASSES.of(draft) is not None or followed.now is not joint
     if joint is not None and not inside:  # the whole joint graph, not a body in it
         with passes.recorded(draft, "forward", gm, joint.origins) as left:
             return left(real(gm, *args, **kwargs))
-    if joint is not None or "untouched" in draft.scratch or lineage is None:
+    if joint is not None or followed.untouched is not None or lineage is None:
         return real(gm, *args, **kwargs)
     origins = joint_origins(lineage, gm)
-    draft.scratch["lineage"] = untouched = Lineage(gm)
-    draft.scratch["untouched"] = untouched
-    draft.scratch["untouched origins"] = {n.name: origins(n) for n in gm.graph.nodes}
-    came_from = _inference_origins(draft) or untouched.origins
-    with untouched.watching(gm), passes.recorded(draft, "inference", gm, came_from) as left:
+    followed.now = now = Lineage(gm)
+    followed.untouched = untouched = Untouched(now, {n.name: origins(n) for n in gm.graph.nodes})
+    with now.watching(gm), passes.recorded(draft, "inference", gm, _inference_origins(untouched)) as left:
         return left(real(gm, *args, **kwargs))
 
 
-def _inference_origins(draft: Draft) -> fx.Origins | None:
+def _inference_origins(untouched: Untouched) -> fx.Origins:
     """Origins of what is left of the traced graph after the joint passes."""
-    untouched: Lineage | None = draft.scratch.get("untouched")
-    if untouched is None:
-        return None
-    known: dict[str, tuple[tuple[str, ...], str]] = draft.scratch["untouched origins"]
+    known = untouched.origins
 
     def origins(node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        names, reason = untouched.origins(node)
+        names, reason = untouched.lineage.origins(node)
         found = tuple(dict.fromkeys(o for n in names for o in known.get(n, ((), ""))[0]))
         reasons = [known[n][1] for n in names if n in known and known[n][1]]
         return found, "" if found else reason or (reasons[0] if reasons else "its origin has none itself")
@@ -111,28 +109,27 @@ def _saved(forward: torch.fx.GraphModule, outputs: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n.name for n in kept if isinstance(n, torch.fx.Node)))
 
 
-def _traced(draft: Draft) -> tuple[Lineage | None, str]:
-    if "traced" in draft.scratch:
-        return draft.scratch["traced"], draft.scratch["traced key"]
-    return draft.scratch.get("dynamo"), "dynamo"
-
-
 def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
     """Record the graph that AOTAutograd hands to Inductor for a phase, and follow it from here."""
     draft.phase = phase
     draft.doing = phase
-    joint: Lineage | None = draft.scratch.get("joint")
+    followed = following.of(draft)
+    joint = followed.joint
     if phase == "inference" or joint is None:
-        lineage, key = _traced(draft)
-        origins = _inference_origins(draft) or (joint_origins(lineage, gm) if lineage else None)
+        lineage, key = followed.traced
+        origins: fx.Origins | None = None
+        if followed.untouched is not None:
+            origins = _inference_origins(followed.untouched)
+        elif lineage is not None:
+            origins = joint_origins(lineage, gm)
         graph = fx.convert(gm, stage=phase, before=key, origins=origins)
     else:
         graph = fx.convert(gm, stage=phase, before="joint", origins=joint.copied(gm))
-    if phase == "forward" and "saved" in draft.scratch:
-        object.__setattr__(graph, "saved", draft.scratch["saved"])  # a fresh record nobody else holds yet
+    if phase == "forward" and followed.saved is not None:
+        object.__setattr__(graph, "saved", followed.saved)  # a fresh record nobody else holds yet
     draft.put(graph)
     merged.settled(gm)
     draft.lap(phase)
     draft.doing = f"{phase}.post_grad"
-    draft.scratch["lineage"] = followed = Lineage(gm)
-    return followed
+    followed.now = lineage = Lineage(gm)
+    return lineage

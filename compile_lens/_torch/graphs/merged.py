@@ -12,7 +12,7 @@ import torch.fx
 from ...record.rewrite import Pass, Rewrite
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
-from . import changes, patterns
+from . import changes, followed, patterns
 from .provenance import MERGED, TAG, Lineage, modules
 
 
@@ -20,7 +20,7 @@ from .provenance import MERGED, TAG, Lineage, modules
 def partitioners(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
     """The partitioner makes the joint graph anew, with one node for all that compute the same."""
     result = real(graph, *args, **kwargs)
-    lineage: Lineage | None = draft.scratch.get("joint")
+    lineage = followed.joint(draft)
     if lineage is None or not lineage.follows(graph):  # the graph of a body
         return result
     where = patterns.place_of(real)

@@ -13,13 +13,20 @@ import torch
 
 from ...record.memory import Kept, Partition
 from ..code.memory import storage_of
-from ..ground.hooks import hook
+from ..ground.hooks import hook, kept_hook
 from ..ground.recorder import Draft
-from . import fx_values, kinds
+from ..ground.slots import Slot
+from . import followed, fx_values, kinds
 from .provenance import Lineage
 
-ASKING = "asking the default partitioner"
-ANSWER = "the default partitioner's choice"
+Answer = tuple[tuple[Kept, ...] | None, str]
+"""What the default partitioner would keep; ``None`` and a reason where it does not say."""
+
+ANSWER: Slot[Answer] = Slot()
+"""Its answer, until Inductor's partitioner has chosen."""
+
+ASKING: Slot[Lineage] = Slot()
+"""The joint graph that it is being asked about; nothing while it is not asked."""
 
 
 class _Chosen(Exception):
@@ -37,32 +44,28 @@ class _Passed(Exception):
 @hook("torch._inductor.compile_fx:min_cut_rematerialization_partition")
 def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """The joint passes are done and the min-cut partitioner is next: ask the other one first."""
-    lineage: Lineage | None = draft.scratch.get("joint")
+    lineage = followed.joint(draft)
     if lineage is not None:
-        draft.scratch[ANSWER] = _ask(draft, lineage, gm, kwargs)
+        ANSWER.put(draft, _ask(draft, lineage, gm, kwargs))
     return real(gm, *args, **kwargs)
 
 
-@hook("torch._functorch.partitioners:_extract_fwd_bwd_modules")
-def extract(draft: Draft, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
-    """A partitioner has chosen, and the halves are made from its choice."""
-    if draft.scratch.get(ASKING):
-        raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
-    return real(gm, saved_values, *args, **kwargs)
+@kept_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", ASKING)
+def extract(asked: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
+    """The default partitioner has chosen, and is about to make the halves from its choice."""
+    raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
 
 
-@hook("torch._functorch.partitioners:min_cut_rematerialization_partition")
-def passed_on(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", ASKING)
+def passed_on(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
     """For some graphs with checkpoints the default partitioner calls the other one."""
-    if draft.scratch.get(ASKING):
-        raise _Passed
-    return real(*args, **kwargs)
+    raise _Passed
 
 
 def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, results: Any) -> None:
     """Keep what was chosen: ``forward`` returns ``results`` values of the function, then what it keeps."""
-    lineage: Lineage | None = draft.scratch.get("joint")
-    default, note = draft.scratch.pop(ANSWER, (None, "Inductor's own partitioner did not run"))
+    lineage = followed.joint(draft)
+    default, note = ANSWER.take(draft) or (None, "Inductor's own partitioner did not run")
     if lineage is None or not isinstance(results, int):
         return
     kept = _outputs(forward.graph)[results:]
@@ -74,9 +77,7 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     draft.partition = Partition(chosen, tuple(recomputed), default, note)
 
 
-def _ask(
-    draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]
-) -> tuple[tuple[Kept, ...] | None, str]:
+def _ask(draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]) -> Answer:
     """What the default partitioner keeps of ``gm``; ``None`` and a reason if it does not say."""
     from torch._functorch import config, partitioners
 
@@ -85,7 +86,7 @@ def _ask(
         return None, "the partitioner was not told which results are the function's own"
     if getattr(config, "_sync_decision_cross_ranks", False):
         return None, "the default partitioner was not asked: it would talk to the other ranks"
-    draft.scratch[ASKING] = True
+    ASKING.put(draft, lineage)
     try:
         copy = _copy(gm)
         kept = {k: v for k, v in options.items() if k in ("num_fwd_outputs", "static_lifetime_input_indices")}
@@ -98,7 +99,7 @@ def _ask(
     except Exception as error:  # it refuses some graphs; that is all that is lost
         return None, f"the default partitioner refused the graph ({type(error).__name__}: {error})"
     finally:
-        draft.scratch[ASKING] = False
+        ASKING.take(draft)
     return None, "the default partitioner of this torch does not say what it keeps"
 
 

@@ -14,15 +14,13 @@ import torch
 import torch.fx
 
 from ...record.rewrite import UNNAMED, Pass, Rewrite
-from ..ground.hooks import hook
+from ..ground.hooks import kept_hook
 from ..ground.recorder import Draft
+from ..ground.slots import Slot
 from . import patterns
 from .changes import Changes, Group, Tracked, text
 from .fx import Origins
 from .provenance import modules
-
-KEY = "passes"
-"""Where the region in progress is in ``Draft.scratch``."""
 
 UNOBSERVED = (
     "torch._inductor.compile_fx:view_to_reshape",
@@ -210,15 +208,19 @@ class Passes:
         self._where = patterns.place_of(function)
 
 
+PASSES: Slot[Passes] = Slot()
+"""The region in progress."""
+
+
 def begin(draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
     """Start to record the passes that lead from the graph as it is now to ``stage``."""
     end(draft)
-    draft.scratch[KEY] = Passes(draft, stage, gm, origins)
+    PASSES.put(draft, Passes(draft, stage, gm, origins))
 
 
 def end(draft: Draft, gm: torch.fx.GraphModule | None = None) -> None:
     """Stop recording: the stage is reached, with ``gm``, or will not be."""
-    passes: Passes | None = draft.scratch.pop(KEY, None)
+    passes = PASSES.take(draft)
     if passes is not None:
         passes.close(gm)
 
@@ -240,55 +242,47 @@ def recorded(
         end(draft)
 
 
-@hook(f"{OBSERVER}.__enter__")
-def enter(draft: Draft, real: Any, observer: Any) -> Any:
+@kept_hook(f"{OBSERVER}.__enter__", PASSES)
+def enter(passes: Passes, real: Any, observer: Any) -> Any:
     """A named pass begins."""
-    passes: Passes | None = draft.scratch.get(KEY)
-    if passes is not None:
-        passes.enter(observer)
+    passes.enter(observer)
     return real(observer)
 
 
-@hook(f"{OBSERVER}.__exit__")
-def leave(draft: Draft, real: Any, observer: Any, *error: Any) -> Any:
+@kept_hook(f"{OBSERVER}.__exit__", PASSES)
+def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
     """A named pass is over."""
-    passes: Passes | None = draft.scratch.get(KEY)
-    if passes is not None:
-        passes.leave(observer)
+    passes.leave(observer)
     return real(observer, *error)
 
 
-def _apply_pass(draft: Draft, real: Any, observer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    passes: Passes | None = draft.scratch.get(KEY)
-    if passes is not None:
-        passes.tell(function)
+def _apply_pass(passes: Passes, real: Any, observer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    passes.tell(function)
     return real(observer, function, *args, **kwargs)
 
 
 for _kind in ("apply_graph_pass", "apply_gm_pass"):
-    hook(f"{OBSERVER}.{_kind}")(_apply_pass)
+    kept_hook(f"{OBSERVER}.{_kind}", PASSES)(_apply_pass)
 
 
-@hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply")
-def match(draft: Draft, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply", PASSES)
+def match(passes: Passes, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
     """A set of patterns is applied."""
-    passes: Passes | None = draft.scratch.get(KEY)
     graph = gm.graph if isinstance(gm, torch.fx.GraphModule) else gm
-    if passes is None or not isinstance(graph, torch.fx.Graph) or not matcher.patterns:
+    if not isinstance(graph, torch.fx.Graph) or not matcher.patterns:
         return real(matcher, gm, *args, **kwargs)
     with passes.matching(matcher, graph):
         return real(matcher, gm, *args, **kwargs)
 
 
-def _named(draft: Draft, real: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
+def _named(passes: Passes, real: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of torch's that changes a graph without its observer: it is a pass under its own name."""
-    passes: Passes | None = draft.scratch.get(KEY)
     graph = given.graph if isinstance(given, torch.fx.GraphModule) else given
-    if passes is None or not isinstance(graph, torch.fx.Graph):
+    if not isinstance(graph, torch.fx.Graph):
         return real(given, *args, **kwargs)
     with passes.named(real, graph):
         return real(given, *args, **kwargs)
 
 
 for _path in UNOBSERVED:
-    hook(_path)(_named)
+    kept_hook(_path, PASSES)(_named)

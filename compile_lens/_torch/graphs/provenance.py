@@ -14,8 +14,6 @@ from typing import Any
 
 import torch.fx
 
-from ..ground.hooks import hook
-from ..ground.recorder import Draft
 from .fx import Origins
 
 TAG = "compile_lens_from"
@@ -166,46 +164,6 @@ def _why_none(node: torch.fx.Node) -> str:
     if node.op == "get_attr":
         return "a constant that the compiler keeps"
     return "made by a pass of the compiler that did not say what for"
-
-
-def _apply(
-    draft: Draft, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
-) -> Any:
-    """The pattern matcher rewrites a match: every node it makes stands in for the nodes that it matched."""
-    lineage: Lineage | None = draft.scratch.get("lineage")
-    if lineage is None:
-        return real(entry, match, graph, *args, **kwargs)
-    names = lineage.names_of(match.nodes)
-    before = set(graph.nodes)
-    passes = draft.scratch.get("passes")
-    with passes.applying(entry, match, graph) if passes is not None else contextlib.nullcontext():
-        result = real(entry, match, graph, *args, **kwargs)
-    for node in graph.nodes:
-        if node not in before:
-            node.meta[TAG] = names
-    return result
-
-
-for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):
-    hook(f"torch._inductor.pattern_matcher:{_entry}.apply")(_apply)
-
-
-def _written_out(draft: Draft, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any) -> Any:
-    """A write into a view is spelt out: the view and the copy stand in for the write."""
-    lineage: Lineage | None = draft.scratch.get("lineage")
-    if lineage is None:
-        return real(graph, node, *args, **kwargs)
-    names = lineage.origins(node)[0]
-    before = set(graph.nodes)
-    result = real(graph, node, *args, **kwargs)
-    for made in graph.nodes:
-        if made not in before and names:
-            made.meta[TAG] = names
-    return result
-
-
-for _way in ("mutating", "functional"):
-    hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}")(_written_out)
 
 
 class JointOrigins:

@@ -11,9 +11,10 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate
 
 from . import hook_points
+from .slots import Slot, T
 from .undo import Undo
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
 _made: set[str] = set()
 """Those of the registry that make their wrappers themselves."""
+_slots: dict[str, Slot[Any]] = {}
+"""Those of the registry that are called with what a slot holds, and not with the draft."""
 
 
 def hook(path: str) -> Callable[[Wrap], Wrap]:
@@ -44,6 +47,20 @@ def hook(path: str) -> Callable[[Wrap], Wrap]:
 
     def register(wrap: Wrap) -> Wrap:
         _registry[path] = wrap
+        return wrap
+
+    return register
+
+
+def kept_hook(
+    path: str, slot: Slot[T]
+) -> Callable[[Callable[Concatenate[T, ...], Any]], Callable[Concatenate[T, ...], Any]]:
+    """Register a wrapper that is called only while the current draft keeps something in ``slot``, and with that:
+    ``wrap(kept, real, *args, **kwargs)``."""
+
+    def register(wrap: Callable[Concatenate[T, ...], Any]) -> Callable[Concatenate[T, ...], Any]:
+        _registry[path] = wrap
+        _slots[path] = slot
         return wrap
 
     return register
@@ -61,7 +78,7 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
 
 def made_hook(path: str) -> Callable[[Wrap], Wrap]:
     """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of times:
-    it asks for ``current`` draft only where there is something to do, and costs one call less."""
+    it costs one call less."""
 
     def register(make: Wrap) -> Wrap:
         _registry[path] = make
@@ -80,6 +97,14 @@ def current() -> Draft | None:
     """The draft that is being compiled on this thread."""
     stack = _local.stack
     return stack[-1] if stack else None
+
+
+def kept(slot: Slot[T]) -> T | None:
+    """What the draft that is being compiled on this thread keeps in ``slot``."""
+    stack = _local.stack  # as ``current``, without a call
+    draft = stack[-1] if stack else None
+    held: T | None = None if draft is None else draft.kept.get(slot)
+    return held
 
 
 @contextlib.contextmanager
@@ -133,7 +158,12 @@ def _place() -> None:
         owner, name = found
         own = name in vars(owner)
         real = vars(owner)[name] if own else getattr(owner, name)
-        wrapper = functools.wraps(real)(wrap(real)) if path in _made else _bind(wrap, real, path in _registry)
+        if path in _made:
+            wrapper = functools.wraps(real)(wrap(real))
+        elif path in _slots:
+            wrapper = _bind_kept(wrap, real, _slots[path])
+        else:
+            wrapper = _bind(wrap, real, path in _registry)
         _placed.append((owner, name, real, wrapper, own))
         setattr(owner, name, wrapper)
 
@@ -161,5 +191,19 @@ def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
     def free(*args: Any, **kwargs: Any) -> Any:
         return wrap(real, *args, **kwargs)
 
-    made = wrapper if needs_draft else free
-    return staticmethod(made) if isinstance(real, staticmethod) else made
+    return _as(real, wrapper if needs_draft else free)
+
+
+def _bind_kept(wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
+    @functools.wraps(real)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        stack = _local.stack  # as ``kept``, without a call
+        draft = stack[-1] if stack else None
+        held = None if draft is None else draft.kept.get(slot)
+        return real(*args, **kwargs) if held is None else wrap(held, real, *args, **kwargs)
+
+    return _as(real, wrapper)
+
+
+def _as(real: Any, wrapper: Any) -> Any:
+    return staticmethod(wrapper) if isinstance(real, staticmethod) else wrapper

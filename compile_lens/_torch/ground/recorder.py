@@ -23,6 +23,7 @@ from ...record.memory import Memory, Partition
 from ...record.rewrite import Pass
 from . import hook_points
 from .code_entries import Visited
+from .slots import Kept
 
 ORDER = (
     "dynamo",
@@ -68,8 +69,7 @@ class Draft:
         self.partition: Partition | None = None
         self.phase = ""
         self.doing = "dynamo"
-        # Scratch of the stages in progress; it holds nodes of torch's graphs, so it goes when they are done.
-        self.scratch: dict[str, Any] = {}
+        self.kept: Kept = {}  # of the stages in progress, each in a slot of its own
 
     def put(self, stage: Stage) -> None:
         """Keep a stage; a later version of the same stage (an outer graph after an inner) replaces it."""
@@ -86,7 +86,7 @@ class Draft:
 
     def finish(self) -> Compilation:
         """The frozen form, with a reason for every stage that is not there."""
-        self.scratch.clear()
+        self.kept.clear()
         stages = dict(self.stages)
         for absent in self._absent():
             lost = hook_points.lost(absent.key.rpartition(".")[2])

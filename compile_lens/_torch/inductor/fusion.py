@@ -15,8 +15,9 @@ from typing import Any
 from ...record.decision import Decision
 from ...record.graph import Node
 from ..ground import hook_points, torch_source
-from ..ground.hooks import hook
+from ..ground.hooks import kept_hook
 from ..ground.recorder import Draft
+from ..ground.slots import Slot
 from . import fusion_reasons
 
 ROUNDS = "torch._inductor.scheduler:Scheduler.fuse_nodes"
@@ -94,15 +95,18 @@ class Watch:
             pair.reason, pair.shown = fusion_reasons.refine(pair.reason, scheduler, *nodes)
 
 
+WATCH: Slot[Watch] = Slot()
+
+
 def begin(draft: Draft) -> None:
     """Start listening for one phase, if the running torch has what that takes."""
     if all(hook_points.find(path) is not None for path in ESSENTIAL):
-        draft.scratch["fusion"] = Watch()
+        WATCH.put(draft, Watch())
 
 
 def end(draft: Draft, phase: str, groups: Iterable[Node] = ()) -> None:
     """Keep the decisions of one phase; ``groups`` are the nodes for which code was written."""
-    watch: Watch | None = draft.scratch.pop("fusion", None)
+    watch = WATCH.take(draft)
     if watch is not None and watch.round:
         draft.decisions[phase] = finish(watch, phase, groups)
 
@@ -162,26 +166,16 @@ class _Groups:
         return set(loops) <= self._of[loops[0]]
 
 
-def _watch(draft: Draft) -> Watch | None:
-    watch: Watch | None = draft.scratch.get("fusion")
-    return watch if watch is not None and watch.within else None
-
-
-@hook(ROUNDS)
-def rounds(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(ROUNDS, WATCH)
+def rounds(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """A scheduler starts to fuse; that of a nested body has rounds of its own."""
-    watch: Watch | None = draft.scratch.get("fusion")
-    if watch is not None:
-        watch.round = 0
+    watch.round = 0
     return real(scheduler, *args, **kwargs)
 
 
-@hook(ROUND)
-def one_round(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(ROUND, WATCH)
+def one_round(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """One round of proposing and fusing."""
-    watch: Watch | None = draft.scratch.get("fusion")
-    if watch is None:
-        return real(scheduler, *args, **kwargs)
     watch.round += 1
     watch.within = True
     try:
@@ -190,11 +184,10 @@ def one_round(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         watch.within = False
 
 
-@hook(MAY)
-def may(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(MAY, WATCH)
+def may(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
     """Two nodes are considered. What is asked of their members meanwhile is part of the same question."""
-    watch = _watch(draft)
-    if watch is None or watch.asking or node1 is node2:
+    if not watch.within or watch.asking or node1 is node2:
         return real(scheduler, node1, node2, *args, **kwargs)
     watch.asking, watch.refusal, watch.shared = True, None, None
     try:
@@ -220,11 +213,10 @@ def refusals_of_scheduler(real: Any, scheduler: Any, node1: Any, node2: Any) -> 
     return reason, "", (), shown, code, code.co_firstlineno if code is not None else 0
 
 
-@hook("torch._inductor.scheduler:WhyNoFuse.__call__")
-def why_no_fuse(draft: Draft, real: Any, why: Any, reason: str, *args: Any) -> Any:
+@kept_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH)
+def why_no_fuse(watch: Watch, real: Any, why: Any, reason: str, *args: Any) -> Any:
     """Inductor gives a reason, which it would log."""
-    watch = _watch(draft)
-    if watch is not None:
+    if watch.within:
         caller = sys._getframe(2)  # past the wrapper that stands in for ``real``
         refusal = Refusal("", reason, args, "", caller.f_code, caller.f_lineno)
         if watch.asking:
@@ -236,13 +228,12 @@ def why_no_fuse(draft: Draft, real: Any, why: Any, reason: str, *args: Any) -> A
     return real(why, reason, *args)
 
 
-@hook("torch._inductor.choices:InductorChoices.can_fuse")
+@kept_hook("torch._inductor.choices:InductorChoices.can_fuse", WATCH)
 def shared_data(
-    draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, shared: Any, *args: Any, **kwargs: Any
+    watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, shared: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Inductor has counted what the two share."""
-    watch = _watch(draft)
-    if watch is not None and watch.asking:
+    if watch.asking:
         try:
             watch.shared = int(shared)
         except (TypeError, ValueError):  # it depends on data
@@ -250,25 +241,23 @@ def shared_data(
     return real(scheduler, node1, node2, shared, *args, **kwargs)
 
 
-@hook("torch._inductor.choices:InductorChoices.score_fusion")
-def ranked(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
+@kept_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH)
+def ranked(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
     """Inductor ranks the pairs that it allows."""
     score = real(scheduler, node1, node2)
-    watch = _watch(draft)
     # A dataclass keeps its fields in the order of its declaration: vars() saves asking for them, pair after pair.
-    if watch is not None and dataclasses.is_dataclass(score) and hasattr(score, "__dict__"):
+    if watch.within and dataclasses.is_dataclass(score) and hasattr(score, "__dict__"):
         parts = tuple(vars(score).values())
         if all(isinstance(part, int) for part in parts):
             watch.pair(node1, node2).score = tuple(map(int, parts))
     return score
 
 
-@hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion")
-def measured(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
+@kept_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH)
+def measured(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
     """Some pairs are built and timed before they are fused."""
     result = real(scheduler, node1, node2, *args)
-    watch = _watch(draft)
-    if watch is not None:
+    if watch.within:
         pair = watch.pair(node1, node2)
         if getattr(result, "callable_fn", None) is not None:
             pair.measured = True
@@ -278,22 +267,20 @@ def measured(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *a
     return result
 
 
-@hook(DONE)
-def done(draft: Draft, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(DONE, WATCH)
+def done(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
     """Two nodes become one."""
-    watch = _watch(draft)
-    pair = watch.pair(node1, node2) if watch is not None else None
+    pair = watch.pair(node1, node2) if watch.within else None
     made = real(scheduler, node1, node2, *args, **kwargs)
     if pair is not None:
         pair.outcome, pair.reason, pair.said, pair.shown, pair.where = FUSED, "", "", "", ""
     return made
 
 
-def _cpp(draft: Draft, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
+def _cpp(watch: Watch, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
     """The C++ backend decides. It gives no reason."""
     allowed = real(backend, node1, node2)
-    watch = _watch(draft)
-    if watch is not None and watch.asking and not allowed:
+    if watch.asking and not allowed:
         code = real.__code__
         reason, shown = fusion_reasons.of_cpp(node1, node2, vertical=code.co_name == "can_fuse_vertical")
         watch.refusal = Refusal(reason, shown=shown, code=code, line=code.co_firstlineno)
@@ -301,4 +288,4 @@ def _cpp(draft: Draft, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
 
 
 for _way in ("can_fuse_vertical", "can_fuse_horizontal"):
-    hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}")(_cpp)
+    kept_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH)(_cpp)

@@ -18,8 +18,9 @@ from typing import Any
 
 from ...record.kernel import NO_LINES, Kernel, LineOrigin
 from ..ground import hook_points
-from ..ground.hooks import current, hook, made_hook
+from ..ground.hooks import hook, kept, kept_hook, made_hook
 from ..ground.recorder import Draft
+from ..ground.slots import Slot
 from . import line_text, scheduler_nodes
 
 ANNOUNCED = "torch._inductor.ir:Loops.__post_init__"
@@ -116,23 +117,26 @@ class Tracker:
         return announces
 
 
+TRACKER: Slot[Tracker] = Slot()
+
+
 def begin(draft: Draft) -> None:
     """Start following the lines of one phase, if the running torch has what that takes."""
     lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
     if lost:
         draft.recorder.note(f"{NO_LINES}: {hook_points.lacks(lost[0])}")
         return
-    draft.scratch["lines"] = Tracker()
+    TRACKER.put(draft, Tracker())
 
 
 def end(draft: Draft) -> None:
     """Forget what was followed."""
-    draft.scratch.pop("lines", None)
+    TRACKER.take(draft)
 
 
 def resolve(draft: Draft, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     """The kernels with the origins of their lines; those that Inductor did not write itself are left as they are."""
-    tracker: Tracker | None = draft.scratch.get("lines")
+    tracker = TRACKER.of(draft)
     if tracker is None:
         return tuple(kernels)
     return tuple(_followed(tracker, kernel) if kernel.source else kernel for kernel in kernels)
@@ -161,13 +165,10 @@ def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
 
 
 # Lowering: loops announce the node that made them.
-@hook(ANNOUNCED)
-def made(draft: Draft, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(ANNOUNCED, TRACKER)
+def made(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
     """A loop was made: its body announces the graph's node that is being lowered."""
     result = real(ir_node, *args, **kwargs)
-    tracker: Tracker | None = draft.scratch.get("lines")
-    if tracker is None:
-        return result
     body = ir_node.inner_fn
     lowering = tracker.virtual.graph
     node = getattr(lowering, "current_node", None)
@@ -182,26 +183,23 @@ def made(draft: Draft, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> An
     return result
 
 
-@hook(STORED)
-def store_function(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(STORED, TRACKER)
+def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """The body of a buffer with its store: what stands around the loop's own body belongs to the loop's node."""
     body = real(buffer, *args, **kwargs)
-    tracker: Tracker | None = draft.scratch.get("lines")
     name = getattr(getattr(buffer.data, "inner_fn", None), KEY, None)
-    return body if tracker is None or name is None else tracker.announcing(name, body)
+    return body if name is None else tracker.announcing(name, body)
 
 
 # Tracing: operations keep what is announced.
-@hook(TRACED)
-def traced(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(TRACED, TRACKER)
+def traced(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """An operation of a loop's body was traced. A body that runs to be traced anew announces nothing, but is
     interpreted."""
     node = real(*args, **kwargs)
-    tracker: Tracker | None = draft.scratch.get("lines")
-    if tracker is not None:
-        names = tuple(tracker.announced[-1:]) or tracker.running()
-        if names:
-            node.meta[KEY] = names
+    names = tuple(tracker.announced[-1:]) or tracker.running()
+    if names:
+        node.meta[KEY] = names
     return node
 
 
@@ -231,10 +229,9 @@ def written(real: Any) -> Any:
 
     def writeline(buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
         result = real(buffer, line, *args, **kwargs)
-        draft = current()
-        if draft is None or "lines" not in draft.scratch:
+        tracker = kept(TRACKER)
+        if tracker is None:
             return result
-        tracker: Tracker = draft.scratch["lines"]
         kind = type(line)
         names = line.names if kind is Line else None if kind is str else _kept(line)
         if names is None:
@@ -285,13 +282,9 @@ def _keep(lines: list[Any], position: int, names: Names) -> None:
         line.line = tagged(line.line, names)
 
 
-@hook("torch._inductor.codegen.common:CSE.generate")
-def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook("torch._inductor.codegen.common:CSE.generate", TRACKER)
+def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
     """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
-    scratch = draft.scratch
-    tracker: Tracker | None = scratch["lines"] if "lines" in scratch else None
-    if tracker is None:
-        return real(cse, buffer, expr, *args, **kwargs)
     names = tracker.now()
     if not names:
         return real(cse, buffer, expr, *args, **kwargs)
@@ -309,15 +302,14 @@ def generate(draft: Draft, real: Any, cse: Any, buffer: Any, expr: Any, *args: A
     return variable
 
 
-@hook("torch._inductor.codegen.common:CSEProxy.reduction")
+@kept_hook("torch._inductor.codegen.common:CSEProxy.reduction", TRACKER)
 def reduction(
-    draft: Draft, real: Any, proxy: Any, dtype: Any, src_dtype: Any, kind: Any, value: Any, *args: Any
+    tracker: Tracker, real: Any, proxy: Any, dtype: Any, src_dtype: Any, kind: Any, value: Any, *args: Any
 ) -> Any:
     """A value is reduced. The same reduction of the same value is written once, however many nodes ask for it."""
-    tracker: Tracker | None = draft.scratch.get("lines")
-    names = tracker.now() if tracker is not None else {}
+    names = tracker.now()
     kernel = getattr(proxy, "kernel", None)
-    if tracker is None or not names or kernel is None:
+    if not names or kernel is None:
         return real(proxy, dtype, src_dtype, kind, value, *args)
     written = vars(kernel).setdefault(KEY, {})
     shared = written.setdefault((str(src_dtype), str(kind), str(value)), {})
@@ -326,13 +318,10 @@ def reduction(
         return real(proxy, dtype, src_dtype, kind, value, *args)
 
 
-@hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix")
-def reduction_prefix(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix", TRACKER)
+def reduction_prefix(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """What prepares a reduction is written when the loops are known, long after the reduction was asked for."""
     write = real(*args, **kwargs)
-    tracker: Tracker | None = draft.scratch.get("lines")
-    if tracker is None:
-        return write
     from torch._inductor.utils import IndentedBuffer
 
     names = tracker.now()
@@ -357,9 +346,9 @@ def _rewritten(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) 
     else:  # the lines stand in a loop of their own now, behind its header and brace
         moved = result._lines
         first = next((i for i, line in enumerate(moved) if str(line).strip() == "{"), 0) + 1
-    for position, kept in enumerate(names, first):
-        if kept and position < len(moved):
-            _keep(moved, position, kept)
+    for position, own in enumerate(names, first):
+        if own and position < len(moved):
+            _keep(moved, position, own)
     return result
 
 
@@ -368,12 +357,11 @@ for _name in ("replace_acc_name", "replace_cascade_sum_with_add", "move_code_und
 
 
 # The text is put together: the names of its lines are kept beside it.
-@hook(FINISHED)
-def finished(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(FINISHED, TRACKER)
+def finished(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """A buffer was turned into text."""
     result = real(buffer, *args, **kwargs)
-    tracker: Tracker | None = draft.scratch.get("lines")
-    if tracker is not None and len(buffer._lines) > 1 and _any_kept(buffer._lines):
+    if len(buffer._lines) > 1 and _any_kept(buffer._lines):
         tracker.texts.append([pair for line in buffer._lines for pair in _text(line)])
     return result
 

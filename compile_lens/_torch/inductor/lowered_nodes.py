@@ -14,8 +14,9 @@ from typing import Any
 from ...record.graph import Graph, Node
 from ...record.lowering import Lowered
 from ..ground import hook_points
-from ..ground.hooks import hook
+from ..ground.hooks import kept_hook
 from ..ground.recorder import Draft
+from ..ground.slots import Slot
 from . import line_origins, realize_reasons, scheduler_nodes
 
 LOWERED = "torch._inductor.graph:GraphLowering.run_node"
@@ -58,6 +59,9 @@ class Watch:
         self.traced: dict[str, dict[str, None]] = {}
 
 
+WATCH: Slot[Watch] = Slot()
+
+
 def begin(draft: Draft) -> None:
     """Start following the lowering of one phase, if the running torch has what that takes."""
     lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
@@ -66,12 +70,12 @@ def begin(draft: Draft) -> None:
             f"what lowering inlined, and why it did not, is unknown: {hook_points.lacks(lost[0])}"
         )
         return
-    draft.scratch["lowered"] = Watch()
+    WATCH.put(draft, Watch())
 
 
 def end(draft: Draft, phase: str, loops: Sequence[Node]) -> None:
     """Keep what became of each node that computes something; ``loops`` are those of the record."""
-    watch: Watch | None = draft.scratch.pop("lowered", None)
+    watch = WATCH.take(draft)
     graph = draft.graph(f"{phase}.post_grad")
     if watch is not None and watch.made and graph is not None and loops:
         draft.lowered += finish(watch, phase, graph, loops)
@@ -82,7 +86,7 @@ def record(draft: Draft, loop: Any) -> None:
 
     Inductor's own origins of a loop also name what it reads through a view, and does not compute.
     """
-    watch: Watch | None = draft.scratch.get("lowered")
+    watch = WATCH.of(draft)
     body: Any = getattr(loop, "_body", None)
     if watch is None or body is None or not hasattr(body, "root_block"):
         return
@@ -209,12 +213,11 @@ def _why(calls: Collection[str], node: str, made: Made) -> tuple[str, str, str]:
     return ("extern" if called else "hint"), shown, found.where
 
 
-@hook(LOWERED)
-def lowered(draft: Draft, real: Any, lowering: Any, node: Any) -> Any:
+@kept_hook(LOWERED, WATCH)
+def lowered(watch: Watch, real: Any, lowering: Any, node: Any) -> Any:
     """A node was lowered: its value is an expression still, or has a buffer already."""
     result = real(lowering, node)
-    watch: Watch | None = draft.scratch.get("lowered")
-    if watch is not None and node.op == "call_function":
+    if node.op == "call_function":
         boxes = [_unwrapped(value) for value in (result if isinstance(result, (list, tuple)) else (result,))]
         watch.values[scheduler_nodes.prefix(lowering) + node.name] = boxes
     return result
@@ -230,53 +233,43 @@ def _unwrapped(value: Any) -> Any:
     return value
 
 
-@hook("torch._inductor.ir:ExternKernel.copy_input")
-def copied(draft: Draft, real: Any, value: Any) -> Any:
+@kept_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH)
+def copied(watch: Watch, real: Any, value: Any) -> Any:
     """A value is copied, for another layout: if it is an expression still, the copy is where it is computed."""
-    watch: Watch | None = draft.scratch.get("lowered")
     box = _unwrapped(value)
     expression = not hasattr(getattr(box, "data", box), "layout")
     copy = real(value)
     name = _operation(_unwrapped(copy))
-    if watch is not None and name in watch.made:
+    if name in watch.made:
         watch.copies[name] = (box, expression)
     return copy
 
 
-@hook(REUSED)
-def reused(draft: Draft, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(REUSED, WATCH)
+def reused(watch: Watch, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
     """Inductor asks whether a value that is read more than once should be realised."""
     answer = real(box, users, *args, **kwargs)
-    watch: Watch | None = draft.scratch.get("lowered")
-    if watch is not None and answer:
+    if answer:
         watch.asked.reused, watch.asked.users = box.data, users
         watch.asked.by_nodes = kwargs.get("graph_reuse", True)
     return answer
 
 
-@hook(EXCEEDED)
-def exceeded(draft: Draft, real: Any, box: Any) -> Any:
+@kept_hook(EXCEEDED, WATCH)
+def exceeded(watch: Watch, real: Any, box: Any) -> Any:
     """Inductor asks whether the expression of a value has grown too large."""
     answer = real(box)
-    watch: Watch | None = draft.scratch.get("lowered")
-    if watch is not None and answer:
+    if answer:
         watch.asked.exceeded = box.data
     return answer
 
 
-@hook(REGISTERED)
-def registered(draft: Draft, real: Any, lowering: Any, operation: Any) -> Any:
+@kept_hook(REGISTERED, WATCH)
+def registered(watch: Watch, real: Any, lowering: Any, operation: Any) -> Any:
     """An operation was registered: a value has a buffer from now on."""
     name = real(lowering, operation)
-    watch: Watch | None = draft.scratch.get("lowered")
-    if watch is not None:
-        current = getattr(lowering, "current_node", None)
-        prefix = scheduler_nodes.prefix(lowering)
-        found = realize_reasons.find(watch.sites, watch.asked, operation, current, prefix)
-        watch.made[name] = Made(
-            name,
-            prefix + current.name if current is not None else "",
-            operation,
-            found,
-        )
+    current = getattr(lowering, "current_node", None)
+    prefix = scheduler_nodes.prefix(lowering)
+    found = realize_reasons.find(watch.sites, watch.asked, operation, current, prefix)
+    watch.made[name] = Made(name, prefix + current.name if current is not None else "", operation, found)
     return name

@@ -9,15 +9,17 @@ import dataclasses
 import types
 from typing import Any
 
-from ...record.graph import Graph
+from ...record.graph import Graph, Node
 from ...record.kernel import Code
 from .. import targets
 from ..code import cpu_assembly, memory
 from ..code import wrapper as code_text
 from ..graphs import fx, passes
+from ..graphs.followed import FOLLOWED
 from ..graphs.provenance import Lineage
-from ..ground.hooks import current, hook
+from ..ground.hooks import kept, kept_hook
 from ..ground.recorder import Draft
+from ..ground.slots import Slot
 from . import fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
 
 RUN = "torch._inductor.graph:GraphLowering.run"
@@ -31,16 +33,38 @@ KERNEL_ORIGINS = (
 BEFORE_FUSION = "torch._inductor.config:_pre_fusion_custom_pass"
 
 
+@dataclasses.dataclass
+class Nodes:
+    """Scheduler nodes of the record, as they come, with the lines of the stage's text."""
+
+    nodes: list[Node] = dataclasses.field(default_factory=list)
+    lines: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Lowering:
+    """What Inductor has made of one phase so far.
+
+    Attributes:
+        lineage: follows the graph that is lowered.
+        order: place of each node in that graph, as it is after the post-grad passes.
+        kernels: name of each kernel that was written and of the loops in it, in the order of the text.
+    """
+
+    draft: Draft
+    lineage: Lineage
+    order: dict[str, int] = dataclasses.field(default_factory=dict)
+    loops: Nodes = dataclasses.field(default_factory=Nodes)
+    groups: Nodes = dataclasses.field(default_factory=Nodes)
+    kernels: list[tuple[str, tuple[str, ...]]] = dataclasses.field(default_factory=list)
+
+
+LOWERING: Slot[Lowering] = Slot()
+
+
 def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
     """Start recording the lowering of one phase."""
-    draft.scratch["phase"] = {
-        "lineage": lineage,
-        "loops": [],
-        "groups": [],
-        "kernels": [],
-        "loops text": [],
-        "groups text": [],
-    }
+    LOWERING.put(draft, Lowering(draft, lineage))
     line_origins.begin(draft)
     fusion.begin(draft)
     lowered_nodes.begin(draft)
@@ -48,31 +72,28 @@ def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
 
 def end(draft: Draft, phase: str) -> None:
     """Close the recording of one phase: loops and groups become graphs."""
-    state = draft.scratch.pop("phase", None)
+    lowered = LOWERING.take(draft)
+    loops, groups = (lowered.loops, lowered.groups) if lowered is not None else (Nodes(), Nodes())
     line_origins.end(draft)
-    fusion.end(draft, phase, state["groups"] if state is not None else ())
-    lowered_nodes.end(draft, phase, state["loops"] if state is not None else ())
-    if state is None:
-        return
-    for stage, before in (("loops", f"{phase}.post_grad"), ("groups", f"{phase}.loops")):
-        if state[stage]:
-            text = "\n".join(state[f"{stage} text"])
-            draft.put(Graph(stage, phase, before, tuple(state[stage]), text))
+    fusion.end(draft, phase, groups.nodes)
+    lowered_nodes.end(draft, phase, loops.nodes)
+    for stage, seen, before in (("loops", loops, f"{phase}.post_grad"), ("groups", groups, f"{phase}.loops")):
+        if seen.nodes:
+            draft.put(Graph(stage, phase, before, tuple(seen.nodes), "\n".join(seen.lines)))
 
 
-@hook(RUN)
-def run(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(RUN, LOWERING)
+def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
     """Lowering starts: the graph is what post-grad passes left. Bodies of ``cond`` lower in their own run."""
-    state = draft.scratch.get("phase")
-    if state is None or scheduler_nodes.prefix(lowering):
+    if scheduler_nodes.prefix(lowering):
         return real(lowering, *args, **kwargs)
-    lineage: Lineage = state["lineage"]
+    draft = seen.draft
     gm = lowering.module
     passes.end(draft, gm)
     draft.put(
-        fx.convert(gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=lineage.origins)
+        fx.convert(gm, stage="post_grad", phase=draft.phase, before=draft.phase, origins=seen.lineage.origins)
     )
-    state["order"] = {n.name: i for i, n in enumerate(gm.graph.nodes)}
+    seen.order = {n.name: i for i, n in enumerate(gm.graph.nodes)}
     draft.lap(f"{draft.phase}.post_grad")
     draft.doing = f"{draft.phase}.loops"
     return real(lowering, *args, **kwargs)
@@ -84,19 +105,19 @@ def before_fusion(users_pass: Any) -> Any:
     def record(nodes: list[Any]) -> list[Any]:
         if users_pass is not None:
             nodes = users_pass(nodes)
-        draft = current()
-        state = draft.scratch.get("phase") if draft is not None else None
-        if draft is None or state is None:
+        seen = kept(LOWERING)
+        if seen is None:
             return nodes
+        draft, loops = seen.draft, seen.loops
         lowering = _graph_in_progress()
-        state["loops"] += scheduler_nodes.inputs(lowering, state["loops"])
+        loops.nodes += scheduler_nodes.inputs(lowering, loops.nodes)
         makers = scheduler_nodes.makers(nodes)
         for node in nodes:
             for part in scheduler_nodes.parts(node):
-                loop = scheduler_nodes.loop(part, makers, lowering, state)
-                state["loops"].append(loop)
+                loop = scheduler_nodes.loop(part, makers, lowering, seen.order)
+                loops.nodes.append(loop)
                 lowered_nodes.record(draft, part)
-                state["loops text"].append(loop_text.describe(loop, part))
+                loops.lines.append(loop_text.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
         draft.doing = f"{draft.phase}.groups"
         return nodes
@@ -104,48 +125,45 @@ def before_fusion(users_pass: Any) -> Any:
     return record
 
 
-@hook(CODEGEN)
-def codegen(draft: Draft, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(CODEGEN, LOWERING)
+def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """Code generation starts: the scheduler's nodes are the groups that fusion made."""
-    state = draft.scratch.get("phase")
-    if state is not None:
-        lowering = _graph_in_progress()
-        state["groups"] += scheduler_nodes.inputs(lowering, state["groups"])
-        makers = scheduler_nodes.makers(scheduler.nodes)
-        for node in scheduler.nodes:
-            group = scheduler_nodes.group(node, makers, lowering)
-            state["groups"].append(group)
-            state["groups text"].append(scheduler_nodes.summary(group))
-        draft.lap(f"{draft.phase}.groups")
-        draft.doing = f"{draft.phase}.code"
+    draft, groups = seen.draft, seen.groups
+    lowering = _graph_in_progress()
+    groups.nodes += scheduler_nodes.inputs(lowering, groups.nodes)
+    makers = scheduler_nodes.makers(scheduler.nodes)
+    for node in scheduler.nodes:
+        group = scheduler_nodes.group(node, makers, lowering)
+        groups.nodes.append(group)
+        groups.lines.append(scheduler_nodes.summary(group))
+    draft.lap(f"{draft.phase}.groups")
+    draft.doing = f"{draft.phase}.code"
     return real(scheduler, *args, **kwargs)
 
 
 def _kernel_origins(
-    draft: Draft, real: Any, schedule: Any, kernel_name: Any, *args: Any, **kwargs: Any
+    seen: Lowering, real: Any, schedule: Any, kernel_name: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    state = draft.scratch.get("phase")
-    if state is not None and kernel_name:
+    if kernel_name:
         nodes = schedule if isinstance(schedule, (list, tuple)) else [schedule]
         names = [n for node in nodes for n in _operations(node)]
-        state["kernels"].append((str(kernel_name), tuple(dict.fromkeys(names))))
+        seen.kernels.append((str(kernel_name), tuple(dict.fromkeys(names))))
     return real(schedule, kernel_name, *args, **kwargs)
 
 
 for _path in KERNEL_ORIGINS:
-    hook(_path)(_kernel_origins)
+    kept_hook(_path, LOWERING)(_kernel_origins)
 
 
-@hook("torch._inductor.scheduler:Scheduler.codegen_extern_call")
-def extern_call(draft: Draft, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook("torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING)
+def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
     """A library call is written. Of some (scatters) Inductor does not say which node the call runs."""
-    state = draft.scratch.get("phase")
-    said = len(state["kernels"]) if state is not None else 0
+    said = len(seen.kernels)
     result = real(scheduler, node, *args, **kwargs)
-    if state is not None and len(state["kernels"]) == said and not _graph_in_progress().cpp_wrapper:
+    if len(seen.kernels) == said and not _graph_in_progress().cpp_wrapper:
         called = getattr(node.node, "op_overload", None) or getattr(node.node, "python_kernel_name", None)
         if called:
-            state["kernels"].append((str(called), tuple(_operations(node))))
+            seen.kernels.append((str(called), tuple(_operations(node))))
     return result
 
 
@@ -158,17 +176,15 @@ def _operations(node: Any) -> list[str]:
     return []
 
 
-@hook(MODULE)
-def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
+@kept_hook(MODULE, LOWERING)
+def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
     """The wrapper module is written: keep it, and stop here unless it is to be built."""
-    state = draft.scratch.get("phase")
-    if state is None:
-        return real(lowering, wrapper_code, *args, **kwargs)
+    draft = seen.draft
     phase = draft.phase
     text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
     tree = code_text.parsed(text)
     kernels, flow, note = code_text.kernels(
-        text, phase, state["kernels"], state["groups"], state["loops"], tree
+        text, phase, seen.kernels, seen.groups.nodes, seen.loops.nodes, tree
     )
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
@@ -176,7 +192,9 @@ def module(draft: Draft, real: Any, lowering: Any, wrapper_code: Any, *args: Any
     model, may_differ = targets.said_of(draft.recorder, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
-    memory.record(draft, lowering, tree or text)
+    followed = FOLLOWED.of(draft)
+    results = followed.results if followed is not None and phase == "forward" else None
+    memory.record(draft, lowering, tree or text, results)
     draft.lap(f"{phase}.code")
     if draft.recorder.build:
         result = real(lowering, wrapper_code, *args, **kwargs)

@@ -44,10 +44,10 @@ def makers(nodes: list[Any]) -> dict[str, str]:
     return {name: node.get_name() for node in nodes for name in node.get_buffer_names()}
 
 
-def loop(node: Any, makers: dict[str, str], lowering: Any, state: dict[str, Any]) -> Node:
+def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]) -> Node:
     """A scheduler node before fusion; its origins are the post-grad nodes that lowering inlined into it."""
     op, kind = _op_and_kind(node)
-    names = _origin_names(node.node, op, lowering, state.get("order", {}))
+    names = _origin_names(node.node, op, lowering, order)
     reads, writes = loop_accesses.moved(node, lowering)
     return Node(
         name=node.get_name(),
