@@ -45,6 +45,10 @@ LEFT_IN_C = ("with _lock:", "with torch._C.DisableTorchFunction():")
 """Blocks that are left by a function in C: Python looks for no signal between their last line and that call, though a
 trace function is called there."""
 
+NO_WAY_OUT = torch.ops.prim.device.default
+"""Asked of a fake tensor by C++ that lets no exception through: an interrupt in any mode, also in torch's own, ends the
+process there."""
+
 Position = tuple[str, int, int]
 """File, line, how often it was reached."""
 
@@ -58,7 +62,9 @@ class Tracer:
         self.interrupted = False
 
     def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        return self.line if frame.f_code.co_filename in FILES else None
+        if frame.f_code.co_filename not in FILES or frame.f_locals.get("func") is NO_WAY_OUT:
+            return None
+        return self.line
 
     def line(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if event == "line" and not self.interrupted:
