@@ -6,7 +6,6 @@ ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from compile_lens.measures.address import PYTHON as PYTHON
 from compile_lens.measures.address import Address as Address
 from compile_lens.measures.address import python as python
 from compile_lens.measures.address import walk as walk
+from compile_lens.measures.cached import once
 from compile_lens.measures.derivatives import Derivatives
 from compile_lens.measures.ends import End, Ends
 from compile_lens.record.absent import Absent
@@ -216,14 +216,9 @@ class _Links:
 
 _NONE: dict[Address, None] = {}
 
-_built: dict[int, tuple[weakref.ref[Record], _Links]] = {}
 
-
+@once
 def _links(capture: Record) -> _Links:
-    # By identity: hashing or comparing a large record would cost as much as building its links.
-    known = _built.get(id(capture))
-    if known is not None and known[0]() is capture:
-        return known[1]
     links = _Links()
     links.files.update((source.file, None) for source in capture.sources)
     for compilation in capture.compilations:
@@ -231,15 +226,7 @@ def _links(capture: Record) -> _Links:
         _compilation(links, compilation)
     for node in links.nodes.values():
         links.files.update((frame.file, None) for frame in node.frames)
-    key = id(capture)
-    _built[key] = (weakref.ref(capture, lambda ref: _forget(key, ref)), links)
     return links
-
-
-def _forget(key: int, ref: weakref.ref[Record]) -> None:
-    # The number may have been given to a new capture already: drop only what is ours.
-    if key in _built and _built[key][0] is ref:
-        del _built[key]
 
 
 def _compilation(links: _Links, compilation: Compilation) -> None:

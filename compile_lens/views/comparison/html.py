@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Callable, Sequence
 
 from compile_lens.record.comparison import (
@@ -36,6 +35,7 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
+from compile_lens.views.html.sheet import sheet
 from compile_lens.views.words import stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched
@@ -96,12 +96,7 @@ def fragment(comparison: ComparisonRecord) -> str:
 
 def document(comparison: ComparisonRecord) -> str:
     """The comparison as a page of its own, with a policy that forbids scripts and outside requests."""
-    css = (
-        importlib.resources.files("compile_lens.views")
-        .joinpath("static/lens.css")
-        .read_text(encoding="utf-8")
-    )
-    css = css.replace("max-width: 1280px", "max-width: 1600px")
+    css = sheet().replace("max-width: 1280px", "max-width: 1600px")
     title = text(short(outline.heading(comparison), 200))
     return (
         "<!doctype html>\n"

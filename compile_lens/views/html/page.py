@@ -6,7 +6,6 @@ in an untrusted notebook or on a code host. Where scripts run, the second one (`
 
 from __future__ import annotations
 
-import importlib.resources
 from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.measures.ledger import ledger as ledger_of
@@ -42,6 +41,7 @@ from .markup import (
     tag,
     text,
 )
+from .sheet import sheet
 from .stages import Stages
 from .strip import strip
 from .tables import figures_table, guards_list, ledger_table, savings
@@ -123,11 +123,6 @@ def document(capture: Record) -> str:
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     title = " · ".join(text(short(f, 120)) for f in facts if f)
     page = fragment(capture, standalone=True)
-    css = (
-        importlib.resources.files("compile_lens.views")
-        .joinpath("static/lens.css")
-        .read_text(encoding="utf-8")
-    )
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -135,7 +130,7 @@ def document(capture: Record) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
         f"<title>{title} · compile_lens</title>\n"
-        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
+        f"<style>\n{sheet()}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
     )
 
 
