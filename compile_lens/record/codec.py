@@ -177,6 +177,13 @@ def _object(cls: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
             raise RecordError(
                 f"{path}.{name} cannot be negative, it is {_say(raw[name])}: the record is corrupt"
             )
+    keys = (
+        [stage.key for stage in known["stages"]]
+        if cls.__name__ == "Compilation" and "stages" in known
+        else []
+    )
+    if again := next((key for i, key in enumerate(keys) if key in keys[:i]), None):
+        raise RecordError(f"{path}.stages has {_say(again)} twice: the record is corrupt")
     return cls(**known)
 
 

@@ -414,3 +414,11 @@ def test_sizes_that_no_tensor_has(size: str, said: str) -> None:
     assert changed != text
     with pytest.raises(RecordError, match=said):
         Capture.from_json(changed)
+
+
+def test_a_stage_that_stands_twice() -> None:
+    raw = json.loads(samples.sample().to_json())
+    stages = raw["compilations"][0]["stages"]
+    raw["compilations"][0]["stages"] = [*stages, stages[0]]
+    with pytest.raises(RecordError, match=r'capture\.compilations\[0\]\.stages has "dynamo" twice'):
+        Capture.from_json(json.dumps(raw))
