@@ -19,6 +19,7 @@ from ..record.capture import ABLATIONS
 from . import backend
 from .frames import dynamo
 from .ground.hooks import hook
+from .ground.parts import Wanted
 from .ground.recorder import Draft, Recorder
 
 NOTHING, INLINED, FUSED = ABLATIONS
@@ -65,19 +66,19 @@ def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
     for name in names:
         if name == FUSED:
             continue
+        wanted = recorder.wanted
         beside = Recorder(
-            build=recorder.build, backward=recorder.backward, patches={**recorder.patches, **ONE_LOOP_EACH}
+            Wanted(wanted.build, wanted.backward, {**wanted.patches, **ONE_LOOP_EACH}, step=name)
         )
-        beside.step = name
-        beside.isa = recorder.isa
+        beside.made_for.isa = recorder.made_for.isa
         # The same frames must have the same numbers, also where one of them has no graph.
-        beside.frame_numbers, beside.first_attempts = recorder.frame_numbers, recorder.first_attempts
-        beside.root, beside.root_is_torchs = recorder.root, recorder.root_is_torchs
+        beside.numbers = recorder.numbers
+        beside.frames.root = recorder.frames.root
         settings = (*((key, repr(value)) for key, value in ONE_LOOP_EACH.items()), WRITTEN_ALONE)
         step = Step(name, (*settings, REALISED) if name == NOTHING else settings, beside)
         for key, value in ONE_LOOP_EACH.items():
-            if recorder.patches.get(key, value) != value:
-                beside.note(f"the option {key}={recorder.patches[key]!r} is not used in this step")
+            if wanted.patches.get(key, value) != value:
+                beside.note(f"the option {key}={wanted.patches[key]!r} is not used in this step")
         found.append(step)
     return found
 
@@ -91,13 +92,13 @@ def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[...
         copies = [_copy(gm) for _ in wanted]  # Inductor takes over what it is given
         made = {FUSED: plain(gm, example_inputs, **given)}
         for step, copied in zip(wanted, copies, strict=True):
-            step.recorder.start()
+            step.recorder.clock.start()
             try:
                 with _apart():
                     made[step.name] = backend.make(step.recorder)(copied, example_inputs)
             except Exception as error:  # whatever the compiler raises: this step is lost, not the capture
                 step.error = error
-        recorder.start()  # the time of the steps is not the capture's
+        recorder.clock.start()  # the time of the steps is not the capture's
         return switch.over(made)
 
     setattr(compile_lens_ablation, dynamo.MARK, recorder)
@@ -146,7 +147,7 @@ _OF_ONE_COMPILE = (
 def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
     """An operator was lowered. Where nothing is to be inlined, its result becomes a loop of its own at once."""
     result = real(lowering, *args, **kwargs)
-    if draft.recorder.step == NOTHING:
+    if draft.recorder.wanted.step == NOTHING:
         _realise(result, lowering)
     return result
 
@@ -155,7 +156,7 @@ def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: 
 def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwargs: Any) -> Any:
     """The C++ backend collects loops that were not fused in one function. Where nothing is fused, each loop is
     written as soon as it is there, so that it is a function, and a launch, of its own."""
-    return True if draft.recorder.step else real(scheduling, *args, **kwargs)
+    return True if draft.recorder.wanted.step else real(scheduling, *args, **kwargs)
 
 
 def _realise(result: Any, lowering: Any) -> None:

@@ -74,17 +74,17 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     draft.aliased = fx.aliases_inputs(gm)
     FOLLOWED.put(draft, Followed(Lineage(gm)))
     draft.lap("dynamo")
-    if not recorder.step:  # a step of an ablation has the same graph as the capture that it belongs to
-        draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.backward)
-    recorder.lap("eager count")
-    runnable = None if recorder.build or recorder.interpret is not None else own_copy(gm)
+    if not recorder.wanted.step:  # a step of an ablation has the same graph as the capture that it belongs to
+        draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.wanted.backward)
+    recorder.clock.lap("eager count")
+    runnable = None if recorder.wanted.build or recorder.wanted.interpret is not None else own_copy(gm)
     with Undo() as undo, undo:
-        if recorder.backward:
+        if recorder.wanted.backward:
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
             undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.doing = "pre_grad"
         # For a device that is not there nothing is decomposed before the graph is moved to it.
-        moved: dict[str, Any] = {} if recorder.stand_in is None else {"decompositions": {}}
+        moved: dict[str, Any] = {} if recorder.made_for.stand_in is None else {"decompositions": {}}
         compiled = compile_fx(
             gm,
             example_inputs,
@@ -93,7 +93,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             **moved,
         )
     draft.kept.clear()
-    recorder.lap("rest of the compile")
+    recorder.clock.lap("rest of the compile")
     return compiled if runnable is None else runnable.forward
 
 
@@ -101,13 +101,13 @@ def patches(recorder: Recorder) -> dict[str, Any]:
     """Inductor's settings while we record: the caller's, no cache that could hide a stage, no probing."""
     import torch._inductor.config as config
 
-    ours = dict(recorder.patches)
+    ours = dict(recorder.wanted.patches)
     ours["force_disable_caches"] = True
-    if not recorder.build:
+    if not recorder.wanted.build:
         ours["cpp.vec_isa_ok"] = True
         ours["compile_threads"] = 1
-    if recorder.stand_in is not None:
-        ours |= recorder.stand_in.settings()
+    if recorder.made_for.stand_in is not None:
+        ours |= recorder.made_for.stand_in.settings()
     if hook_points.find(pipeline.BEFORE_FUSION) is not None:
         users = ours.get("_pre_fusion_custom_pass", config._pre_fusion_custom_pass)
         ours["_pre_fusion_custom_pass"] = pipeline.before_fusion(users)
@@ -127,8 +127,8 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             if kwargs.get("is_inference")
             else "forward"
         )
-        if recorder.stand_in is not None:
-            example_inputs = recorder.stand_in.inputs(example_inputs)
+        if recorder.made_for.stand_in is not None:
+            example_inputs = recorder.made_for.stand_in.inputs(example_inputs)
         with hooks.compiling(draft), targets.in_phase(recorder):
             lineage = aot.handed_over(draft, phase, gm)
             pipeline.begin(draft, phase, lineage)
@@ -144,7 +144,7 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             finally:
                 passes.end(draft)
                 pipeline.end(draft, phase)
-                recorder.lap("rest of the compile")
+                recorder.clock.lap("rest of the compile")
 
     return inner_compile
 

@@ -44,7 +44,7 @@ def optimize(
 
     def failed(failure: Any) -> None:
         if (alive := held()) is not None:
-            alive.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
+            alive.frames.now.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
 
     options: dict[str, Any] = {
         "nopython": fullgraph,
@@ -135,11 +135,11 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     undo.add(_restore_grad_mode, torch.is_grad_enabled())
     undo.add(_trim, edits := _metric_edits(), len(edits))
     undo.add(_settle, recorder)
-    undo.add(recorder.visited.clear)
+    undo.add(recorder.owed.visited.clear)
     before = dict(convert_frame.FRAME_COMPILE_COUNTER)
     undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
     undo.add(_forget, recorder)
-    if not recorder.build:
+    if not recorder.wanted.build:
         ask_no_compiler(undo)
     # This one counts what others compiled as well, in every torch.
     undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
@@ -250,7 +250,7 @@ def _restore_environment(before: dict[str, str | None]) -> None:
 
 def _settle(recorder: Recorder) -> None:
     """Torch's counters, where an interrupt kept them from being put back at once."""
-    for undo in list(recorder.owed):
+    for undo in list(recorder.owed.tallies):
         tallies.settle(recorder, undo)
 
 
@@ -258,13 +258,13 @@ def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorde
     """Frames of a capture take no number of the program's, and count against none of its limits."""
     import torch._dynamo.convert_frame as convert_frame
 
-    for frame_id in {v.frame_id for v in recorder.visited if v.frame_id is not None}:
+    for frame_id in {v.frame_id for v in recorder.owed.visited if v.frame_id is not None}:
         if frame_id in before:
             convert_frame.FRAME_COMPILE_COUNTER[frame_id] = before[frame_id]
         else:
             convert_frame.FRAME_COMPILE_COUNTER.pop(frame_id, None)
-    taken = {v.frame_id for v in recorder.visited if v.numbered}
-    if all(v.done for v in recorder.visited) and convert_frame.FRAME_COUNTER == next_number + len(taken):
+    taken = {v.frame_id for v in recorder.owed.visited if v.numbered}
+    if all(v.done for v in recorder.owed.visited) and convert_frame.FRAME_COUNTER == next_number + len(taken):
         convert_frame.FRAME_COUNTER = next_number  # unless another thread took some, too
 
 
@@ -275,7 +275,7 @@ def _forget(recorder: Recorder) -> None:
         for key, backend in list(cached.items()):
             if dynamo.recorder_of(backend) is recorder:
                 del cached[key]
-    for visited in recorder.visited:
+    for visited in recorder.owed.visited:
         if not visited.done:
             code_entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
     _forget_dead_codes()

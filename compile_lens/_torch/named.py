@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,18 @@ import torch.fx
 from . import backend, isolation, session
 from .frames import dynamo
 from .ground import garbage, hooks
+from .ground.parts import Wanted
 from .ground.recorder import Recorder
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What was seen of a program: ``function`` is the name of the one that was compiled first, ``inputs`` say what its
+    arguments were."""
+
+    recorder: Recorder
+    function: str
+    inputs: tuple[str, ...]
 
 
 def compile(
@@ -20,10 +32,10 @@ def compile(
     example_inputs: list[Any],
     patches: dict[str, Any],
     build: bool,
-    previous: Any,
+    previous: Program | None,
     describe: Callable[[Any], str],
-) -> tuple[Recorder, Any, str]:
-    """Compile one graph of a program: its recorder, what to call, and the name of the program's function.
+) -> tuple[Program, Any]:
+    """Compile one graph of a program: what was seen of the program, and what to call.
 
     ``describe`` says of an input what it is.
 
@@ -31,17 +43,18 @@ def compile(
     """
     code = getattr(backend.translator(), "f_code", None)
     name = getattr(code, "co_name", "<graph>")
-    continues = name.startswith("torch_dynamo_resume_in_") and isinstance(previous, Recorder)
-    recorder = previous if continues else Recorder(build=build, backward=True, patches=patches)
-    if not continues:
-        recorder.inputs = [f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs)]
-    recorder.start()
+    if previous is not None and name.startswith("torch_dynamo_resume_in_"):
+        recorder, inputs = previous.recorder, previous.inputs
+    else:
+        recorder = Recorder(Wanted(build, backward=True, patches=patches))
+        inputs = tuple(f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs))
+    recorder.clock.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
     with hooks.placed(), garbage.later(), contextlib.nullcontext() if build else isolation.no_compiler():
-        recorder.isa = session.instruction_set(build)
+        recorder.made_for.isa = session.instruction_set(build)
         compiled = backend.make(recorder)(gm, example_inputs)
     if devices:
-        recorder.target = sorted(devices)[0]
+        recorder.made_for.device = sorted(devices)[0]
     dynamo.keep_source(recorder, code)
     first = next(iter(recorder.drafts.values()), None)
-    return recorder, compiled, first.function if first is not None else name
+    return Program(recorder, first.function if first is not None else name, inputs), compiled

@@ -15,6 +15,7 @@ from . import ablation, backend, isolation, targets
 from .frames import dynamo, own_code, skipped
 from .frames.failure import failure
 from .ground import hook_points, hooks, values
+from .ground.parts import Wanted
 from .ground.recorder import Recorder
 from .ground.undo import Undo
 from .ground.unseen import unseen
@@ -84,8 +85,7 @@ def inductor_patches(
 
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
-    recorder = Recorder(build=asked.build, backward=asked.backward, patches=asked.patches)
-    recorder.interpret = asked.interpret
+    recorder = Recorder(Wanted(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
     target, note = own_code.original(fn)
     recorder.note(note)
     dynamo.keep_root(recorder, target)
@@ -101,7 +101,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             with targets.standing_in(recorder, asked.model):
                 copied = own_code.on_own_code(undo, target)
                 stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
-                recorder.isa = stands_in or instruction_set(asked.build)
+                recorder.made_for.isa = stands_in or instruction_set(asked.build)
                 outcome.steps = ablation.steps(asked.steps, recorder)
                 switch = ablation.Switch()
                 inspect_backend = (
@@ -112,10 +112,10 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                 compiled = isolation.optimize(
                     recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
                 )
-                recorder.start()
+                recorder.clock.start()
                 try:
                     outcome.result = compiled(*args, **kwargs)
-                    recorder.lap("run")
+                    recorder.clock.lap("run")
                     never_ran = skipped.never_ran(recorder, target, outcome.result)
                     if asked.build:
                         if not never_ran:
@@ -123,7 +123,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                             recorder.stamp("forward", "ran")
                         if asked.launch_backward and _run_backward(outcome.result):
                             recorder.stamp("backward", "ran")
-                            recorder.lap("run")
+                            recorder.clock.lap("run")
                 except Exception as error:
                     outcome.error = error
                     outcome.failure = failure(recorder, error)
@@ -233,6 +233,6 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
         return left
     if recorder.drafts:
         return "Dynamo looked at it and found no tensor operation to compile"
-    if recorder.skips:
-        return "Dynamo skipped every frame: " + "; ".join(dict.fromkeys(recorder.skips))
+    if recorder.frames.skips:
+        return "Dynamo skipped every frame: " + "; ".join(dict.fromkeys(recorder.frames.skips))
     return "Dynamo skipped every frame: no tensor reached a Python function that it compiles"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..engine.environment import environment
 from ..engine.inputs import describe
+from ..engine.recorded import recorded
 from ..engine.request import Asked
 from ..engine.request import patches as patches_of
-from ..engine.sources import with_inlined
 from ..record.capture import Options
 from ..results.capture import Capture
+
+if TYPE_CHECKING:
+    from .._torch.named import Program
 
 _lock = threading.Lock()
 _UNSEEN = (
@@ -22,8 +24,8 @@ _UNSEEN = (
 )
 
 
-_programs: list[tuple[Any, str]] = []
-"""Recorder and function name of the program that the named backend saw last."""
+_programs: list[Program] = []
+"""The program that the named backend saw last."""
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
@@ -43,11 +45,10 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     options = dict(given.get("options") or {})
     build = Asked(build=options.pop("build", False)).build
     patches = patches_of(given.get("mode"), options or None, None)
-    recorder, compiled, function = named.compile(
-        gm, example_inputs, patches, build, _programs[-1][0] if _programs else None, describe
-    )
+    previous = _programs[-1] if _programs else None
+    program, compiled = named.compile(gm, example_inputs, patches, build, previous, describe)
     with _lock:
-        _programs[:] = [(recorder, function)]
+        _programs[:] = [program]
     return compiled
 
 
@@ -59,17 +60,13 @@ def last() -> Capture | None:
     with _lock:
         if not _programs:
             return None
-        recorder, function = _programs[-1]
-    compilations, timings = recorder.finish()
-    return Capture(
-        function=function,
-        environment=environment(recorder.target, recorder.isa),
-        options=Options(build=recorder.build),
-        sources=with_inlined(recorder.sources.values(), compilations),
-        compilations=compilations,
-        timings=timings,
-        inputs=tuple(recorder.inputs),
-        notes=(*recorder.notes, _UNSEEN),
+        program = _programs[-1]
+    recorder = program.recorder
+    return recorded(
+        recorder,
+        program.function,
+        environment(recorder.made_for.device, recorder.made_for.isa),
+        Options(build=recorder.wanted.build),
         unseen=_UNSEEN,
-        created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        inputs=program.inputs,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,12 @@ from ..errors import UsageError
 from ..record.capture import Options
 from ..record.device import DeviceModel, Target
 from ..results.capture import Capture, CaptureError
-from .entry import outside_dynamo
 from .environment import environment, target_of
 from .inputs import Live, describe_all, name_of
 from .machine_code import machine_code
+from .recorded import recorded
 from .request import Asked, check
-from .sources import run_early, with_inlined
+from .sources import run_early
 
 if TYPE_CHECKING:
     from .._torch.session import Outcome
@@ -28,27 +27,6 @@ AWAITED = (
     "torch.compiler.disable, and compile what it calls."
 )
 """What stands beside an error where that happened."""
-
-
-@outside_dynamo
-def run(
-    fn: Any,
-    *args: Any,
-    kwargs: dict[str, Any] | None = None,
-    backward: bool | str = "auto",
-    dynamic: bool | None = None,
-    mode: str | None = None,
-    options: dict[str, Any] | None = None,
-    fullgraph: bool = False,
-    build: bool = False,
-) -> tuple[Capture, Any]:
-    """As ``capture``, and what the one call of ``fn`` returned.
-
-    The backward is compiled but not launched, so that the caller can start it from the result.
-    """
-    asked = Asked(backward, dynamic, mode, options, fullgraph, build)
-    made, outcome = perform(fn, args, kwargs, asked)
-    return made, outcome.result
 
 
 def perform(
@@ -79,34 +57,31 @@ def _record(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     asked: Options,
-    outcome: Any,
+    outcome: Outcome,
     model: DeviceModel | None,
 ) -> Capture:
-    from .. import versions
-
     recorder = outcome.recorder
-    recorder.note(versions.note())
-    compilations, timings = recorder.finish()
-    sources = with_inlined(recorder.sources.values(), compilations)
-    failure = outcome.failure
-    if failure is not None and failure.stage == "run" and (early := run_early(sources, compilations)):
-        failure = dataclasses.replace(failure, hint=AWAITED.format(names=", ".join(early)))
-    return Capture(
-        function=name_of(fn),
-        environment=environment(target_of(args, kwargs, fn), recorder.isa, model),
-        options=asked,
+    made_for = recorder.made_for
+    made = recorded(
+        recorder,
+        name_of(fn),
+        environment(target_of(args, kwargs, fn), made_for.isa, model),
+        asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
-        sources=sources,
-        compilations=compilations,
-        timings=timings,
         nothing=outcome.nothing,
-        failure=failure,
-        notes=tuple(recorder.notes),
-        created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        skipped=recorder.left_to_python(),
+        failure=outcome.failure,
         target=None
         if model is None
-        else Target(asked.target, model, "", recorder.may_differ, recorder.questions),
+        else Target(asked.target, model, "", made_for.may_differ, made_for.questions),
+    )
+    failure = made.failure
+    if failure is None or failure.stage != "run":
+        return made
+    early = run_early(made.sources, made.compilations)
+    if not early:
+        return made
+    return dataclasses.replace(
+        made, failure=dataclasses.replace(failure, hint=AWAITED.format(names=", ".join(early)))
     )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from .._torch.ground.unseen import unseen
 from ..errors import UsageError
-from ..record.capture import Options, Record
+from ..record.capture import Options
 from ..record.device import DeviceModel
 from .environment import device
 from .inputs import name_of, short, tensors
@@ -59,6 +59,23 @@ class Asked:
             fullgraph=self.fullgraph,
             build=self.build,
             target=self.target.name if isinstance(self.target, DeviceModel) else str(self.target or ""),
+        )
+
+    @classmethod
+    def again(cls, options: Options, **more: Any) -> Asked:
+        """What was asked for when these were recorded, without ``build`` and ``target``; ``more`` are options besides.
+
+        What insisted on a backward insists again: else nobody would learn that there is none this time.
+
+        Raises ``UsageError`` for an option of Inductor's that is no plain value.
+        """
+        return cls(
+            backward={"yes": True, "no": False}.get(options.backward, "auto"),
+            dynamic=options.dynamic,
+            mode=options.mode,
+            options={k: _parse(v) for k, v in options.options} or None,
+            fullgraph=options.fullgraph,
+            **more,
         )
 
     def request(self, **more: Any) -> Request:
@@ -121,11 +138,6 @@ def patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | No
         return session.inductor_patches(mode, options, dynamic)
     except (RuntimeError, AttributeError, TypeError) as error:
         raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:400]}") from None
-
-
-def given(capture: Record) -> dict[str, Any] | None:
-    """Inductor's options that the capture was made with. Raises ``UsageError`` for one that is no plain value."""
-    return {k: _parse(v) for k, v in capture.options.options} or None
 
 
 def _parse(text: str) -> Any:

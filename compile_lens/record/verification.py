@@ -29,7 +29,7 @@ AGREES, DISAGREES, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ValueCheck:
     """One thing that the call did, compiled against eager: a tensor or a plain value of the result, one that was
     changed in place, a gradient, or memory that a result shares.
 
@@ -75,7 +75,7 @@ class Verification:
     could not be compared, ``unwritten`` why values that depend on memory that nothing wrote were not.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ValueCheck, ...]
     same_code: bool | None
     note: str = ""
     not_run: tuple[tuple[str, str], ...] = ()

@@ -11,7 +11,7 @@ import torch
 
 from .._torch.ground import values
 from .._torch.ground.values import Shape
-from ..record.verification import ALIAS, CHANGED, GRADIENT, RESULT, Comparison
+from ..record.verification import ALIAS, CHANGED, GRADIENT, RESULT, ValueCheck
 from .observation import MISSING, Observation, Seen
 
 TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.bfloat16: (1.6e-2, 1e-2), torch.float64: (1e-7, 1e-9)}
@@ -26,10 +26,10 @@ AS_GOOD = 3.0
 
 def compared(
     eager: Observation, compiled: Observation, reference: Observation | None = None
-) -> tuple[tuple[Comparison, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]:
     """All that either call did, and what could not be compared, with the reason."""
     reference = reference or Observation()
-    found: list[Comparison] = []
+    found: list[ValueCheck] = []
     left: list[tuple[str, str]] = []
     for name in _either(eager.results, compiled.results):
         got, want = compiled.results.get(name, MISSING), eager.results.get(name, MISSING)
@@ -52,7 +52,7 @@ def compared(
     return tuple(found), tuple(left)
 
 
-def without_values(comparison: Comparison) -> Comparison:
+def without_values(comparison: ValueCheck) -> ValueCheck:
     """The comparison of type, shape and strides alone: its numbers are NaN, since they were not compared."""
     return dataclasses.replace(
         comparison,
@@ -65,7 +65,7 @@ def without_values(comparison: Comparison) -> Comparison:
     )
 
 
-def _containers(kind: str, got: dict[str, Shape], want: dict[str, Shape]) -> list[Comparison]:
+def _containers(kind: str, got: dict[str, Shape], want: dict[str, Shape]) -> list[ValueCheck]:
     """Containers of another class than eager's, or with their keys in another order."""
     found = []
     for name in (n for n in want if n in got):
@@ -96,7 +96,7 @@ def _stands(kind: type) -> bool:
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
-def _empty_alone(compiled: Observation, eager: Observation) -> list[Comparison]:
+def _empty_alone(compiled: Observation, eager: Observation) -> list[ValueCheck]:
     """Empty containers that one side alone returns: of a full one, what it holds is missing."""
     found = []
     for mine, other, who in ((eager, compiled, "eager"), (compiled, eager, "compiled")):
@@ -110,7 +110,7 @@ def _either(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _add(
-    found: list[Comparison],
+    found: list[ValueCheck],
     left: list[tuple[str, str]],
     kind: str,
     name: str,
@@ -136,13 +136,13 @@ def _seen(value: Any) -> Any:
     return Seen.of(value) if isinstance(value, torch.Tensor) else value
 
 
-def _missing(name: str, kind: str, problem: str) -> Comparison:
+def _missing(name: str, kind: str, problem: str) -> ValueCheck:
     inf = float("inf")
-    return Comparison(name, "", (), inf, inf, None, None, False, kind, problem)
+    return ValueCheck(name, "", (), inf, inf, None, None, False, kind, problem)
 
 
 def _plain(
-    found: list[Comparison], left: list[tuple[str, str]], kind: str, name: str, got: Any, want: Any
+    found: list[ValueCheck], left: list[tuple[str, str]], kind: str, name: str, got: Any, want: Any
 ) -> None:
     same = values.same_plain(got, want, *DEFAULT)
     label = type(want).__name__
@@ -155,7 +155,7 @@ def _plain(
     scale = abs(want) if number and gap < math.inf else 0
     problem = "" if same else f"{_short(got)} where eager has {_short(want)}"
     found.append(
-        Comparison(
+        ValueCheck(
             name, label, (), gap, float(gap / scale) if scale else gap, None, None, same, kind, problem
         )
     )
@@ -173,16 +173,16 @@ def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _alias(name: str, got: str, want: str) -> Comparison:
+def _alias(name: str, got: str, want: str) -> ValueCheck:
     said = [f"memory shared with {text.strip()}" if text else "memory of its own" for text in (got, want)]
     problem = "" if got == want else f"{said[0]} where eager has {said[1]}"
     gap = 0.0 if got == want else float("inf")
-    return Comparison(name, want.strip(), (), gap, gap, None, None, got == want, ALIAS, problem)
+    return ValueCheck(name, want.strip(), (), gap, gap, None, None, got == want, ALIAS, problem)
 
 
 def _gradients(
     eager: dict[str, Any], compiled: dict[str, Any], reference: dict[str, Any]
-) -> list[Comparison]:
+) -> list[ValueCheck]:
     found = []
     for name in _either(eager, compiled):
         got, want = compiled.get(name), eager.get(name)
@@ -205,7 +205,7 @@ def _gradients(
 # Tensors -----------------------------------------------------------------------------------------------------
 
 
-def _tensor(name: str, kind: str, got: Seen, want: Seen, reference: Any) -> Comparison:
+def _tensor(name: str, kind: str, got: Seen, want: Seen, reference: Any) -> ValueCheck:
     truth = reference.value if isinstance(reference, Seen) else None
     return compare(name, got.value, want.value, truth, kind=kind, problem=_facts(kind, got, want))
 
@@ -244,7 +244,7 @@ def compare(
     *,
     kind: str = RESULT,
     problem: str = "",
-) -> Comparison:
+) -> ValueCheck:
     """One tensor against eager's; ``problem`` is what else differs."""
     dtype, shape = want.dtype, tuple(want.shape)
     same = got.shape == want.shape and got.dtype == dtype
@@ -261,7 +261,7 @@ def compare(
         own = _max_abs(want, reference)
         finite = bool(_wide(got).isfinite().all() and _wide(want).isfinite().all())
         ok = finite and 0 < own < math.inf and _max_abs(got, reference) <= AS_GOOD * own
-    return Comparison(
+    return ValueCheck(
         name=name,
         dtype=_name(dtype),
         shape=shape,

@@ -10,7 +10,7 @@ import torch
 from ..engine.inputs import name_of
 from ..errors import LensError, UsageError
 from ..record.capture import Record
-from ..record.verification import Comparison, Verification
+from ..record.verification import ValueCheck, Verification
 from ..results.capture import CaptureError
 from .agreement import compared, without_values
 from .observation import Observation, observed
@@ -40,7 +40,7 @@ def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
     )
 
 
-_Compared = tuple[tuple[Comparison, ...], tuple[tuple[str, str], ...]]
+_Compared = tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]
 """What was compared, and what could not be, with the reason."""
 
 
@@ -93,7 +93,7 @@ class Trial:
         return self._told(found, apart, random=OTHER_NUMBERS.format(reason=reason))
 
     def _told(
-        self, found: _Compared, apart: dict[str, Comparison], note: str = "", random: str = ""
+        self, found: _Compared, apart: dict[str, ValueCheck], note: str = "", random: str = ""
     ) -> Verification:
         """What was compared, without the values of those that are ``apart``: they depend on unwritten memory."""
         comparisons, left = _without(apart, found, "unwritten memory")
@@ -102,7 +102,7 @@ class Trial:
         return Verification(comparisons, None, note, left, random=random, unwritten=unwritten)
 
     @staticmethod
-    def _apart(one: Observation, two: Observation) -> dict[str, Comparison]:
+    def _apart(one: Observation, two: Observation) -> dict[str, ValueCheck]:
         return {c.name: c for c in compared(one, two)[0] if not c.ok}
 
     def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
@@ -126,7 +126,7 @@ class Trial:
         return f"left as they were: {some}" if count else ""
 
 
-def _without(apart: dict[str, Comparison], found: _Compared, what: str) -> _Compared:
+def _without(apart: dict[str, ValueCheck], found: _Compared, what: str) -> _Compared:
     """The comparisons without the values of those that are ``apart``, which depend on ``what``."""
     comparisons, left = found
     kept = []

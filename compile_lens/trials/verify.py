@@ -7,9 +7,9 @@ from typing import Any
 
 from ..engine.entry import outside_dynamo
 from ..engine.inputs import short
-from ..engine.perform import run
+from ..engine.perform import perform
 from ..engine.remote import captured
-from ..engine.request import Asked, given
+from ..engine.request import Asked
 from ..errors import UsageError
 from ..record.verification import Verification
 from ..results.capture import Capture
@@ -86,31 +86,22 @@ def _call(
     return made
 
 
-def _options(capture: Capture) -> dict[str, Any]:
-    options = capture.options
-    return {
-        "backward": options.backward != "no" and "auto",
-        "dynamic": options.dynamic,
-        "mode": options.mode,
-        "options": given(capture),
-        "fullgraph": options.fullgraph,
-    }
+@outside_dynamo
+def _for_target(capture: Capture, fn: Any, args: Any, kwargs: Any, target: Any) -> Capture:
+    return captured(fn, args, kwargs, Asked.again(capture.options, target=target))
 
 
 @outside_dynamo
-def _for_target(capture: Capture, fn: Any, args: Any, kwargs: Any, target: Any) -> Capture:
-    return captured(fn, args, kwargs, Asked(target=target, **_options(capture)))
-
-
 def _run(capture: Capture, fn: Any, args: Any, kwargs: Any) -> tuple[Capture, Any]:
-    return run(fn, *args, kwargs=kwargs, build=True, **_options(capture))
+    made, outcome = perform(fn, args, kwargs, Asked.again(capture.options, build=True))
+    return made, outcome.result
 
 
 @outside_dynamo
 def _again(capture: Capture, fn: Any, args: Any, kwargs: Any) -> Capture:
     """The capture made once more, of a copy of the call: code only."""
     fn, args, kwargs = copied(fn, args, kwargs)
-    return captured(fn, args, kwargs, Asked(**_options(capture)))
+    return captured(fn, args, kwargs, Asked.again(capture.options))
 
 
 def same_code(capture: Capture, built: Capture) -> bool | None:

@@ -10,10 +10,10 @@ import torch
 
 from ..engine.entry import FIRST
 from ..engine.perform import perform
-from ..engine.request import Asked, given
+from ..engine.request import Asked
 from ..errors import UsageError
 from ..record.device import DeviceModel
-from ..record.verification import Comparison, Verification
+from ..record.verification import ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
 from .copies import copied
 from .observation import observed
@@ -51,14 +51,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         raise UsageError(
             f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
-    options = capture.options
-    asked = Asked(
-        backward={"yes": True, "no": False}.get(options.backward, "auto"),
-        dynamic=options.dynamic,
-        mode=options.mode,
-        options=given(capture),
-        fullgraph=options.fullgraph,
-    )
+    asked = Asked.again(capture.options)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, _ = carried_settings.taken()
     reply, _ = process.call(
@@ -79,7 +72,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     mine = [[k.name, k.source] for k in capture.kernels]
     same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None
     return Verification(
-        comparisons=tuple(Comparison(**{**c, "shape": tuple(c["shape"])}) for c in reply["comparisons"]),
+        comparisons=tuple(ValueCheck(**{**c, "shape": tuple(c["shape"])}) for c in reply["comparisons"]),
         same_code=same,
         note=reply["note"],
         not_run=tuple((part, reason) for part, reason in reply["not run"]),

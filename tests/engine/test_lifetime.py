@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from running import run
 from state import diff, leaves, snapshot
 from torch import nn
 
 from compile_lens import CaptureError, capture
-from compile_lens.engine.perform import run
 from compile_lens.versions import torch_version
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

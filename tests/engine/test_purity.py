@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 import torch._inductor.config as inductor_config
+from running import run
 from state import diff, leaves, snapshot, unchanged
 from torch import nn
 from zoo import seeded
 
 from compile_lens import CaptureError, capture
-from compile_lens.engine.perform import run
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

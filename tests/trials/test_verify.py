@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from planted import off_by_a_little, plant
 from torch import nn
 
-from compile_lens import CaptureError, capture
+from compile_lens import CaptureError, UsageError, capture
 from compile_lens.record.capture import Failure
 from compile_lens.record.verification import ALIAS, CHANGED, GRADIENT, RESULT
 from compile_lens.trials.agreement import compare
@@ -753,3 +753,11 @@ def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.Mon
     plant(monkeypatch, lambda outputs, inputs: tuple(x + 0.01 for x in outputs))
     report = verified(half, square())
     assert report.ok is False and [c.name for c in report.comparisons if not c.ok] == ["result[0]"]
+
+
+def test_what_insisted_on_a_backward_is_not_verified_without_one() -> None:
+    x = torch.linspace(0, 1, 8)
+    insisting = capture(torch.sin, x.clone().requires_grad_(), backward=True)
+    with pytest.raises(UsageError, match="backward=True, but nothing in sin is differentiable"):
+        insisting.verify(torch.sin, x)
+    assert capture(torch.sin, x.clone().requires_grad_()).verify(torch.sin, x).ok

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from running import run
 from zoo_tensors import chain, det3, lu_det, naive_attention, sin2_cos2, unpack_int4
 
 from compile_lens import CaptureError, capture
-from compile_lens.engine.perform import run
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

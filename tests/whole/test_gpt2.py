@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from gpt2 import TINY, Size, example
+from running import run
 
 from compile_lens import capture
-from compile_lens.engine.perform import run
 from compile_lens.record.compilation import LOWERED_STAGES
 from compile_lens.results.capture import Capture
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from running import run
 from state import diff, snapshot
 from suite import SUITE
 from zoo_tensors import sin2_cos2
 
 from compile_lens import ablate, benchmark, capture, device
 from compile_lens.devices import models
-from compile_lens.engine.perform import run
 from compile_lens.measures import timing
 from compile_lens.measures.steps import steps
 from compile_lens.record.benchmark import BOTH, FORWARD

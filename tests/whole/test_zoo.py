@@ -12,12 +12,12 @@ import pytest
 import state
 import torch
 import zoo
+from running import run
 from state import diff, snapshot
 from torch._inductor.runtime.runtime_utils import cache_dir
 from zoo import Entry, mismatch, seeded
 
 from compile_lens import CaptureError
-from compile_lens.engine.perform import run
 from compile_lens.record.absent import Absent
 from compile_lens.record.compilation import LOWERED_STAGES
 from compile_lens.record.figures import AtLeast

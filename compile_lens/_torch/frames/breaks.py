@@ -18,6 +18,7 @@ from ...record.breaks import BREAK, REST, Ending, Skip
 from ...record.graph import Frame
 from ..graphs import fx
 from ..ground.hooks import free_hook
+from ..ground.parts import Logged
 from ..ground.recorder import Recorder
 from . import dynamo, left_to_python
 
@@ -38,15 +39,6 @@ _PLACEHOLDERS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Logged:
-    """A break that Dynamo logged: how the graph ends that it makes of what stands before, and whether it goes on
-    after that."""
-
-    ending: Ending
-    resumes: bool
-
-
 @free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break")
 def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
@@ -54,7 +46,7 @@ def log_graph_break(
     """Dynamo logs a graph break: keep its reason until the graph that it ends is complete."""
     recorder = dynamo.recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
     if recorder is not None and not getattr(exc, "logged", False):
-        recorder.logged = Logged(cause(exc), not str(reason).startswith(CANNOT_RESUME))
+        recorder.frames.now.logged = Logged(cause(exc), not str(reason).startswith(CANNOT_RESUME))
     return real(translator, code_options, reason, exc, *args, **kwargs)
 
 
@@ -68,9 +60,9 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     draft = dynamo.current_draft(recorder, code)
     reason = next((a for a in (*args, *kwargs.values()) if type(a).__name__ == "GraphCompileReason"), None)
     draft.ending = ending(reason)
-    draft.recompile_reasons = list(recorder.failed_guards)
+    draft.recompile_reasons = list(recorder.frames.now.failed_guards)
     draft.rest = None
-    logged: Logged | None = recorder.logged
+    logged = recorder.frames.now.logged
     if logged is not None and reason is not None and reason.graph_break:
         draft.ending = logged.ending
         if not logged.resumes and code is not None:

@@ -15,6 +15,7 @@ from ...record.graph import Source
 from ..graphs import fx_values
 from ..ground import torch_source
 from ..ground.hooks import free_hook
+from ..ground.parts import Root
 from ..ground.recorder import Draft, Recorder
 from . import left_to_python
 
@@ -53,7 +54,7 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     if code is None:
         return
     key = (code.co_filename, code.co_firstlineno, code.co_name)
-    if key in recorder.sources or code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
+    if key in recorder.frames.sources or code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
         return
     if torch_source.internal(code.co_filename):
         return
@@ -61,7 +62,7 @@ def keep_source(recorder: Recorder, code: Any) -> None:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
         return
-    recorder.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
+    recorder.frames.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
 
 
 def first_line(recorder: Recorder, code: Any) -> int:
@@ -70,7 +71,7 @@ def first_line(recorder: Recorder, code: Any) -> int:
     if not left_to_python.is_rest(code):
         return first
     name = left_to_python.plain(code.co_name)
-    known = (line for file, line, of in recorder.sources if (file, of) == (code.co_filename, name))
+    known = (line for file, line, of in recorder.frames.sources if (file, of) == (code.co_filename, name))
     return max((line for line in known if line <= first), default=first)
 
 
@@ -90,10 +91,10 @@ def keep_root(recorder: Recorder, target: Any) -> None:
     if code is None and not isinstance(target, torch.nn.Module) and not inspect.isbuiltin(target):
         code = getattr(type(target).__call__, "__code__", None)
     if code is None:
-        recorder.root = (name, "", 0)
+        recorder.frames.root = Root(name)
         return
-    recorder.root = (name, code.co_filename, code.co_firstlineno)
-    recorder.root_is_torchs = _TORCH_MODULES in code.co_filename.replace("\\", "/")
+    of_torch = _TORCH_MODULES in code.co_filename.replace("\\", "/")
+    recorder.frames.root = Root(name, code.co_filename, code.co_firstlineno, of_torch)
     keep_source(recorder, code)
 
 
@@ -102,7 +103,8 @@ def hides_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
     last. Where the captured callable is a module of torch's, there is no such line, and theirs are shown."""
     recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
-    if recorder is not None and recorder.root_is_torchs:
+    root = recorder.frames.root if recorder is not None else None
+    if root is not None and root.of_torch:
         return False
     return real(translator, *args, **kwargs)
 
@@ -135,7 +137,7 @@ def failed_guard(recorder: Recorder, reason: str) -> str:
     """Why a form of a function did not fit, under the id that the form has in this capture."""
     text = " ".join(reason.partition("\nUser stack trace:")[0].split())
     found = re.match(r"(\d+)/(\d+): ", text)
-    return recorder.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
+    return recorder.numbers.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
 
 
 def _stable(text: str) -> str:

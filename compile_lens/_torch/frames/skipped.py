@@ -14,6 +14,7 @@ import torch
 from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
 from ..ground import code_entries, garbage, tallies, torch_source
 from ..ground.hooks import free_hook
+from ..ground.parts import Frame
 from ..ground.recorder import Recorder
 from ..ground.stack import roomy
 from . import breaks, dynamo, left_to_python
@@ -32,8 +33,8 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
     if recorder is None:
         return real(converter, frame, *args, **kwargs)
     name = frame.f_code.co_name
-    recorder.logged, recorder.failed_guards, recorder.given_up = None, [], None
-    code_entries.visit(recorder.visited, frame.f_code, args)
+    recorder.frames.now = Frame()
+    code_entries.visit(recorder.owed.visited, frame.f_code, args)
     limit = dynamo.recompile_limit(frame.f_code, recorder)
     try:
         uncounted = tallies.uncounted(recorder)
@@ -41,15 +42,15 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
-            recorder.skips.append(f"{name}: {dynamo.gist(str(error)) or 'no operation to compile'}")
+            recorder.frames.skips.append(f"{name}: {dynamo.gist(str(error)) or 'no operation to compile'}")
         else:  # Dynamo may give the frame up and run it as it is
-            recorder.given_up = _given_up(frame.f_code, error)
+            recorder.frames.now.given_up = _given_up(frame.f_code, error)
         raise
     reason = getattr(result, "skip_reason", None)
     if reason:
-        recorder.skips.append(f"{name}: {dynamo.gist(str(reason))}")
+        recorder.frames.skips.append(f"{name}: {dynamo.gist(str(reason))}")
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
-        recorder.skips.append(f"{name}: no operation to compile (this torch does not say why)")
+        recorder.frames.skips.append(f"{name}: no operation to compile (this torch does not say why)")
     return result
 
 
@@ -72,7 +73,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     recorder = dynamo.recorder_of(getattr(wrapper, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return result
-    found, recorder.given_up = recorder.given_up, None
+    found, recorder.frames.now.given_up = recorder.frames.now.given_up, None
     mode = str(getattr(result, "skip_reason", None) or "")
     if found is None and "dispatch mode" in mode:
         found = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
@@ -83,41 +84,41 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
 
 def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     """Keep a function that was given up; what is neither the program's nor torch's layers is only counted."""
-    recorder.skips.append(f"{found.function}: {dynamo.gist(found.cause.reason)}")
-    if (
-        torch_source.internal(found.file) and recorder.root is not None
-    ):  # torch's wrapper around what was captured
-        name, file, line = recorder.root
-        found = dataclasses.replace(found, function=name, file=file, line=line, lines=())
+    recorder.frames.skips.append(f"{found.function}: {dynamo.gist(found.cause.reason)}")
+    root = recorder.frames.root
+    if torch_source.internal(found.file) and root is not None:  # torch's wrapper around what was captured
+        found = dataclasses.replace(found, function=root.name, file=root.file, line=root.line, lines=())
     elif foreign(found.file):
-        recorder.elsewhere += 1
+        recorder.frames.elsewhere += 1
         return
     else:
         dynamo.keep_source(recorder, code)
         found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
     same = dataclasses.replace(found, times=1)
-    for i, known in enumerate(recorder.skipped):
+    for i, known in enumerate(recorder.frames.skipped):
         if dataclasses.replace(known, times=1) == same:
-            recorder.skipped[i] = dataclasses.replace(known, times=known.times + 1)
+            recorder.frames.skipped[i] = dataclasses.replace(known, times=known.times + 1)
             return
-    recorder.skipped.append(found)
+    recorder.frames.skipped.append(found)
 
 
 def elsewhere(recorder: Recorder) -> str:
     """How much was given up outside of the program, in a note; ``""`` for nothing."""
-    if not recorder.elsewhere:
+    if not recorder.frames.elsewhere:
         return ""
-    what = "1 function" if recorder.elsewhere == 1 else f"{recorder.elsewhere} functions"
+    what = "1 function" if recorder.frames.elsewhere == 1 else f"{recorder.frames.elsewhere} functions"
     return f"outside of the program, Dynamo left {what} of torch and the standard library to Python"
 
 
 def said(recorder: Recorder, limit: int = 4) -> str:
     """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
-    never = [s.why for s in recorder.skipped if s.kind == NEVER_RAN]
-    names = [f"{s.function}: {dynamo.gist(s.cause.reason)}" for s in recorder.skipped if s.kind != NEVER_RAN]
+    never = [s.why for s in recorder.frames.skipped if s.kind == NEVER_RAN]
+    names = [
+        f"{s.function}: {dynamo.gist(s.cause.reason)}" for s in recorder.frames.skipped if s.kind != NEVER_RAN
+    ]
     because = [
         dynamo.gist(s.cause.reason)
-        for s in recorder.skipped
+        for s in recorder.frames.skipped
         if s.kind == NEVER_RAN and s.cause.reason != s.why
     ]
     more = f"; and {len(names) - limit} more" if len(names) > limit else ""
@@ -144,12 +145,14 @@ def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
     if own is not None and (own.co_filename, own.co_firstlineno) == (code.co_filename, code.co_firstlineno):
         code = own
     why = f"calling it made {'an' if made[0] == 'a' else 'a'} {made}, and nothing ran its body"
-    known = [s for s in recorder.skipped if (s.file, s.line) == (code.co_filename, code.co_firstlineno)]
-    recorder.skipped = [s for s in recorder.skipped if s not in known]
+    known = [
+        s for s in recorder.frames.skipped if (s.file, s.line) == (code.co_filename, code.co_firstlineno)
+    ]
+    recorder.frames.skipped = [s for s in recorder.frames.skipped if s not in known]
     because = known[0].cause if known else Ending(NEVER_RAN, why)
     hint = "\n".join(h for h in (hint, because.hint) if h)
     found = _skip(code, NEVER_RAN, dataclasses.replace(because, hint=hint), why)
-    recorder.skipped.append(found)
+    recorder.frames.skipped.append(found)
     return True
 
 

@@ -46,7 +46,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     """The joint graph, before Inductor's joint passes and the partitioner change it."""
     followed = following.of(draft)
     lineage, key = followed.traced
-    stand_in = draft.recorder.stand_in
+    stand_in = draft.recorder.made_for.stand_in
     if stand_in is not None:
         gm = stand_in.graph(gm)
     origins = joint_origins(lineage, gm) if lineage else None
@@ -71,7 +71,7 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
     followed = following.of(draft)
     lineage, _ = followed.traced
     joint = followed.joint
-    stand_in = draft.recorder.stand_in
+    stand_in = draft.recorder.made_for.stand_in
     if stand_in is not None:
         if joint is None and followed.untouched is None:
             gm = stand_in.graph(gm)

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
-
-import torch.fx
+from typing import Any
 
 from ...record.absent import Missing, NotApplicable
 from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
 from ...record.compilation import LOWERED_STAGES, PHASES, Compilation, DynamicDim, EagerOp, Guard, Stage
 from ...record.decision import Decision
-from ...record.device import DeviceModel, Question
-from ...record.graph import Graph, Source
+from ...record.graph import Graph
 from ...record.kernel import Code
 from ...record.lowering import Lowered
 from ...record.memory import Memory, Partition
 from ...record.rewrite import Pass
 from . import hook_points
-from .code_entries import Visited
+from .parts import Clock, Frames, MadeFor, Numbers, Owed, Wanted
 from .slots import Kept
 
 ORDER = (
@@ -32,16 +26,6 @@ ORDER = (
     *(key for phase in PHASES for key in (phase, *(f"{phase}.{stage}" for stage in LOWERED_STAGES))),
 )
 """Stage keys in the order in which a reader meets them."""
-
-
-class StandIn(Protocol):
-    """What answers for a device that is not there (``targets.stand_in``): what the stages do otherwise then."""
-
-    def in_phase(self) -> AbstractContextManager[None]: ...
-    def graph(self, gm: torch.fx.GraphModule, inputs: Sequence[Any] = ()) -> torch.fx.GraphModule: ...
-    def passes(self, real: Callable[..., Any]) -> Callable[..., Any]: ...
-    def inputs(self, values: Sequence[Any]) -> list[Any]: ...
-    def settings(self) -> dict[str, Any]: ...
 
 
 class Draft:
@@ -77,7 +61,7 @@ class Draft:
 
     def lap(self, stage: str) -> None:
         """Book the time since the last lap to a stage, and remember that this stage was reached."""
-        self.recorder.lap(stage, self.id)
+        self.recorder.clock.lap(stage, self.id)
 
     def graph(self, key: str) -> Graph | None:
         """A graph seen so far."""
@@ -112,7 +96,8 @@ class Draft:
         )
 
     def _absent(self) -> list[Missing | NotApplicable]:
-        failed = self.recorder.failed_stage if self.recorder.failed_draft is self else ""
+        draft, stage = self.recorder.failed or (None, "")
+        failed = stage if draft is self else ""
         if "dynamo" not in self.stages:
             if failed:
                 return [Missing("dynamo", f"failed in stage {failed}")]
@@ -120,7 +105,7 @@ class Draft:
         if failed:
             reason = f"the compiler failed before it, in stage {failed}"
         else:
-            reason = self.recorder.why_missing or "the compiler did not hand it over"
+            reason = "the compiler did not hand it over"
         absent: list[Missing | NotApplicable] = [Missing("pre_grad", reason)]
         seen = {phase for phase in PHASES if phase in self.stages}
         if not seen:
@@ -132,9 +117,9 @@ class Draft:
         else:
             absent.append(Missing("joint", reason))
             if "backward" not in seen:
-                declined = self.recorder.why_no_backward
+                wanted = self.recorder.wanted.backward
                 absent.append(
-                    NotApplicable("backward", declined) if declined else Missing("backward", reason)
+                    Missing("backward", reason) if wanted else NotApplicable("backward", "backward=False")
                 )
         for phase in PHASES:
             if phase in seen:
@@ -167,60 +152,18 @@ class Draft:
 
 
 class Recorder:
-    """Everything that one capture has seen so far.
+    """Everything that one capture has seen so far: the parts that the rooms of the engine write, and the drafts."""
 
-    ``build`` says whether the generated code is to be built and run, ``backward`` whether backward graphs
-    are to be lowered with their forward.
-    """
-
-    def __init__(self, *, build: bool, backward: bool, patches: dict[str, Any]) -> None:
-        self.build = build
-        self.backward = backward
-        self.patches = patches
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.made_for = MadeFor()
+        self.frames = Frames()
+        self.owed = Owed()
+        self.numbers = Numbers()
+        self.clock = Clock()
         self.drafts: dict[str, Draft] = {}
-        self.timings: dict[tuple[str, str], float] = {}
-        self.sources: dict[tuple[str, int, str], Source] = {}
-        self.inputs: list[str] = []  # of the first graph, where nobody else knows the arguments
+        self.failed: tuple[Draft, str] | None = None  # where the compiler failed: in which stage of which
         self.notes: list[str] = []
-        self.skips: list[str] = []
-        self.skipped: list[Skip] = []
-        self.elsewhere = 0  # functions of torch and of the standard library that were given up
-        # Of the frame that Dynamo looks at: the break it logged, guards that failed, why it gave up.
-        self.logged: Any = None
-        self.failed_guards: list[str] = []
-        self.given_up: Skip | None = None
-        self.root: tuple[str, str, int] | None = None
-        self.root_is_torchs = False
-        self.visited: list[Visited] = []
-        self.owed: list[Callable[[], None]] = []  # puts torch's counters back, while it compiles for us
-        self.frame_numbers: dict[int, int] = {}
-        self.first_attempts: dict[int, int] = {}
-        self.failed_draft: Draft | None = None
-        self.failed_stage = ""
-        self.why_missing = ""
-        self.why_no_backward = "" if backward else "backward=False"
-        self.isa = ""
-        self.target = "cpu"
-        self.stand_in: StandIn | None = None  # what answers for a device that is not there
-        self.interpret: Callable[[str, Any], Any] | None = None  # makes a module of a wrapper, to run it here
-        self.model: DeviceModel | None = (
-            None  # of the device that code is generated for, if that is not there
-        )
-        self.may_differ: tuple[str, ...] = ()
-        self.questions: tuple[Question, ...] = ()  # where the program asked for that device
-        self.step = ""  # of an ablation; "" is none, or the last, which is an ordinary capture
-        self._mark = time.perf_counter()
-
-    def start(self) -> None:
-        """Start the clock."""
-        self._mark = time.perf_counter()
-
-    def lap(self, stage: str, compile_id: str = "") -> None:
-        """Book the time since the last lap to ``stage`` of a compilation."""
-        now = time.perf_counter()
-        key = (compile_id, stage)
-        self.timings[key] = self.timings.get(key, 0.0) + now - self._mark
-        self._mark = now
 
     def note(self, text: str) -> None:
         """Keep something a reader should know, once."""
@@ -229,28 +172,22 @@ class Recorder:
 
     def draft(self, frame_id: int, attempt: int, code: Any, part: int = 0) -> Draft:
         """The draft of a Dynamo compile; frames are numbered from 0 in each capture."""
-        number = self.frame_numbers.setdefault(frame_id, len(self.frame_numbers))
-        base = self.first_attempts.setdefault(frame_id, attempt)
-        compile_id = f"{number}/{attempt - base}" + (f".{part}" if part else "")
+        compile_id = self.numbers.take(frame_id, attempt) + (f".{part}" if part else "")
         if compile_id not in self.drafts:
             place = (
                 getattr(code, "co_name", "<unknown>"),
                 getattr(code, "co_filename", ""),
                 getattr(code, "co_firstlineno", 0),
             )
-            if self.root is not None and place[1].endswith("/torch/_dynamo/external_utils.py"):
-                place = self.root  # torch's wrapper around a callable that has no frame of its own
+            root = self.frames.root
+            if root is not None and place[1].endswith("/torch/_dynamo/external_utils.py"):
+                place = (
+                    root.name,
+                    root.file,
+                    root.line,
+                )  # torch's wrapper around a callable that has no frame of its own
             self.drafts[compile_id] = Draft(self, compile_id, *place)
         return self.drafts[compile_id]
-
-    def own_id(self, frame_id: int, attempt: int) -> str:
-        """The id that a compile of Dynamo's has in this capture."""
-        number = self.frame_numbers.get(frame_id)
-        return (
-            f"{frame_id}/{attempt}"
-            if number is None
-            else f"{number}/{attempt - self.first_attempts[frame_id]}"
-        )
 
     def begin_again(self, draft: Draft) -> None:
         """Dynamo traces this frame anew, knowing more: what was seen of the first attempt is of no graph."""
@@ -258,9 +195,13 @@ class Recorder:
 
     def fail(self, draft: Draft | None) -> None:
         """Remember where the compiler failed; the innermost report wins."""
-        if self.failed_draft is None and draft is not None:
-            self.failed_draft = draft
-            self.failed_stage = draft.doing
+        if self.failed is None and draft is not None:
+            self.failed = draft, draft.doing
+
+    @property
+    def failed_stage(self) -> str:
+        """The stage in which the compiler failed; ``""`` where it did not."""
+        return self.failed[1] if self.failed is not None else ""
 
     def finish(self) -> tuple[tuple[Compilation, ...], tuple[Timing, ...]]:
         """The frozen compilations, in the order of their frames, and the time of each part."""
@@ -268,14 +209,14 @@ class Recorder:
         alone = len(compilations) == 1
         timings = tuple(
             Timing(stage if alone or not compile_id else f"{compile_id} {stage}", seconds)
-            for (compile_id, stage), seconds in self.timings.items()
+            for (compile_id, stage), seconds in self.clock.seconds.items()
         )
         return compilations, timings
 
     def left_to_python(self) -> tuple[Skip, ...]:
         """What was not compiled: the rests of functions whose graph was made, then what was given up."""
         rests = (d.rest for d in self.drafts.values())
-        return (*(r for r in rests if r is not None), *self.skipped)
+        return (*(r for r in rests if r is not None), *self.frames.skipped)
 
     def stamp(self, phase: str, text: str) -> None:
         """Say of every generated module of a phase what became of it."""

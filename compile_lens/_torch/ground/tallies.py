@@ -41,15 +41,15 @@ def uncounted(recorder: Recorder) -> Iterator[None]:
     undo = take()
     with Steps() as steps, steps:
         steps.add(settle, recorder, undo)
-        recorder.owed.append(undo)
+        recorder.owed.tallies.append(undo)
         yield
 
 
 def settle(recorder: Recorder, undo: Undo) -> None:
     """Take back what is owed; may be called again where it was interrupted."""
     undo()
-    if undo in recorder.owed:
-        recorder.owed.remove(undo)
+    if undo in recorder.owed.tallies:
+        recorder.owed.tallies.remove(undo)
 
 
 def take() -> Undo:

@@ -179,7 +179,7 @@ def _operations(node: Any) -> list[str]:
 @kept_hook(MODULE, LOWERING)
 def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
     """The wrapper module is written: keep it, and stop here unless it is to be built."""
-    draft = seen.draft
+    draft, wanted = seen.draft, seen.draft.recorder.wanted
     phase = draft.phase
     text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
     tree = code_text.parsed(text)
@@ -188,7 +188,7 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     )
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
-    stamp = "built" if draft.recorder.build else "generated only"
+    stamp = "built" if wanted.build else "generated only"
     model, may_differ = targets.said_of(draft.recorder, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
@@ -196,13 +196,13 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     results = followed.results if followed is not None and phase == "forward" else None
     memory.record(draft, lowering, tree or text, results)
     draft.lap(f"{phase}.code")
-    if draft.recorder.build:
+    if wanted.build:
         result = real(lowering, wrapper_code, *args, **kwargs)
         draft.put(dataclasses.replace(written, kernels=cpu_assembly.built(result, kernels)))
         draft.lap(f"{phase}.build")
         return result
-    if draft.recorder.interpret is not None:
-        return _importable(lowering, draft.recorder.interpret(wrapper_code.value, lowering))
+    if wanted.interpret is not None:
+        return _importable(lowering, wanted.interpret(wrapper_code.value, lowering))
     return _not_built(lowering)
 
 

@@ -21,36 +21,38 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
         from . import isa
 
         with isa.standing_in(model.arch):
-            recorder.model = model
-            recorder.may_differ = isa.may_differ(model.arch)
+            recorder.made_for.model = model
+            recorder.made_for.may_differ = isa.may_differ(model.arch)
             yield
     else:
         from . import may_differ
         from .stand_in import StandIn
 
-        recorder.model = model
-        recorder.stand_in = stand_in = StandIn(model)
-        recorder.may_differ = may_differ.of_capture(model, recorder.patches)
+        made_for = recorder.made_for
+        made_for.model = model
+        made_for.stand_in = stand_in = StandIn(model)
+        made_for.may_differ = may_differ.of_capture(model, recorder.wanted.patches)
         try:
             with stand_in.placed():
                 yield
         finally:
-            recorder.questions = stand_in.questions.told()
-            recorder.stand_in = None
+            made_for.questions = stand_in.questions.told()
+            made_for.stand_in = None
 
 
 def in_phase(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
     """For the duration Inductor is told that a device which something stands in for is available."""
-    return contextlib.nullcontext() if recorder.stand_in is None else recorder.stand_in.in_phase()
+    stand_in = recorder.made_for.stand_in
+    return contextlib.nullcontext() if stand_in is None else stand_in.in_phase()
 
 
 def said_of(recorder: Recorder, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
     """The name of the model that code was generated for, and what may be otherwise on the real device."""
-    model = recorder.model
+    model = recorder.made_for.model
     if model is None:
         return "", ()
     if model.device == "cpu":
-        return model.name, recorder.may_differ
+        return model.name, recorder.made_for.may_differ
     from . import may_differ
 
     return model.name, may_differ.of_code(model, kernels)

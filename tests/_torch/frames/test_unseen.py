@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from running import run
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens import capture
-from compile_lens.engine.perform import run
 from compile_lens.versions import torch_version
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

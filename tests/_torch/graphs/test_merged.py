@@ -11,11 +11,11 @@ import pytest
 import suite
 import torch
 import zoo
+from running import run
 from torch._functorch.compile_utils import fx_graph_cse
 from zoo import seeded
 
 from compile_lens import capture
-from compile_lens.engine.perform import run
 from compile_lens.measures.chain import PYTHON
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Kernel

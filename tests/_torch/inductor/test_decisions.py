@@ -16,12 +16,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from reasons import without
+from running import run
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
 from compile_lens import capture, versions
 from compile_lens._torch.ground import hook_points, hooks, torch_source
 from compile_lens._torch.inductor import fusion, fusion_reasons
-from compile_lens.engine.perform import run
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.results.capture import Capture
 

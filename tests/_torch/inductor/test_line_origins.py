@@ -15,12 +15,12 @@ import zoo
 from gpt2 import TINY, Size, example
 from perturbed import CASES, Case, faults, seen
 from reasons import without
+from running import run
 from zoo import seeded
 
 from compile_lens import capture
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import line_origins, line_text
-from compile_lens.engine.perform import run
 from compile_lens.measures.coverage import Coverage
 from compile_lens.record.kernel import LINE_FORMS, NO_LINES, UNSAID, Kernel
 from compile_lens.results.capture import Capture

@@ -1,0 +1,36 @@
+"""What a recorder saw, as a capture."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..record.capture import Environment, Options
+from ..results.capture import Capture
+from .sources import with_inlined
+
+if TYPE_CHECKING:
+    from .._torch.ground.recorder import Recorder
+
+
+def recorded(
+    recorder: Recorder, function: str, where: Environment, options: Options, unseen: str = "", **more: Any
+) -> Capture:
+    """The capture of ``function``; ``unseen`` is what could not be seen, ``more`` are further attributes."""
+    from .. import versions
+
+    recorder.note(versions.note())
+    compilations, timings = recorder.finish()
+    return Capture(
+        function=function,
+        environment=where,
+        options=options,
+        sources=with_inlined(recorder.frames.sources.values(), compilations),
+        compilations=compilations,
+        timings=timings,
+        created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        notes=(*recorder.notes, *filter(None, [unseen])),
+        unseen=unseen,
+        skipped=recorder.left_to_python(),
+        **more,
+    )
