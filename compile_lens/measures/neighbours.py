@@ -13,7 +13,6 @@ from compile_lens.measures.cached import once
 from compile_lens.measures.fusion import NOT_FUSED, Why, _Place
 from compile_lens.measures.members import Members
 from compile_lens.record.capture import Record
-from compile_lens.record.compilation import PHASES
 from compile_lens.record.decision import Decision
 
 CROWD = 6
@@ -57,12 +56,6 @@ def apart(capture: Record, cid: str, phase: str) -> tuple[Apart, ...]:
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
             found.append(Apart(cid, phase, first, second, follows, why))
     return tuple(found)
-
-
-def everywhere(capture: Record) -> tuple[Apart, ...]:
-    """The pairs of every phase of every compilation."""
-    places = [(c.id, p) for c in capture.compilations for p in PHASES if f"{p}.groups" in c.graphs]
-    return tuple(pair for cid, phase in places for pair in apart(capture, cid, phase))
 
 
 def _group(place: _Place, name: str) -> Members:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import samples_targets as made
+from contrast import contrast
 from samples import HOSTILE, graph_break, hostile, sample
 
 from compile_lens.errors import UsageError
@@ -21,7 +22,6 @@ from compile_lens.views.comparison.files import FORMS
 from compile_lens.views.comparison.html import document, fragment
 from compile_lens.views.comparison.markdown import page as markdown
 from compile_lens.views.comparison.text import page
-from compile_lens.views.words.palette import contrast
 
 
 def three() -> Comparison:

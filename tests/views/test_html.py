@@ -14,6 +14,7 @@ import pytest
 import samples
 import samples_findings
 import samples_machine
+from contrast import contrast
 
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
@@ -22,7 +23,6 @@ from compile_lens.views.findings import findings
 from compile_lens.views.html import coloured, listing, markup, stages
 from compile_lens.views.html import page as html
 from compile_lens.views.words import characters, highlight, outline, palette
-from compile_lens.views.words.palette import contrast
 
 VARIANTS = (
     samples.sample,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
+from contrast import contrast
 
-from compile_lens.views.words.palette import UNITS, contrast
+from compile_lens.views.words.palette import UNITS
 
 PAPER = {"light": "#ffffff", "dark": "#14171c"}
 INK = {"light": "#16191d", "dark": "#ffffff"}

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 import samples
+from contrast import contrast
 from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from compile_lens.layout.text import clean
 from compile_lens.record.graph import Frame, Graph, Node, Ref
 from compile_lens.views.drawing import svg
 from compile_lens.views.drawing.svg import escape, to_svg, to_svgs
-from compile_lens.views.words.palette import COLOURS, DARK, LIGHT, contrast, known_kind
+from compile_lens.views.words.palette import COLOURS, DARK, LIGHT, known_kind
 
 NS = "{http://www.w3.org/2000/svg}"
 

@@ -37,14 +37,12 @@ class Entry:
             made of other operators, differentiably.
         delegate: the structured operator that has its kernels, or ``""``.
         loops: whether its kernels for CPU and CUDA are made from one inner loop (``ufunc_inner_loop``).
-        made_from: the entry that it is generated from (``autogen``), or ``""``.
     """
 
     schema: str
     dispatch: Mapping[str, str] | None = None
     delegate: str = ""
     loops: bool = False
-    made_from: str = ""
 
 
 @dataclass
@@ -100,7 +98,7 @@ def parse(text: str) -> dict[str, Entry]:
     for draft in drafts:
         source = draft.schema.partition("(")[0]
         for made in filter(None, (n.strip() for n in draft.fields.get("autogen", "").split(","))):
-            entries.setdefault(made, Entry(f"{made}(…)", {COMPOSITE[1]: source}, made_from=source))
+            entries.setdefault(made, Entry(f"{made}(…)", {COMPOSITE[1]: source}))
     return entries
 
 

@@ -22,8 +22,6 @@ PAIRS = 200
 
 DECISIONS = 3_000
 
-NEVER = "never proposed"
-
 
 def fusion(capture: Record) -> Finding | None:
     """The finding; ``None`` where nothing reached the scheduler."""

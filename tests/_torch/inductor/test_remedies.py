@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import compile_lens
-from compile_lens.measures.neighbours import everywhere
+from compile_lens.measures import neighbours
+from compile_lens.record.compilation import PHASES
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
 from compile_lens.record.lowering import REALISED
 from compile_lens.results.capture import Capture
@@ -132,7 +133,9 @@ def test_a_remedy_of_lowering_inlines_the_value(reason: str, function: Any, coun
 
 
 def apart(capture: Capture) -> list[tuple[str, str]]:
-    return [(pair.why.reason, pair.why.remedy) for pair in everywhere(capture)]
+    places = [(c.id, p) for c in capture.compilations for p in PHASES if f"{p}.groups" in c.graphs]
+    pairs = [pair for cid, phase in places for pair in neighbours.apart(capture, cid, phase)]
+    return [(pair.why.reason, pair.why.remedy) for pair in pairs]
 
 
 def test_a_split_reduction_says_so_and_is_one_loop_without_the_split() -> None:
