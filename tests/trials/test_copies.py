@@ -183,3 +183,35 @@ def test_wide_is_the_same_call_in_float64() -> None:
     fn, (a, b, i), _ = copied(net, (x, x.t(), torch.arange(3)), {}, wide=True)
     assert a.dtype == b.dtype == fn.weight.dtype == torch.float64 and i.dtype == torch.int64
     assert shared(a, b) and b.stride() == (1, 4) and torch.equal(a, x.double())
+
+
+def test_arguments_are_copied_alike() -> None:
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    row = torch.arange(3.0).expand(4, 3)
+    turned = torch.arange(6.0).reshape(2, 3).t()
+    gaps = torch.arange(12.0)[::2]
+    grown = (x * 2).detach_().requires_grad_()
+    _, args, kwargs = copied(len, (x, [x, row], turned, gaps), {"y": grown, "n": 3})
+    assert args[0] is args[1][0] and args[0] is not x
+    assert args[0].requires_grad and args[0].is_leaf and kwargs["y"].is_leaf and kwargs["n"] == 3
+    for made, given in ((args[0], x), (args[1][1], row), (args[2], turned), (args[3], gaps)):
+        assert made.stride() == given.stride() and made.shape == given.shape
+        assert torch.equal(made, given)
+        assert made.data_ptr() != given.data_ptr()
+
+
+def test_a_module_is_copied_and_a_bound_method_with_it() -> None:
+    net = nn.BatchNorm1d(2)
+    twin, _, _ = copied(net, (), {})
+    assert twin is not net and torch.equal(twin.weight, net.weight)
+    method, _, _ = copied(net.forward, (), {})
+    assert method.__self__ is not net and isinstance(method.__self__, nn.BatchNorm1d)
+
+
+def test_a_module_that_cannot_be_copied_is_used_as_it_is() -> None:
+    class Stubborn(nn.Linear):
+        def __deepcopy__(self, memo: object) -> None:
+            raise RuntimeError("no copies")
+
+    net = Stubborn(2, 2)
+    assert copied(net, (), {})[0] is net
