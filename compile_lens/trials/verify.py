@@ -31,8 +31,8 @@ def verify(
     every leaf, and of each tensor type, shape and strides. What the calls change is put back.
 
     Raises:
-        UsageError: the function or an input of the capture is gone and none was passed, or the function raises
-            without a compiler, too.
+        UsageError: the function or an input of the capture is gone and none was passed, the function raises
+            without a compiler, too, or the capture insisted on a backward and this call has none.
         CaptureError: the code could not be built or run.
     """
     from .._torch.frames import own_code
