@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="generate code for a device that need not be here: h100, mps, cpu:avx2, …",
     )
+    _add_story(show)
     _add_out(show)
 
     compared = add(
@@ -105,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
         "Needs no torch and runs no code of the record.",
     )
     opened.add_argument("record", type=Path, help="a .json file written by capture.save or --out")
+    _add_story(opened)
     _add_out(opened)
 
     add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
@@ -139,6 +141,14 @@ def _add_call(command: argparse.ArgumentParser) -> None:
         "--build",
         action="store_true",
         help="build and run the code (needs a compiler); with --target, translate the kernels to machine code",
+    )
+
+
+def _add_story(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--story",
+        action="store_true",
+        help="print it told in plain words, stage by stage, instead of the page",
     )
 
 

@@ -60,7 +60,7 @@ def opened(args: argparse.Namespace) -> int:
     check_endings(args.out)
     with progress(f"reading {args.record}", quiet=args.quiet):
         capture = load(args.record)
-    return report(args, capture, args.out, None, text=not args.out)
+    return report(args, capture, args.out, None, text=args.story or not args.out)
 
 
 def doctor(args: argparse.Namespace) -> int:

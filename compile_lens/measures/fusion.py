@@ -32,7 +32,10 @@ _VERDICTS = {
 }
 
 
-_WALL = "A call of a library stands between them: all of it has to run after one and before the other."
+WALL = "A call of a library stands between them: all of it has to run after one and before the other."
+"""What keeps two apart that are no library calls themselves."""
+
+UNPROPOSED = "Inductor did not propose the pair."
 _PART = "One is, at least in part, what the other does."
 
 
@@ -329,11 +332,11 @@ def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
     """The sentence and the remedy of a reason."""
     found = REASONS.get(reason)
     if wall and found is not None:
-        return _WALL, found.remedy
+        return WALL, found.remedy
     if found is not None:
         return found.sentence, found.remedy
     if common:
-        return "Inductor did not propose the pair.", ""
+        return UNPROPOSED, ""
     none = REASONS["no shared data"]
     return none.sentence, none.remedy
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..measures.traffic import Traffic
     from ..record.support import Lacking
     from ..record.verification import Verification
+    from ..views.story import Story
 
 
 class Capture(Record):
@@ -31,8 +32,8 @@ class Capture(Record):
     ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``), ``recompiles`` (``Recompile``),
     ``guards`` (``Guard``), ``decisions`` (``Decision``), ``missing`` (``Missing``), ``not_applicable``
     (``NotApplicable``), and by a call ``why`` (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``),
-    ``coverage`` (``Coverage``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``save``, ``to_json``
-    and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
+    ``coverage`` (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``),
+    ``save``, ``to_json`` and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
     @property
@@ -85,6 +86,16 @@ class Capture(Record):
         """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
         lacking: Lacking = late("Capture.unsupported")(self, target)
         return lacking
+
+    def story(self, lang: str = "en") -> Story:
+        """The capture told stage by stage in plain words, made of the record alone.
+
+        ``str()`` of it is the text, ``.sentences`` say what each is about (stage, addresses of ``chain``) and what
+        it counts. Raises ``UsageError`` for a language that there is not.
+        """
+        from ..views.story import story
+
+        return story(self, lang)
 
     def to_json(self) -> str:
         """The record as JSON text; ``from_json`` gives an equal record back."""

@@ -186,6 +186,19 @@ def test_open_json_is_one_document_with_ledger_and_kernels(
     assert data["failure"] is None and data["written"] == []
 
 
+def test_open_tells_the_story(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    story = Capture.from_json(record.read_text(encoding="utf-8")).story()
+    assert main(["open", str(record), "--story"]) == 0
+    assert capsys.readouterr().out == str(story)
+    out = record.with_name("x.html")
+    assert main(["open", str(record), "--story", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{story}wrote {out}\n"
+    assert main(["open", str(record), "--story", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["story"]
+    assert [sentence["text"] for sentence in told] == [sentence.text for sentence in story.sentences]
+    assert {"chapter", "compilation", "stage", "about"} <= set(told[0])
+
+
 def test_open_writes_what_it_is_asked_for(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = [record.with_name(f"x{ending}") for ending in (".html", ".svg", ".md", ".txt", ".json")]
     assert main(["open", str(record), *(word for path in wanted for word in ("--out", str(path)))]) == 0

@@ -129,7 +129,7 @@ def test_machine_code_and_the_interpreter(
 def test_no_block_is_left_out() -> None:
     assert len(PYTHON) == 6
     named = [line.split()[1] for line in COMMANDS]
-    assert named == ["show", "show", "show", "compare", "support", "open", "doctor"]
+    assert named == ["show", "show", "show", "compare", "show", "support", "open", "doctor"]
 
 
 def test_the_command_line(
@@ -146,13 +146,16 @@ def test_the_command_line(
     assert "backward" in capsys.readouterr().out
     assert (tmp_path / "net.html").exists()
     assert cli.main([*shlex.split(COMMANDS[1])[1:], "--quiet", "--out", "record.json"]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS[5])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[6])[1:]) == cli.OK
     assert "softmax" in (tmp_path / "page.md").read_text(encoding="utf-8")
     capsys.readouterr()
     assert cli.main(shlex.split(COMMANDS[2])[1:]) == cli.OK
     assert "NVIDIA H100 SXM" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS[3])[1:]) == cli.OK
     assert (tmp_path / "targets.html").exists()
+    capsys.readouterr()
     assert cli.main(shlex.split(COMMANDS[4])[1:]) == cli.OK
+    assert capsys.readouterr().out.startswith("The story of net")
+    assert cli.main(shlex.split(COMMANDS[5])[1:]) == cli.OK
     assert "MPS" in capsys.readouterr().out
-    assert cli.main(shlex.split(COMMANDS[6])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[7])[1:]) == cli.OK

@@ -1,0 +1,194 @@
+"""The story in English. A sentence says what the record says, and no more: the words of figures are the ledger's."""
+
+from __future__ import annotations
+
+from compile_lens.measures.fusion import UNPROPOSED, WALL
+from compile_lens.record.decision import REASONS
+from compile_lens.record.figures import AtLeast, Figure
+
+from ..words.outline import amount
+from .language import Language
+
+SENTENCES: dict[str, str | tuple[str, str]] = {
+    # How it ended.
+    "title": "The story of {function}",
+    "whole": "The whole call was compiled, into {graphs}.",
+    "partly": "Not all of the call was compiled. What was became {graphs}.",
+    "program": "Of a program, {graphs} reached this backend. What ran eagerly was not seen: {reason}.",
+    "nothing": "Nothing was compiled: {reason}.",
+    "unsaid": "Nothing was compiled, and the record does not say why.",
+    "failed": "It ended in an error, in stage {stage_key}: {type}: {message}.",
+    "failed_at": "The program was at {place} then.",
+    "advised": "The compiler advises: {hint}.",
+    "before_it": "What follows was seen before the error.",
+    "breaks": (
+        "There is {n}: a place that Dynamo could not trace.",
+        "There are {n}: places that Dynamo could not trace.",
+    ),
+    "breaks_seen": (
+        "There is at least {n}: a place that Dynamo could not trace.",
+        "There are at least {n}: places that Dynamo could not trace.",
+    ),
+    "recompiles": ("There was {n}.", "There were {n}."),
+    "target": "The code is for {device}.",
+    "modelled_device": "The code is for {device}. That device was not there: a device model stood for it.",
+    # What Python did.
+    "left": "Dynamo left {function} to Python ({place}): {reason}.",
+    "left_often": "Dynamo left {function} to Python ({place}), {n}: {reason}.",
+    "rest": "Dynamo left the rest of {function} to Python ({place}): {reason}.",
+    "limit": "{function} reached its recompile limit ({place}): calls that fit none of its forms ran eagerly.",
+    "never": "{function} never ran, compiled or not ({place}): {reason}.",
+    "skip": "Something was not compiled, by the record's word “{kind}”: {function} ({place}): {reason}.",
+    # Dynamo.
+    "read": "Dynamo read the bytecode of {function} ({place}) and wrote down {n}.",
+    "read_nowhere": "Dynamo read the bytecode of {function} and wrote down {n}.",
+    "lines": "They come from {n}: {places}.",
+    "line": "It comes from {n}: {places}.",
+    "lineless": "Of {n} no Python line is known.",
+    "bodies": "Beside them stand the bodies of higher-order operators (branches, loops and the like), with {n} more.",
+    "again": "It is a recompile.",
+    "guard_failed": "Of an older form this guard failed: {guard}.",
+    "dynamic": "One dimension may have any size: {source}, written {symbol}.",
+    "dynamic_seen": "One dimension may have any size: {source}, written {symbol}, which was {n} here.",
+    "guards": (
+        "This code is used again only while {n} holds: the guards.",
+        "This code is used again only while {n} hold: the guards.",
+    ),
+    "break": "At {place} the graph breaks, and Python takes over: {reason}.",
+    "break_nowhere": "The graph breaks, and Python takes over: {reason}.",
+    "ended": "It ended with “{kind}”: {reason}.",
+    "empty": "No stage of it was recorded.",
+    # Passes.
+    "rewritten": "On the way to stage {stage_key} the passes of Inductor made {n}.",
+    "patterns": "{n} matched: {names}.",
+    "miss": "One pattern came close: {miss}.",
+    # AOTAutograd.
+    "joint": "AOTAutograd wrote the forward and its backward as one graph, in smaller operators: {n}.",
+    "derivatives": "Autograd made {n} of them, for derivatives.",
+    "cut": "The graph was cut in two: {forward} for the forward, {backward} for the backward.",
+    "one_graph": "Nothing in it needs a gradient: there is one graph, of {n}.",
+    "saved": "The forward keeps {n} for the backward: {names}.",
+    "saved_none": "The forward keeps nothing for the backward.",
+    "keeps_free": "What it keeps lies in inputs and results, and takes no memory of its own.",
+    "keeps": "What it keeps takes {bytes} beside inputs and results.",
+    "default": "AOTAutograd's default partitioner would keep {n}: {names}.",
+    "recomputed": "Both halves compute {names}: the backward works {n} out again.",
+    # Inductor.
+    "handed": "Inductor was handed {n}.",
+    "eager": "Without a compiler, PyTorch would dispatch {n} here.",
+    "idle": "There is nothing in it to compute.",
+    "lowered": "Lowering made {n} of it.",
+    "externs": (
+        "{n} of them is a library call, which the ledger counts as a loop.",
+        "{n} of them are library calls, which the ledger counts as loops.",
+    ),
+    "extern": "It is a library call, which the ledger counts as a loop.",
+    "steered": (
+        "{n} of them steers which bodies run, which the ledger counts as a loop.",
+        "{n} of them steer which bodies run, which the ledger counts as loops.",
+    ),
+    "inlined": (
+        "{n} was inlined, computed where its value is read, with no buffer: {names}.",
+        "{n} were inlined, computed where their values are read, with no buffer: {names}.",
+    ),
+    "buffered": "{n} got a buffer ({names}): {clause}.",
+    "parted": "{node} is computed in {n}, a part of it or the result in each: {names}.",
+    "one_loop": "One loop alone cannot be fused with anything: it is the only group.",
+    "unfused": "Fusion joined none of them: {n} remain.",
+    "fused": "Fusion joined {loops} into {n}.",
+    "groups": ("After fusion there is {n}.", "After fusion there are {n}."),
+    "apart": "{first} and {second} stayed apart. {clause}",
+    "apart_more": "So did {n} more.",
+    "kernels": "The generated code has {n} in {language}: {names}.",
+    "calls": (
+        "There is {n}, whose code Inductor did not write: {names}.",
+        "There are {n}, whose code Inductor did not write: {names}.",
+    ),
+    "together": "{name} is computed in parts, by {kernels}.",
+    "computed_again": "{name} is computed more than once: by {kernels}.",
+    "launches": "Launches in one call: {n}.",
+    "peak": "At most {bytes} are held at once.",
+    "reused": ("{n} takes over the memory of another.", "{n} take over the memory of another."),
+    "traffic": "Each ATen operator by itself would move {before}; what is left after fusion moves {after}.",
+    "moved_before": "Each ATen operator by itself would move {bytes}.",
+    "moved_after": "What is left after fusion moves {bytes}.",
+    "moved_eager": "The operators of eager PyTorch, of which one may be many ATen operators, would move {bytes}.",
+    "unknown": "Not known: {note}.",
+    "missing": "Stage {names} was not seen: {reason}.",
+    "missing_many": "Stages {names} were not seen: {reason}.",
+    "none": "There is no stage {names}: {reason}.",
+    "none_many": "There are no stages {names}: {reason}.",
+    # In all.
+    "total": "{n} of eager PyTorch stand against {launches}, each graph called once.",
+    "some": "Of {known} of {graphs} what follows is known.",
+    "total_bytes": "Bytes of the ATen operators, each by itself: {before}; after fusion: {after}.",
+    "modelled": "Bytes are modelled from sizes, not measured.",
+    "generated only": "The code was only generated: nothing of it was built or run.",
+    "built": "The code was built, and not run.",
+    "ran": "The code was built and run.",
+    "note": "A note of the capture: {note}.",
+}
+
+
+NOUNS = {
+    "graph": ("graph", "graphs"),
+    "break": ("graph break", "graph breaks"),
+    "recompile": ("recompile", "recompiles"),
+    "call": ("call", "calls"),
+    "line": ("line", "lines"),
+    "condition": ("condition", "conditions"),
+    "change": ("change", "changes"),
+    "pattern": ("pattern", "patterns"),
+    "value": ("value", "values"),
+    "operator": ("operator", "operators"),
+    "aten": ("ATen operator that computes", "ATen operators that compute"),
+    "loop": ("loop", "loops"),
+    "group": ("group", "groups"),
+    "pair": ("pair of groups", "pairs of groups"),
+    "kernel": ("kernel", "kernels"),
+    "library": ("library call", "library calls"),
+    "launch": ("launch", "launches"),
+    "buffer": ("buffer", "buffers"),
+    "time": ("time", "times"),
+}
+
+WORDS = {
+    "dynamo": "Dynamo",
+    "autograd": "AOTAutograd",
+    "forward": "Forward",
+    "backward": "Backward",
+    "inference": "Inference",
+    "total": "In all",
+    "cpp": "C++",
+    "triton": "Triton",
+    "metal": "Metal",
+    "realised.output": "results of the graph have to be in memory",
+    "realised.reduction": "what reduces, scans or sorts is not computed again for each reader",
+    "realised.extern": "a library call or a template reads or writes it in memory",
+    "realised.many readers": "read more than once, and too large to be computed again for each reader",
+    "realised.heavy": "read more than once, with an operation that Inductor does not compute again",
+    "realised.many operations": "the expression has too many operations to be inlined any further",
+    "realised.many reads": "the expression reads too many buffers to be inlined any further",
+    "realised.concat": "the pieces of a concatenation are written straight to their places",
+    "realised.mutation": "memory is overwritten",
+    "realised.hint": "the lowering of an operator asks for it",
+    "realised.layout": "certain strides are asked for",
+    "realised.other": "for a reason that this version does not know",
+    **{f"apart.{key}": reason.sentence for key, reason in REASONS.items()},
+    "apart.wall": WALL,
+    "apart.never proposed": UNPROPOSED,
+}
+"""Clauses by key: headings, languages of kernels, why a value got a buffer, why two groups stayed apart."""
+
+
+def _counted(value: int | Figure | AtLeast, one: str, many: str) -> str:
+    if isinstance(value, AtLeast):
+        return f"{value} {many}".rstrip()
+    return f"{int(value):,} {one if value == 1 else many}".rstrip()
+
+
+def _more(some: str, left: int) -> str:
+    return f"{some} and {left:,} more"
+
+
+ENGLISH = Language("en", SENTENCES, NOUNS, WORDS, _counted, amount, _more)

@@ -1,0 +1,116 @@
+"""What Dynamo read, where the graph breaks, and what was left to Python."""
+
+from __future__ import annotations
+
+from compile_lens.measures.address import python
+from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Skip
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node
+
+from ..words.outcome import reason
+from ..words.outline import place, places
+from .language import Amount
+from .passes import passes
+from .teller import Teller
+
+STAGES = ("dynamo", "pre_grad")
+
+_SKIPS = {WHOLE: "left", REST: "rest", LIMIT: "limit", NEVER_RAN: "never"}
+
+
+def left_to_python(teller: Teller) -> None:
+    """What of the program was not compiled."""
+    for skip in teller.capture.skipped:
+        at = Frame(skip.file, skip.line, skip.function)
+        why = reason(skip.cause).what
+        if skip.kind == NEVER_RAN:
+            why = skip.why or why
+        key = _SKIPS.get(skip.kind, "skip")
+        about = (python(skip.file, skip.line),)
+        if key == "left" and skip.times > 1:
+            teller.say(
+                "left_often", "", about, function=skip.function, place=_lines(skip, at), reason=why,
+                n=Amount(skip.times, "time"),
+            )  # fmt: skip
+            continue
+        teller.say(key, "", about, function=skip.function, place=_lines(skip, at), reason=why, kind=skip.kind)
+
+
+def _lines(skip: Skip, at: Frame) -> str:
+    if not skip.lines:
+        return place(at)
+    ranges = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in skip.lines[:6])
+    return f"{place(at).rpartition(':')[0]}:{ranges}{', …' if len(skip.lines) > 6 else ''}"
+
+
+def dynamo(teller: Teller, compilation: Compilation) -> None:
+    """The graph that Dynamo wrote down, the guards, and how it ended."""
+    here = teller.at(compilation, "dynamo")
+    if not compilation.stages:
+        here.say("empty")
+    graph = compilation.graphs.get("dynamo")
+    if graph is not None:
+        _graph(here, compilation, graph)
+    if compilation.recompile_reasons:
+        here.say("again")
+    for failed in compilation.recompile_reasons:
+        here.say("guard_failed", guard=failed)
+    for dim in compilation.dynamic:
+        if dim.hint is None:
+            here.say("dynamic", source=dim.source, symbol=dim.symbol)
+        else:
+            here.say("dynamic_seen", source=dim.source, symbol=dim.symbol, n=Amount(dim.hint))
+    if compilation.guards:
+        here.say("guards", n=Amount(len(compilation.guards), "condition"))
+    passes(here, "pre_grad")
+    here.absent(lambda stage: stage in STAGES)
+    _ending(here, compilation)
+
+
+def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
+    calls = graph.calls
+    count = Amount(len(calls), "call")
+    names = [node.name for node in calls]
+    if compilation.file:
+        at = place(Frame(compilation.file, compilation.line, compilation.function))
+        here.say("read", graph.key, names, function=compilation.function, place=at, n=count)
+    else:
+        here.say("read_nowhere", graph.key, names, function=compilation.function, n=count)
+    frames = _innermost(calls)
+    if frames:
+        about = [python(frame.file, frame.line) for frame in frames]
+        key = "line" if len(calls) == 1 else "lines"
+        said = places(sorted(frames, key=lambda f: (f.file, f.line)))
+        here.say(key, graph.key, about, n=Amount(len(frames), "line"), places=said)
+    lineless = [node.name for node in calls if not node.frames]
+    if lineless:
+        here.say("lineless", graph.key, lineless, n=Amount(len(lineless), "call"))
+    if graph.subgraphs:
+        inner = sum(_calls(body) for _, body in graph.subgraphs)
+        here.say("bodies", graph.key, n=Amount(inner, "call"))
+
+
+def _calls(graph: Graph) -> int:
+    """How many calls a body holds, with the bodies in it."""
+    return len(graph.calls) + sum(_calls(body) for _, body in graph.subgraphs)
+
+
+def _innermost(calls: tuple[Node, ...]) -> tuple[Frame, ...]:
+    """The Python lines of calls, each once."""
+    return tuple({(f.file, f.line): f for node in calls for f in node.innermost}.values())
+
+
+def _ending(here: Teller, compilation: Compilation) -> None:
+    ending = compilation.ending
+    if ending is None or ending.kind == "return":
+        return
+    said = reason(ending)
+    if ending.kind != BREAK:
+        here.say("ended", kind=ending.kind, reason=said.what)
+    elif ending.frames:
+        frame = ending.frames[-1]
+        here.say("break", "", (python(frame.file, frame.line),), place=place(frame), reason=said.what)
+    else:
+        here.say("break_nowhere", reason=said.what)
+    if said.hint:
+        here.say("advised", hint=said.hint)

@@ -1,0 +1,189 @@
+"""What Inductor made of each graph: lowering, fusion, kernels, launches, memory."""
+
+from __future__ import annotations
+
+from compile_lens.measures.flow import GENERATED, walk
+from compile_lens.measures.fusion import UNPROPOSED, WALL
+from compile_lens.measures.ledger import Row
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.neighbours import Apart, apart
+from compile_lens.record.absent import Absent
+from compile_lens.record.compilation import PHASES, Compilation
+from compile_lens.record.decision import REASONS
+from compile_lens.record.figures import MODELLED, AtLeast, Figure
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.lowering import REALISED
+
+from ..words.outline import Origins, phase_of
+from .language import BYTES, Amount, Names, Value, Word
+from .passes import passes
+from .teller import Teller
+
+SOME = 3
+"""Pairs that stayed apart, and operators that kernels share, told one by one before the rest is only counted."""
+
+
+def inductor(teller: Teller, compilation: Compilation) -> None:
+    """Each phase of a compilation."""
+    ledgers = dict(ledger_of(teller.capture).graphs)
+    origins = Origins(teller.capture) if compilation.code else None
+    for phase in PHASES:
+        row: Row = getattr(ledgers[compilation.id], phase)
+        absent = [s for s in compilation.stages if isinstance(s, Absent) and phase_of(s.stage) == phase]
+        if not row.exists and not absent:
+            continue
+        here = teller.at(compilation, phase)
+        if row.exists:
+            _phase(here, compilation, phase, row, origins)
+        here.absent([s.stage for s in absent].__contains__)
+        told = [s.said for s in absent]
+        for note in row.notes if row.exists else ():
+            if not any(said in note for said in told):
+                here.say("unknown", phase, note=note)
+
+
+def _phase(here: Teller, compilation: Compilation, phase: str, row: Row, origins: Origins | None) -> None:
+    if row.aten_ops == 0:
+        here.say("idle", phase)
+        if not row.eager_ops and not row.launches and not row.bytes_after:
+            return
+    elif row.aten_ops is not None:
+        here.say("handed", phase, n=Amount(row.aten_ops, "aten"))
+    if row.eager_ops is not None:
+        here.say("eager", phase, n=Amount(row.eager_ops, "operator"))
+    passes(here, phase)
+    passes(here, f"{phase}.post_grad")
+    _lowering(here, compilation, phase, row)
+    _fusion(here, compilation, phase, row)
+    code = compilation.code.get(phase)
+    if code is not None and origins is not None:
+        _kernels(here, code, origins)
+    if row.launches is not None:
+        here.say("launches", f"{phase}.code", n=Amount(row.launches))
+    _memory(here, compilation, phase)
+    _traffic(here, phase, row)
+
+
+def _lowering(here: Teller, compilation: Compilation, phase: str, row: Row) -> None:
+    loops = compilation.graphs.get(f"{phase}.loops")
+    if loops is not None and row.loops:
+        names = [node.name for node in loops.calls if node.kind != "nop"]
+        here.say("lowered", loops.key, names, n=Amount(row.loops, "loop"))
+        calls = [node for node in walk(loops) if node.op == "extern" and node.kind != "nop"]
+        steering = [node.name for node in calls if node.target in GENERATED]
+        externs = [node.name for node in calls if node.target not in GENERATED]
+        if steering:
+            here.say("steered", loops.key, steering, n=Amount(len(steering)))
+        if externs and row.loops == 1:
+            here.say("extern", loops.key, externs)
+        elif externs:
+            here.say("externs", loops.key, externs, n=Amount(len(externs)))
+    lowered = [one for one in compilation.lowered if one.phase == phase]
+    stage = f"{phase}.post_grad"
+    inlined = tuple(one.node for one in lowered if one.loops and not one.buffer and not one.parts)
+    if inlined:
+        here.say("inlined", stage, inlined, n=Amount(len(inlined), "operator"), names=Names(inlined))
+    for reason in dict.fromkeys(one.reason for one in lowered if one.buffer):
+        found = tuple(one.node for one in lowered if one.buffer and one.reason == reason)
+        clause = Word(f"realised.{reason if reason in REALISED else 'other'}")
+        here.say("buffered", stage, found, n=Amount(len(found), "value"), names=Names(found), clause=clause)
+    for one in lowered:
+        parts = tuple(dict.fromkeys((*one.parts, *((one.buffer,) if one.buffer else ()))))
+        if one.parts and len(parts) > 1:
+            here.say(
+                "parted", stage, (one.node,), node=one.node, n=Amount(len(parts), "loop"), names=Names(parts)
+            )
+
+
+def _fusion(here: Teller, compilation: Compilation, phase: str, row: Row) -> None:
+    groups = compilation.graphs.get(f"{phase}.groups")
+    if groups is None or not row.groups or not row.loops:
+        return
+    if row.loops == 1 and row.groups == 1:
+        here.say("one_loop", groups.key)
+        return
+    _joined(here, groups, row.groups)
+    pairs = apart(here.capture, compilation.id, phase)
+    for pair in pairs[:SOME]:
+        about = (pair.first, pair.second)
+        here.say("apart", groups.key, about, first=pair.first, second=pair.second, clause=_clause(pair))
+    if len(pairs) > SOME:
+        here.say("apart_more", groups.key, n=Amount(len(pairs) - SOME, "pair"))
+
+
+def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
+    merged = [node for node in walk(groups) if len(node.members) > 1 and node.kind != "nop"]
+    if not merged:
+        here.say("unfused", groups.key, n=Amount(count, "group"))
+        return
+    members = sum(len(node.members) for node in merged)
+    names = [node.name for node in merged]
+    here.say("fused", groups.key, names, loops=Amount(members, "loop"), n=Amount(len(merged), "group"))
+    if count != len(merged):
+        here.say("groups", groups.key, n=Amount(count, "group"))
+
+
+def _clause(pair: Apart) -> Value:
+    """Why two stayed apart, as a clause of the language; in the record's words where it has none."""
+    said = pair.why.sentence
+    if said in (WALL, UNPROPOSED):
+        return Word("apart.wall" if said == WALL else "apart.never proposed")
+    key = next((key for key, reason in REASONS.items() if reason.sentence == said), "")
+    return Word(f"apart.{key}") if key else said
+
+
+def _kernels(here: Teller, code: Code, origins: Origins) -> None:
+    for language in dict.fromkeys(k.language for k in code.kernels):
+        found = [k for k in code.kernels if k.language == language]
+        names = [k.name for k in found]
+        if language == "extern":
+            _calls(here, code, found)
+            continue
+        word: Value = Word(language) if language in here.language.words else language
+        here.say(
+            "kernels",
+            code.key,
+            names,
+            n=Amount(len(names), "kernel"),
+            language=word,
+            names=Names(tuple(names)),
+        )
+    for key, which in (("together", "parts"), ("computed_again", "again")):
+        shared: dict[str, tuple[str, ...]] = {}
+        for kernel in code.kernels:
+            for name, others in getattr(origins.of(kernel), which):
+                shared.setdefault(name, (kernel.name, *others))
+        for name, kernels in list(shared.items())[:SOME]:
+            here.say(key, code.key, kernels, name=name, kernels=Names(kernels))
+
+
+def _calls(here: Teller, code: Code, found: list[Kernel]) -> None:
+    """The library calls: a second one of the same function bears a number in its name, which is none of its own."""
+    functions = tuple(dict.fromkeys(kernel.name.partition("#")[0] for kernel in found))
+    places = sum(kernel.launches for kernel in found)
+    about = [kernel.name for kernel in found]
+    here.say("calls", code.key, about, n=Amount(places, "library"), names=Names(functions))
+
+
+def _memory(here: Teller, compilation: Compilation, phase: str) -> None:
+    for memory in compilation.memory:
+        if memory.phase != phase:
+            continue
+        if memory.peak is not None:
+            here.say("peak", f"{phase}.code", bytes=Amount(Figure(memory.peak, MODELLED), BYTES))
+        if memory.reused:
+            here.say("reused", f"{phase}.code", n=Amount(len(memory.reused), "buffer"))
+
+
+def _traffic(here: Teller, phase: str, row: Row) -> None:
+    before, after, eager = row.bytes_before, row.bytes_after, row.eager_bytes
+    stage = f"{phase}.groups"
+    if before is not None and after is not None:
+        here.say("traffic", stage, before=Amount(before, BYTES), after=Amount(after, BYTES))
+    elif before is not None:
+        here.say("moved_before", stage, bytes=Amount(before, BYTES))
+    elif after is not None:
+        here.say("moved_after", stage, bytes=Amount(after, BYTES))
+    if eager is not None and isinstance(before, Figure) and eager < before:
+        here.say("moved_eager", phase, bytes=Amount(eager, BYTES))

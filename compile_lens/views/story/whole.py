@@ -1,0 +1,98 @@
+"""The story of a capture: how it ended, each compilation stage by stage, and what it comes to in all."""
+
+from __future__ import annotations
+
+from compile_lens.errors import UsageError
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.capture import Record
+from compile_lens.record.figures import summed
+
+from ..words import outcome, stamp
+from ..words.outline import STAMPS, place
+from .autograd import autograd
+from .english import ENGLISH
+from .frames import dynamo, left_to_python
+from .inductor import inductor
+from .language import BYTES, Amount, text
+from .model import Story
+from .teller import Teller
+
+LANGUAGES = {language.name: language for language in (ENGLISH,)}
+"""The languages that a story can be told in, by their codes."""
+
+
+def story(capture: Record, lang: str = "en") -> Story:
+    """A capture told stage by stage. Raises ``UsageError`` for a language that there is not."""
+    language = LANGUAGES.get(lang)
+    if language is None:
+        raise UsageError(f"there is no story in {lang!r}; there is one in {', '.join(LANGUAGES)}")
+    teller = Teller(capture, language)
+    _outcome(teller)
+    left_to_python(teller)
+    for compilation in capture.compilations:
+        dynamo(teller, compilation)
+        autograd(teller, compilation)
+        inductor(teller, compilation)
+    _total(Teller(capture, language, None, language.words["total"], teller.told))
+    return Story(language.say("title", {"function": capture.function}), lang, tuple(teller.told))
+
+
+def _outcome(teller: Teller) -> None:
+    capture = teller.capture
+    graphs = Amount(outcome.graphs(capture), "graph")
+    state = outcome.state(capture)
+    if capture.failure is not None:
+        _failure(teller)
+    elif state == outcome.NOTHING:
+        teller.say("nothing", reason=capture.nothing) if capture.nothing else teller.say("unsaid")
+    elif capture.unseen:
+        teller.say("program", graphs=graphs, reason=capture.unseen)
+    else:
+        teller.say("whole" if state == outcome.COMPILED else "partly", graphs=graphs)
+    if capture.breaks:
+        key = "breaks_seen" if capture.unseen else "breaks"
+        teller.say(key, n=Amount(len(capture.breaks), "break"))
+    if capture.recompiles:
+        teller.say("recompiles", n=Amount(len(capture.recompiles), "recompile"))
+    if capture.target is not None:
+        modelled = any(code.model for c in capture.compilations for code in c.code.values())
+        teller.say("modelled_device" if modelled else "target", device=stamp.device(capture))
+
+
+def _failure(teller: Teller) -> None:
+    failure = teller.capture.failure
+    assert failure is not None
+    message = failure.message.strip().partition("\n")[0]
+    teller.say("failed", failure.stage, stage_key=failure.stage, type=failure.type, message=message)
+    if failure.frames:
+        teller.say("failed_at", failure.stage, place=place(failure.frames[-1]))
+    if failure.hint:
+        teller.say("advised", failure.stage, hint=failure.hint)
+    if teller.capture.compilations:
+        teller.say("before_it")
+
+
+def _total(teller: Teller) -> None:
+    """What it comes to; of the graphs where both sides are known."""
+    ledger = ledger_of(teller.capture)
+    every = ledger.single
+    for first, last in (("eager_ops", "launches"), ("bytes_before", "bytes_after")):
+        known = [r for r in every if None not in (getattr(r, first), getattr(r, last))]
+        before, after = (summed(getattr(r, column) for r in known) for column in (first, last))
+        if not known or before is None or after is None:
+            continue
+        if len(known) < len(every):
+            teller.say("some", known=Amount(len(known), ""), graphs=Amount(len(every), "graph"))
+        if first == "eager_ops":
+            teller.say("total", n=Amount(before, "operator"), launches=Amount(after, "launch"))
+        else:
+            teller.say("total_bytes", before=Amount(before, BYTES), after=Amount(after, BYTES))
+            teller.say("modelled")
+    codes = [code for c in teller.capture.compilations for code in c.code.values()]
+    for found in dict.fromkeys(code.stamp for code in codes):
+        if found in STAMPS:
+            teller.say(found)
+        else:
+            teller.say("note", note=text(found))
+    for note in teller.capture.notes:
+        teller.say("note", note=note)

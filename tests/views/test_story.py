@@ -1,0 +1,325 @@
+"""The story of a capture: on records made by hand each sentence, and that nothing is said that is not in the record."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import string
+
+import pytest
+import samples
+import samples_findings
+import samples_machine
+import samples_targets
+
+from compile_lens.errors import UsageError
+from compile_lens.measures.fusion import UNPROPOSED, WALL
+from compile_lens.record.absent import Missing, NotApplicable
+from compile_lens.record.breaks import Ending
+from compile_lens.record.capture import Failure
+from compile_lens.record.decision import REASONS
+from compile_lens.record.graph import Frame
+from compile_lens.record.kernel import Flow
+from compile_lens.record.lowering import REALISED, Lowered
+from compile_lens.record.memory import Partition
+from compile_lens.results.capture import Capture
+from compile_lens.views.story import Story
+from compile_lens.views.story.english import ENGLISH
+
+SAMPLE = """\
+The story of f
+
+The whole call was compiled, into 1 graph.
+
+Dynamo
+  Dynamo read the bytecode of f (example.py:4) and wrote down 5 calls. They come from 1 line:
+  example.py:5. This code is used again only while 3 conditions hold: the guards.
+
+AOTAutograd
+  AOTAutograd wrote the forward and its backward as one graph, in smaller operators: 17 calls.
+  The graph was cut in two: 5 calls for the forward, 12 calls for the backward. The forward
+  keeps 1 value for the backward: primals_1.
+
+Forward
+  Inductor was handed 5 ATen operators that compute. Without a compiler, PyTorch would dispatch
+  5 operators here. Lowering made 1 loop of it. One loop alone cannot be fused with anything: it
+  is the only group. The generated code has 1 kernel in C++: cpp_fused_add_cos_pow_sin_0.
+  Launches in one call: 1. Each ATen operator by itself would move ~44 kB; what is left after
+  fusion moves ~8,000 B.
+
+Backward
+  Inductor was handed 12 ATen operators that compute. Without a compiler, PyTorch would dispatch
+  12 operators here. Lowering made 1 loop of it. One loop alone cannot be fused with anything:
+  it is the only group. The generated code has 1 kernel in C++:
+  cpp_fused_add_cos_mul_neg_pow_sin_0. Launches in one call: 1. Each ATen operator by itself
+  would move ~116 kB; what is left after fusion moves ~12 kB.
+
+In all
+  17 operators of eager PyTorch stand against 2 launches, each graph called once. Bytes of the
+  ATen operators, each by itself: ~160 kB; after fusion: ~20 kB. Bytes are modelled from sizes,
+  not measured. The code was only generated: nothing of it was built or run.
+"""
+
+
+def said(capture: Capture, *keys: str) -> list[str]:
+    """The sentences with these keys."""
+    return [s.text for s in capture.story().sentences if s.key in keys]
+
+
+def one(capture: Capture, key: str) -> str:
+    (text,) = said(capture, key)
+    return text
+
+
+def first(capture: Capture, **changes: object) -> Capture:
+    """The capture, its first compilation changed."""
+    made = dataclasses.replace(capture.compilations[0], **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(capture, compilations=(made, *capture.compilations[1:]))
+
+
+def test_the_sample_is_told_stage_by_stage() -> None:
+    story = samples.sample().story()
+    assert str(story) == SAMPLE
+    assert (
+        isinstance(story, Story) and story.lang == "en" and repr(story).startswith("<Story in 25 sentences")
+    )
+    assert [name for name, _ in story.chapters] == [
+        "", "Dynamo", "AOTAutograd", "Forward", "Backward", "In all",
+    ]  # fmt: skip
+
+
+def test_a_sentence_says_what_it_is_about() -> None:
+    capture = samples.sample()
+    found = {s.key: s for s in reversed(capture.story().sentences)}
+    lines = found["lines"]
+    assert (lines.compilation, lines.stage, lines.about) == (
+        "0/0", "dynamo", (("", "python", f"{samples.FILE}:5"),),
+    )  # fmt: skip
+    assert found["saved"].about == (("0/0", "forward", "primals_1"),)
+    assert found["kernels"].about == (("0/0", "forward.code", "cpp_fused_add_cos_pow_sin_0"),)
+    assert dict(found["cut"].counts) == {"forward": 5, "backward": 12}
+    known = set(capture.chain.addresses())
+    assert all(address in known for s in found.values() for address in s.about)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        lines.text = ""  # type: ignore[misc]
+
+
+def test_all_that_findings_know_is_told() -> None:
+    capture = samples_findings.told()
+    told = [s.text for s in capture.story().sentences]
+    for sentence in (
+        "What it keeps lies in inputs and results, and takes no memory of its own.",
+        "AOTAutograd's default partitioner would keep 3 values: primals_1, sin, cos.",
+        "Both halves compute sin, cos: the backward works 2 operators out again.",
+        "On the way to stage forward the passes of Inductor made 2 changes.",
+        "1 pattern matched: mul(x, 1) → x.",
+        "One pattern came close: sfdp_pattern_3: there is a tanh between the two products.",
+        "Lowering made 3 loops of it.",
+        "2 operators were inlined, computed where their values are read, with no buffer: sin, cos.",
+        "1 value got a buffer (pow_1): read more than once, and too large to be computed again for each reader.",
+        "1 value got a buffer (add): results of the graph have to be in memory.",
+        "Fusion joined none of them: 3 groups remain.",
+        "op0 and op1 stayed apart. The kernel would become too large: more loops or buffers than Inductor's limit "
+        "allows.",
+        "op1 and op2 stayed apart. Inductor did not propose the pair.",
+        "The generated code has 2 kernels in C++: k0, k1.",
+        "cos is computed more than once: by k0, k1.",
+        "At most ~12 kB are held at once.",
+        "1 buffer takes over the memory of another.",
+    ):
+        assert sentence in told, sentence
+
+
+def test_breaks_recompiles_and_dynamic_sizes() -> None:
+    capture = samples.graph_break()
+    assert said(capture, "whole", "partly") == ["Not all of the call was compiled. What was became 3 graphs."]
+    assert one(capture, "breaks") == "There is 1 graph break: a place that Dynamo could not trace."
+    assert one(capture, "recompiles") == "There was 1 recompile."
+    assert one(capture, "break") == (
+        "At example.py:6 the graph breaks, and Python takes over: Failed to trace builtin operator: Dynamo does not "
+        "know how to trace `print` of a tensor."
+    )
+    assert one(capture, "advised").startswith("The compiler advises: Move the print out")
+    assert said(capture, "again", "guard_failed") == [
+        "It is a recompile.",
+        "Of an older form this guard failed: tensor 'y' size mismatch at index 0: expected 1000, actual 1024.",
+    ]
+    assert one(capture, "dynamic_seen") == (
+        "One dimension may have any size: L['y'].size()[0], written s0, which was 1,024 here."
+    )
+    chapters = [name for name, _ in capture.story().chapters]
+    assert "0/0 f: Dynamo" in chapters and "1/1 torch_dynamo_resume_in_f_at_6: Backward" in chapters
+
+
+def test_what_was_left_to_python() -> None:
+    capture = samples.skipped()
+    assert one(capture, "left") == (
+        "Dynamo left step to Python (example.py:8-12): Unsupported Tensor.backward() call."
+    )
+    assert one(capture, "limit") == (
+        "scaled reached its recompile limit (example.py:21): calls that fit none of its forms ran eagerly."
+    )
+    (skip, *_) = capture.skipped
+    kinds = {
+        "rest of a function": "Dynamo left the rest of step to Python (example.py:8-12): Unsupported "
+        "Tensor.backward() call.",
+        "never ran": "step never ran, compiled or not (example.py:8-12): graph break in loop. The frame is skipped.",
+        "a new kind": "Something was not compiled, by the record's word “a new kind”: step (example.py:8-12): "
+        "Unsupported Tensor.backward() call.",
+    }
+    for kind, text in kinds.items():
+        changed = dataclasses.replace(capture, skipped=(dataclasses.replace(skip, kind=kind),))
+        assert said(changed, "rest", "never", "skip") == [text]
+    often = dataclasses.replace(capture, skipped=(dataclasses.replace(skip, times=3, lines=()),))
+    assert one(often, "left_often") == (
+        "Dynamo left step to Python (example.py:7), 3 times: Unsupported Tensor.backward() call."
+    )
+
+
+def test_a_failure_is_told_with_what_was_seen_before() -> None:
+    capture = samples.failed()
+    assert one(capture, "failed") == (
+        "It ended in an error, in stage forward.loops: LoweringException: NotImplementedError: no lowering for "
+        "mylib.twist.default."
+    )
+    assert one(capture, "before_it") == "What follows was seen before the error."
+    assert said(capture, "whole", "partly", "nothing") == []
+    assert one(capture, "missing") == (
+        "Stage forward.loops was not seen: the compiler failed here: LoweringException."
+    )
+    assert not said(capture, "lowered", "fused", "launches", "kernels", "total", "generated only")
+    assert one(samples.failed_early(), "failed").endswith("ZeroDivisionError: division by zero.")
+    assert said(samples.failed_early(), "before_it") == []
+    placed = dataclasses.replace(
+        capture, failure=Failure("run", "E", "m", frames=(Frame("/a/b.py", 7, "f"),), hint="Do this.")
+    )
+    assert said(placed, "failed_at", "advised") == [
+        "The program was at b.py:7 then.", "The compiler advises: Do this.",
+    ]  # fmt: skip
+
+
+def test_nothing_missing_and_unseen() -> None:
+    assert [s.text for s in samples.nothing().story().sentences] == [
+        "Nothing was compiled: the function does no tensor work, so Dynamo made no graph."
+    ]
+    bare = dataclasses.replace(samples.nothing(), nothing="")
+    assert one(bare, "unsaid") == "Nothing was compiled, and the record does not say why."
+    gone = samples.missing()
+    assert said(gone, "missing") == [
+        "Stage backward.groups was not seen: torch 2.99 lacks this hook.",
+        "Stage backward.code was not seen: cache hit.",
+    ]
+    backward = [s.key for s in gone.story().sentences if s.chapter == "Backward"]
+    assert "launches" not in backward and "kernels" not in backward and "one_loop" not in backward
+    assert one(gone, "some") == "Of 1 of 2 graphs what follows is known."
+    assert said(gone, "total") == []
+    unseen = dataclasses.replace(samples.graph_break(), unseen="it was handed graphs")
+    assert one(unseen, "program") == (
+        "Of a program, 3 graphs reached this backend. What ran eagerly was not seen: it was handed graphs."
+    )
+    assert one(unseen, "breaks_seen").startswith("There is at least 1 graph break")
+    none = first(samples.sample(), stages=())
+    assert one(none, "empty") == "No stage of it was recorded."
+
+
+def test_stages_that_there_are_not_are_told_together() -> None:
+    capture = samples.sample()
+    kept = tuple(s for s in capture.compilations[0].stages if not s.key.startswith("backward"))
+    why = "backward=False"
+    gone = tuple(NotApplicable(f"backward{end}", why) for end in ("", ".loops"))
+    changed = first(capture, stages=(*kept, *gone, Missing("pre_grad", "cache hit")))
+    assert one(changed, "none_many") == "There are no stages backward, backward.loops: backward=False."
+    assert one(changed, "missing") == "Stage pre_grad was not seen: cache hit."
+    assert said(changed, "cut") == []
+
+
+def test_endings_and_other_kinds() -> None:
+    ended = first(samples.sample(), ending=Ending("not traced", "it is a generator."))
+    assert one(ended, "ended") == "It ended with “not traced”: it is a generator."
+    nowhere = first(samples.sample(), ending=Ending("graph break", "who knows"))
+    assert one(nowhere, "break_nowhere") == "The graph breaks, and Python takes over: who knows."
+    homeless = first(samples.sample(), file="")
+    assert one(homeless, "read_nowhere") == "Dynamo read the bytecode of f and wrote down 5 calls."
+
+
+def test_nothing_kept_and_memory_of_its_own() -> None:
+    capture = samples_findings.told()
+    found = capture.compilations[0].partition
+    assert found is not None and found.default is not None
+    own = first(capture, partition=Partition(found.default))
+    assert one(own, "keeps") == "What it keeps takes 8,000 B beside inputs and results."
+    none = first(capture, partition=Partition())
+    assert one(none, "saved_none") == "The forward keeps nothing for the backward."
+    assert said(none, "keeps", "keeps_free", "default", "recomputed") == []
+
+
+def test_counts_that_are_no_numbers_keep_the_words_of_the_ledger() -> None:
+    capture = samples.sample()
+    code = capture.compilations[0].code["forward"]
+    kernel = dataclasses.replace(code.kernels[0], within=("body",))
+    turned = dataclasses.replace(code, kernels=(kernel,), flow=Flow(("",), (Flow(("body",)),)))
+    stages = tuple(turned if s.key == "forward.code" else s for s in capture.compilations[0].stages)
+    capture = first(capture, stages=stages)
+    assert str(capture.ledger.forward.launches) == "1 per turn"
+    assert said(capture, "launches") == ["Launches in one call: 1 per turn.", "Launches in one call: 1."]
+    assert "stand against 1 + 1 per turn launches" in one(capture, "total")
+    partial = samples.missing()
+    assert str(partial.ledger.total.launches) == "≥ 1 (1 of 2 graphs)"
+
+
+def test_a_device_model_is_told() -> None:
+    capture = samples_machine.h100()
+    assert one(capture, "modelled_device") == (
+        "The code is for NVIDIA H100 SXM (h100), sm_90. That device was not there: a device model stood for it."
+    )
+    assert any("in Triton" in text for text in said(capture, "kernels"))
+
+
+def test_a_reduction_that_is_split() -> None:
+    capture = samples_findings.told()
+    lowered = (Lowered("forward", "sin", ("buf0", "buf1"), "buf1", ("buf0",), "reduction"),)
+    assert one(first(capture, lowered=lowered), "parted") == (
+        "sin is computed in 2 loops, a part of it or the result in each: buf0, buf1."
+    )
+    made = samples_targets.reduction("h100", split=True).capture()
+    pair = [s for s in made.story().sentences if s.key in ("together", "apart")]
+    assert pair, str(made.story())
+
+
+@pytest.mark.parametrize("text", samples.HOSTILE, ids=range(len(samples.HOSTILE)))
+def test_hostile_names_stay_on_their_line(text: str) -> None:
+    for capture in (samples.hostile(text), samples_findings.hostile(text), samples_machine.hostile(text)):
+        story = capture.story()
+        str(story).encode("utf-8")
+        for sentence in story.sentences:
+            assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", sentence.text)
+            assert len(sentence.text) < 10_000
+            assert "{" not in ENGLISH.sentences[sentence.key] or sentence.text
+
+
+def test_every_sentence_of_the_language_is_whole() -> None:
+    for key, template in ENGLISH.sentences.items():
+        forms = (template,) if isinstance(template, str) else template
+        fields = [sorted({f for _, f, _, _ in string.Formatter().parse(form) if f}) for form in forms]
+        assert all(found == fields[0] for found in fields), key
+        if not isinstance(template, str):
+            assert "n" in fields[0], f"{key} has a form for one, and no n to choose it by"
+        assert key == "title" or all(form.endswith((".", "{clause}")) for form in forms), key
+
+
+def test_every_reason_has_a_clause() -> None:
+    assert {f"realised.{key}" for key in REALISED} <= set(ENGLISH.words)
+    assert {f"apart.{key}" for key in REASONS} <= set(ENGLISH.words)
+    assert ENGLISH.words["apart.wall"] == WALL and ENGLISH.words["apart.never proposed"] == UNPROPOSED
+
+
+def test_telling_is_pure() -> None:
+    capture = samples.graph_break()
+    before = capture.to_json()
+    assert str(capture.story()) == str(Capture.from_json(before).story())
+    assert capture.to_json() == before
+
+
+def test_a_language_that_there_is_not() -> None:
+    with pytest.raises(UsageError, match="no story in 'tlh'; there is one in en"):
+        samples.sample().story("tlh")

@@ -1,0 +1,226 @@
+"""The story of real programs: every number in it, counted again from the record's graphs and the text of the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import zoo
+
+from compile_lens import CaptureError, capture
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.figures import Figure
+from compile_lens.record.graph import Graph, Node
+from compile_lens.results.capture import Capture
+from compile_lens.views.story import Sentence
+
+pytestmark = pytest.mark.torch
+
+PROGRAMS = (
+    *(
+        "sin2_cos2",
+        "sin2_cos2_inference",
+        "gelu_tanh",
+        "chain_40",
+        "mse_loss",
+        "int8_dequantise",
+        "softmax_last",
+    ),
+    *(
+        "softmax_first",
+        "layer_norm",
+        "var_mean",
+        "cumsum",
+        "sort",
+        "topk",
+        "max_pool",
+        "print_break",
+        "item_break",
+    ),
+    *(
+        "data_dependent_if",
+        "graph_break",
+        "marked_dynamic",
+        "cond",
+        "while_loop",
+        "checkpoint",
+        "disabled",
+        "adam_step",
+    ),
+)
+"""Names in the zoo."""
+
+ENTRIES = [entry for entry in zoo.entries() if entry.name in PROGRAMS]
+
+
+def nodes(graph: Graph) -> Iterator[Node]:
+    yield from graph.nodes
+    for _, body in graph.subgraphs:
+        yield from nodes(body)
+
+
+def calls(graph: Graph, deep: bool = False) -> int:
+    found = nodes(graph) if deep else graph.nodes
+    return sum(1 for n in found if n.op.startswith("call_"))
+
+
+def working(graph: Graph) -> list[Node]:
+    idle = {"nop", "input", "output", "constant"}
+    return [n for n in nodes(graph) if n.op in ("loop", "extern", "template", "group") and n.kind not in idle]
+
+
+def body(text: str) -> str:
+    """What stands in ``call`` of a wrapper module."""
+    return text[text.index("def call(") :].split("\n        return (")[0].split("\n    return (")[0]
+
+
+LIBRARY = r"(?:extern_kernels\.|torch\.ops\.(?!inductor\.)|aten\.)[\w.]+"
+
+
+def launched(text: str, what: str = rf"(?:cpp_fused_\w+|{LIBRARY})") -> int:
+    """How many lines of ``call`` call a kernel or a library."""
+    return len(re.findall(rf"^\s+(?:\w+ = )?{what}\(", body(text), re.M))
+
+
+def moved(found: Any) -> int:
+    return sum(n.reads + n.writes for n in found)
+
+
+Again = Callable[[Capture, Compilation, str], Any]
+
+COUNTS: dict[tuple[str, str], Again] = {
+    ("whole", "graphs"): lambda c, *_: sum(1 for one in c.compilations if one.graphs),
+    ("partly", "graphs"): lambda c, *_: sum(1 for one in c.compilations if one.graphs),
+    ("read", "n"): lambda c, one, _: calls(one.graphs["dynamo"]),
+    ("lines", "n"): lambda c, one, _: len(lines(one.graphs["dynamo"])),
+    ("line", "n"): lambda c, one, _: 1,
+    ("bodies", "n"): lambda c, one, _: calls(one.graphs["dynamo"], True) - calls(one.graphs["dynamo"]),
+    ("guards", "n"): lambda c, one, _: len(one.guards),
+    ("dynamic_seen", "n"): lambda c, one, _: {d.hint for d in one.dynamic},
+    ("joint", "n"): lambda c, one, _: calls(one.graphs["joint"]),
+    ("one_graph", "n"): lambda c, one, _: calls(one.graphs["inference"]),
+    ("derivatives", "n"): lambda c, one, _: sum(n.derivative for n in one.graphs["joint"].calls),
+    ("cut", "forward"): lambda c, one, _: calls(one.graphs["forward"]),
+    ("cut", "backward"): lambda c, one, _: calls(one.graphs["backward"]),
+    ("saved", "n"): lambda c, one, _: sum(
+        1 for n in one.graphs["backward"].nodes if n.op == "placeholder" and not n.name.startswith("tangents")
+    ),
+    ("default", "n"): lambda c, one, _: len(one.partition.default or ()) if one.partition else None,
+    ("keeps", "bytes"): lambda c, one, _: (
+        sum(k.nbytes or 0 for k in one.partition.chosen if not k.shares) if one.partition else None
+    ),
+    ("recomputed", "n"): lambda c, one, _: len(one.partition.recomputed) if one.partition else None,
+    ("handed", "n"): lambda c, one, p: sum(n.compute for n in nodes(one.graphs[p])),
+    ("eager", "n"): lambda c, one, p: sum(op.count for op in one.eager or () if op.phase == p),
+    ("rewritten", "n"): lambda c, one, p: {
+        sum(len(made.rewrites) for made in one.passes if made.stage == stage) for stage in (p, f"{p}.post_grad")
+    },
+    ("patterns", "n"): lambda c, one, p: {
+        len({r.pattern for made in one.passes if made.stage == stage for r in made.rewrites} - {""})
+        for stage in (p, f"{p}.post_grad")
+    },
+    ("lowered", "n"): lambda c, one, p: len(working(one.graphs[f"{p}.loops"])),
+    ("externs", "n"): lambda c, one, p: sum(
+        1 for k in one.code[p].kernels if k.language == "extern" for _ in k.launch_lines
+    ),
+    ("steered", "n"): lambda c, one, p: one.graphs[p].text.count(" = torch.ops.higher_order."),
+    ("inlined", "n"): lambda c, one, p: sum(
+        1 for w in one.lowered if w.phase == p and w.loops and not (w.buffer or w.parts)
+    ),
+    ("buffered", "n"): lambda c, one, p: {
+        sum(1 for w in one.lowered if w.phase == p and w.buffer and w.reason == reason)
+        for reason in {w.reason for w in one.lowered}
+    },
+    ("parted", "n"): lambda c, one, p: {
+        len({*w.parts, w.buffer} - {""}) for w in one.lowered if w.phase == p and w.parts
+    },
+    ("fused", "n"): lambda c, one, p: sum(len(n.members) > 1 for n in working(one.graphs[f"{p}.groups"])),
+    ("fused", "loops"): lambda c, one, p: len(working(one.graphs[f"{p}.loops"])) - sum(
+        len(n.members) == 1 for n in working(one.graphs[f"{p}.groups"])
+    ),
+    ("groups", "n"): lambda c, one, p: len(working(one.graphs[f"{p}.groups"])),
+    ("unfused", "n"): lambda c, one, p: len(working(one.graphs[f"{p}.loops"])),
+    ("kernels", "n"): lambda c, one, p: one.code[p].text.count(" = async_compile.cpp"),
+    ("calls", "n"): lambda c, one, p: launched(one.code[p].text, LIBRARY),
+    ("peak", "bytes"): lambda c, one, p: next(m.peak for m in one.memory if m.phase == p),
+    ("reused", "n"): lambda c, one, p: one.code[p].text.count("  # reuse"),
+    ("traffic", "before"): lambda c, one, p: moved(n for n in nodes(one.graphs[p]) if n.compute),
+    ("traffic", "after"): lambda c, one, p: moved(working(one.graphs[f"{p}.groups"])),
+    ("moved_eager", "bytes"): lambda c, one, p: sum(op.nbytes or 0 for op in one.eager or () if op.phase == p),
+}  # fmt: skip
+"""Each number again, by sentence and name: of a capture, a compilation, a phase. A set: one of these."""
+
+
+def lines(graph: Graph) -> set[tuple[str, int]]:
+    found = [[f for f in n.frames if not f.of_torch][-1:] or n.frames[-1:] for n in graph.calls]
+    return {(f.file, f.line) for frames in found for f in frames}
+
+
+def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
+    one = next((c for c in made.compilations if c.id == sentence.compilation), None)
+    phase = sentence.stage.partition(".")[0]
+    if sentence.key == "traffic" and one is not None and one.graphs[phase].subgraphs:
+        row = getattr(dict(made.ledger.graphs)[one.id], phase)  # which bodies a call runs, the ledger knows
+        assert value == {"before": row.bytes_before, "after": row.bytes_after}[name]
+        return
+    if (sentence.key, name) == ("launches", "n"):
+        assert one is not None
+        if phase in one.code and not one.graphs[phase].subgraphs:
+            assert value == launched(one.code[phase].text), sentence
+        else:
+            assert value == (getattr(dict(made.ledger.graphs)[one.id], phase).launches), sentence
+        return
+    if not isinstance(value, int):  # by the turn or the branch: the ledger's own figure
+        figures = [
+            f for _, part in made.ledger.graphs for row in (*part.rows, part.total) for f in row.figures
+        ]
+        assert value in (*figures, *made.ledger.total.figures), sentence
+        return
+    again = COUNTS[sentence.key, name](made, one, phase)  # type: ignore[arg-type]
+    assert value in again if isinstance(again, set) else value == again, sentence
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=[entry.name for entry in ENTRIES])
+def test_every_number_is_counted_again(entry: zoo.Entry) -> None:
+    call = entry.make()
+    with entry.context():
+        try:
+            made = capture(call.fn, *call.args, kwargs=call.kwargs, **entry.options)
+        except CaptureError as error:
+            made = error.capture
+    story = made.story()
+    sums = {"eager_ops": 0, "launches": 0, "before": 0, "after": 0}
+    for sentence in story.sentences:
+        for name, value in sentence.counts:
+            if isinstance(value, Figure) or not isinstance(value, int):
+                shown = re.sub(r"[\s,]", "", sentence.text)
+                if isinstance(value, int) and name == "n":
+                    assert str(int(value)) in shown, sentence
+            elif name != "bytes":
+                assert f"{value:,}" in sentence.text, sentence
+            if sentence.key == "breaks":
+                assert entry.breaks in (None, value)
+            elif sentence.key in ("total", "total_bytes", "apart_more", "some"):
+                continue
+            else:
+                check(made, sentence, name, value)
+        counts = dict(sentence.counts)
+        for column, key, name in (
+            ("eager_ops", "eager", "n"), ("launches", "launches", "n"),
+            ("before", "traffic", "before"), ("after", "traffic", "after"),
+        ):  # fmt: skip
+            if sentence.key == key and isinstance(counts[name], int):
+                sums[column] += counts[name]  # type: ignore[operator]
+    if entry.graphs is not None:
+        assert dict(story.sentences[0].counts)["graphs"] == entry.graphs
+    totals = {s.key: dict(s.counts) for s in story.sentences if s.key in ("total", "total_bytes")}
+    if "some" not in {s.key for s in story.sentences} and entry.name not in ("cond", "while_loop"):
+        known_eager = all(row.eager_ops is not None for row in made.ledger.single)
+        assert ("total" in totals) == known_eager
+        assert not known_eager or totals["total"] == {"n": sums["eager_ops"], "launches": sums["launches"]}
+        assert totals["total_bytes"] == {"before": sums["before"], "after": sums["after"]}
+    known = set(made.chain.addresses())
+    named = {a for s in story.sentences for a in s.about if "graph_" not in a[2]}
+    assert not {a for a in named - known if a[1] not in ("joint", "python")}
