@@ -73,7 +73,7 @@ class Draft:
         self.kept.clear()
         stages = dict(self.stages)
         for absent in self._absent():
-            lost = hook_points.lost(absent.key.rpartition(".")[2])
+            lost = hook_points.lost(absent.key.rpartition(".")[2]) if isinstance(absent, Missing) else ""
             stages.setdefault(absent.key, Missing(absent.key, lost) if lost else absent)
         ordered = tuple(stages[key] for key in ORDER if key in stages)
         return Compilation(

@@ -67,6 +67,12 @@ def test_a_wrapper_of_someone_else_stays() -> None:
         setattr(owner, name, real)
 
 
+def test_a_stage_that_does_not_apply_is_not_missing_for_a_lost_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    lose(monkeypatch, "torch._inductor.compile_fx:partition_fn")
+    found = capture(wave, torch.rand(8))
+    assert found.missing == () and "joint" in {a.stage for a in found.not_applicable}
+
+
 def test_what_torch_renamed_keeps_its_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a torch that has it under another name only."""
     from torch._inductor import compile_fx
