@@ -10,6 +10,7 @@ YOURS = {"your call": "capture(f, x)", "your cell": "a page, a text, a file"}
 
 ROOMS = {
     "cli": "the same calls, typed in a terminal",
+    "course": "questions, exercises, progress",
     "api": "the public functions",
     "trials": "runs the code: verify, benchmark",
     "engine": "one capture, here or in the child",
@@ -26,7 +27,14 @@ ROOMS = {
 """Each room with what is in it; files that every room may use (errors, progress, versions, late) are no rooms."""
 
 CALLS = (
-    *(("your call", "api"), ("cli", "api"), ("api", "trials"), ("api", "engine"), ("trials", "engine")),
+    *(
+        ("your call", "api"),
+        ("cli", "api"),
+        ("course", "api"),
+        ("api", "trials"),
+        ("api", "engine"),
+        ("trials", "engine"),
+    ),
     *(("engine", "child"), ("engine", "_torch"), ("engine", "_triton")),
 )
 """Who calls whom."""

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from . import course as course
     from .api.ablate import ablate
     from .api.assemble import assemble
     from .api.capture import capture, show
@@ -68,6 +69,9 @@ _HOMES = {
     **{name: "errors" for name in __all__ if name.endswith("Error") and name != "CaptureError"},
 }
 
+_ROOMS = ("course",)
+"""Rooms that users reach by name: ``compile_lens.course.check``."""
+
 # What users may ask of a thing from a lower room, and where a higher one makes it.
 late.PLACES.update(
     {
@@ -87,6 +91,8 @@ late.PLACES.update(
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
@@ -96,4 +102,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})
+    return sorted({*__all__, *_ROOMS, "__version__", *(name for name in globals() if name.startswith("__"))})

@@ -27,6 +27,7 @@ FLOORS = (
     {"__main__"},
     {"cli"},
     {"__init__"},
+    {"course"},
     {"api"},
     {"trials"},
     {"engine"},

@@ -1,0 +1,16 @@
+"""The course: a question to answer before the code runs, exercises that check themselves, and one's progress.
+
+What is right is never a text to compare with: an answer is held against facts of a fresh capture, so that every
+program that does what was asked passes. Nothing leaves the machine; progress is in a file beside the notebook.
+"""
+
+from .checking import Verdict as Verdict
+from .checking import check as check
+from .help import hint as hint
+from .help import solution as solution
+from .prediction import Prediction as Prediction
+from .prediction import predict as predict
+from .state import Progress as Progress
+from .state import progress as progress
+
+__all__ = ["Prediction", "Progress", "Verdict", "check", "hint", "predict", "progress", "solution"]

@@ -1,0 +1,93 @@
+"""Whether what a student made does what was asked: facts of a fresh capture say so."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UsageError
+from ..results.capture import Capture, CaptureError
+from ..views.words.characters import flat
+from . import state
+from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
+from .facts import FACTS
+from .fresh import captured
+from .lessons import exercise
+
+_HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
+
+LONGEST = 200
+"""Characters of an error's message: the first line of it, as far as that."""
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What ``check`` says: whether it is right, and why not, a sentence each. ``bool`` of it is ``right``."""
+
+    key: str
+    right: bool
+    reasons: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        if self.right:
+            return f"{self.key}: right. The capture of your function shows all that was asked."
+        return "\n".join((f"{self.key}: not yet.", *(f"  {reason}" for reason in self.reasons)))
+
+
+def check(key: str, made: Any = None) -> Verdict:
+    """Capture what was made for an exercise, and say what of it is not as asked; never the answer.
+
+    ``made`` is a function. The attempt is kept in the file of ``progress()``. Raises ``UsageError`` for an exercise
+    that there is not.
+    """
+    wanted = exercise(key)
+    reasons = tuple(_reasons(wanted, made))
+    verdict = Verdict(key, not reasons, reasons)
+    state.attempted(key, verdict.right)
+    return verdict
+
+
+def _reasons(wanted: Exercise, made: Any) -> Iterator[str]:
+    if made is None or made is ...:
+        yield "There is nothing to check yet: give the function that you wrote."
+        return
+    if isinstance(made, Capture) or not callable(made):
+        yield f"This is a {type(made).__name__}. Give the function itself: it is captured afresh here."
+        return
+    try:
+        found = captured(made, wanted.inputs)
+    except UsageError as error:  # it cannot be called with the inputs of the exercise
+        yield f"It could not be captured: {flat(str(error)).partition('. ')[0]}."
+        return
+    except CaptureError as error:
+        yield f"It could not be captured: {_first(error.__cause__ or error)}"
+        return
+    if not found.compilations:
+        yield f"Nothing of it was compiled: {flat(found.nothing or 'the capture does not say why')}."
+        return
+    unmet = [need for need in wanted.needs if not _holds(found, need)]
+    yield from (_unmet(found, need) for need in unmet)
+    if unmet:
+        slip = next((s for s in wanted.slips if all(_holds(found, need) for need in s.when)), None)
+        if slip is not None:
+            yield slip.says
+
+
+def _holds(found: Capture, need: Need) -> bool:
+    value = FACTS[need.fact].of(found)
+    return isinstance(value, int) and bool(_HOLDS[need.relation](value, need.value))
+
+
+def _unmet(found: Capture, need: Need) -> str:
+    fact = FACTS[need.fact]
+    return f"Its capture has {fact.said(fact.of(found))}; asked for: {need.relation} {need.value:,}."
+
+
+def _first(error: BaseException) -> str:
+    line = flat(str(error).strip().partition("\n")[0])
+    return f"{type(error).__name__}: {line[:LONGEST]}" if line else type(error).__name__

@@ -1,0 +1,76 @@
+"""What questions and exercises are made of: plain data, and a program where one is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+AT_LEAST, AT_MOST, EXACTLY = "at least", "at most", "exactly"
+"""How a fact is to stand to a number."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor of random numbers between 0 and 1 that a function is called with."""
+
+    shape: tuple[int, ...]
+    grad: bool = False
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is to be so of a capture: a fact (``facts.FACTS``), and how it is to stand to a number."""
+
+    fact: str
+    relation: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A mistake that many make: what a capture shows then, and what to say to it. It never says the answer."""
+
+    when: tuple[Need, ...]
+    says: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: a program to write. It is right where every need is met by a capture of it.
+
+    Attributes:
+        key: lesson and number, ``"1.2"``.
+        task: what to do.
+        inputs: what the function is called with.
+        needs: what is to be so of its capture.
+        slips: common mistakes, the first that fits is told.
+        hints: from a nudge to nearly there.
+        solution: one program that is right, as text; there are others.
+    """
+
+    key: str
+    task: str
+    inputs: tuple[Input, ...]
+    needs: tuple[Need, ...]
+    slips: tuple[Slip, ...]
+    hints: tuple[str, ...]
+    solution: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to answer before any code runs.
+
+    Attributes:
+        key: lesson and name, ``"1.kernels"``.
+        text: the question.
+        parts: what each number of the answer is, as ``(name, fact)``.
+    """
+
+    key: str
+    text: str
+    parts: tuple[tuple[str, str], ...]
+
+
+Program = Callable[..., Any]

@@ -1,0 +1,76 @@
+"""Facts of a capture that exercises and questions ask about, by name: each a number, or why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..measures.ledger import COLUMNS
+from ..record.figures import AtLeast, Figure
+from ..results.capture import Capture
+from ..views.words.launches import counted
+from ..views.words.outcome import graphs
+
+Number = int | Figure | AtLeast | None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number of a capture: how it is found, and its noun for one and for many."""
+
+    of: Callable[[Capture], Number]
+    one: str
+    many: str
+
+    def said(self, value: Number) -> str:
+        """The number with its noun."""
+        if value is None:
+            return f"{self.many}: not known"
+        return counted(value if isinstance(value, AtLeast) else Figure(value), self.one, self.many)
+
+
+def _column(name: str, row: str = "total") -> Callable[[Capture], Number]:
+    def of(capture: Capture) -> Number:
+        found = getattr(capture.ledger, row)
+        value: Number = getattr(found, name) if found.exists else 0
+        return value
+
+    return of
+
+
+def _saved(capture: Capture) -> Number:
+    return sum(len(graph.saved) for c in capture.compilations if (graph := c.graphs.get("forward")))
+
+
+def _externs(capture: Capture) -> Number:
+    return sum(kernel.launches for kernel in capture.kernels if kernel.language == "extern")
+
+
+_NOUNS = {
+    "eager_ops": ("operator of eager PyTorch", "operators of eager PyTorch"),
+    "aten_ops": ("ATen operator", "ATen operators"),
+    "loops": ("loop before fusion", "loops before fusion"),
+    "groups": ("group after fusion", "groups after fusion"),
+    "launches": ("launch", "launches"),
+    "bytes_before": ("byte before fusion", "bytes before fusion"),
+    "bytes_after": ("byte after fusion", "bytes after fusion"),
+}
+
+FACTS: dict[str, Fact] = {
+    **{name: Fact(_column(name), *_NOUNS[name]) for name in COLUMNS},
+    "forward_launches": Fact(
+        _column("launches", "forward"), "launch in the forward", "launches in the forward"
+    ),
+    "backward_launches": Fact(
+        _column("launches", "backward"), "launch in the backward", "launches in the backward"
+    ),
+    "backward_ops": Fact(
+        _column("aten_ops", "backward"), "ATen operator in the backward", "ATen operators in the backward"
+    ),
+    "saved": Fact(_saved, "value kept for the backward", "values kept for the backward"),
+    "library_calls": Fact(_externs, "library call", "library calls"),
+    "graphs": Fact(graphs, "graph", "graphs"),
+    "breaks": Fact(lambda capture: len(capture.breaks), "graph break", "graph breaks"),
+    "skipped": Fact(lambda capture: len(capture.skipped), "part left to Python", "parts left to Python"),
+}
+"""Every fact by its name."""

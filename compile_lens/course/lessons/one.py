@@ -1,0 +1,87 @@
+"""Lesson 1: one line, four stages."""
+
+from __future__ import annotations
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+
+QUESTIONS = (
+    Question(
+        "1.kernels",
+        "How many kernels does sin²(x) + cos²(x) launch, forward and backward?",
+        (("forward", "forward_launches"), ("backward", "backward_launches")),
+    ),
+)
+
+EXERCISES = (
+    Exercise(
+        "1.1",
+        "Write a function of one tensor for which eager PyTorch dispatches at least six operators, and which becomes "
+        "one launch.",
+        (Input((1000,)),),
+        (Need("eager_ops", AT_LEAST, 6), Need("launches", EXACTLY, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("breaks", AT_LEAST, 1),),
+                "A graph break parts the function: each part is compiled by itself, and nothing is fused across.",
+            ),
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call is a launch of its own: Inductor does not write its code, and cannot add to it.",
+            ),
+        ),
+        (
+            "An operator that works number by number can be computed inside the one that uses it.",
+            "Chain such operators: what one gives, the next takes. Count them as you write.",
+        ),
+        "def f(x):\n    for _ in range(6):\n        x = torch.sin(x)\n    return x",
+    ),
+    Exercise(
+        "1.2",
+        "Write a function of one square matrix that makes exactly two launches, with no graph break.",
+        (Input((64, 64)),),
+        (Need("launches", EXACTLY, 2), *_UNBROKEN),
+        (
+            Slip(
+                (Need("breaks", AT_LEAST, 1),),
+                "A graph break does part the launches, but the task is to do it inside one graph.",
+            ),
+            Slip(
+                (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
+                "Several operators, or several results, need not be several launches: loops over the same numbers are "
+                "fused. What can Inductor not write itself?",
+            ),
+            Slip(
+                (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 1)),
+                "One library call is one launch. What stands beside it?",
+            ),
+        ),
+        (
+            "Something has to be there that Inductor does not write itself, but calls.",
+            "On a CPU, a product of two matrices is such a call.",
+        ),
+        "def f(x):\n    return torch.relu(x @ x)",
+    ),
+    Exercise(
+        "1.3",
+        "Write a function with a backward that computes something, and for which the forward keeps nothing.",
+        (Input((1000,), grad=True),),
+        (Need("backward_ops", AT_LEAST, 1), Need("saved", EXACTLY, 0), *_UNBROKEN),
+        (
+            Slip(
+                (Need("saved", AT_LEAST, 1),),
+                "Its derivative depends on x, or on a value that came from x: the backward needs it, so it is kept.",
+            ),
+            Slip(
+                (Need("backward_ops", EXACTLY, 0),),
+                "Its backward computes nothing: the gradient is passed on as it comes, or there is no backward.",
+            ),
+        ),
+        (
+            "What does a backward need of x? It depends on the derivative.",
+            "Look for a function whose derivative is a number, the same for every x, and not 1.",
+        ),
+        "def f(x):\n    return 3 * x",
+    ),
+)

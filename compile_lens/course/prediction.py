@@ -1,0 +1,68 @@
+"""An answer that is kept before the reveal, and shown beside what the capture says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..results.capture import Capture
+from . import state
+from .exercise import Question
+from .facts import FACTS
+from .lessons import question
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction:
+    """An answer that was given blind; ``reveal(capture)`` shows it beside the truth."""
+
+    asked: Question
+    answer: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name} {value:,}" for (name, _), value in zip(self.asked.parts, self.answer))
+        return f"{self.asked.text}\nYou say: {said}. Kept; now run on and see."
+
+    def reveal(self, capture: Capture) -> Reveal:
+        """The answer beside what this capture says."""
+        truth = tuple(FACTS[fact].said(FACTS[fact].of(capture)) for _, fact in self.asked.parts)
+        right = tuple(
+            FACTS[fact].of(capture) == value for (_, fact), value in zip(self.asked.parts, self.answer)
+        )
+        return Reveal(self, truth, right)
+
+
+@dataclass(frozen=True, repr=False)
+class Reveal:
+    """What was said and what the capture shows, part by part."""
+
+    prediction: Prediction
+    truth: tuple[str, ...]
+    right: tuple[bool, ...]
+
+    def __repr__(self) -> str:
+        lines = [self.prediction.asked.text]
+        parts = zip(self.prediction.asked.parts, self.prediction.answer, self.truth, self.right)
+        for (name, _), value, truth, right in parts:
+            lines.append(f"  {name}: you said {value:,}, {'and' if right else 'but'} the capture has {truth}")
+        return "\n".join(lines)
+
+
+def predict(key: str, *answer: int) -> Prediction:
+    """Keep the answer to a question of a lesson, before the code runs.
+
+    Gives a ``Prediction``, whose ``reveal(capture)`` shows both. Where no answer is given, it is the one that was kept.
+    Raises ``UsageError`` for a question that there is not, or an answer of another form.
+    """
+    asked = question(key)
+    if not answer:
+        kept = state.load().answer(key)
+        if kept is None:
+            raise UsageError(f"{key}: answer first: predict({key!r}, {', '.join(n for n, _ in asked.parts)})")
+        return Prediction(asked, kept)
+    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in answer)
+    if len(answer) != len(asked.parts) or not whole:
+        names = ", ".join(name for name, _ in asked.parts)
+        raise UsageError(f"{key} asks for {len(asked.parts)} whole numbers: {names}; this is {answer!r}")
+    state.predicted(key, answer)
+    return Prediction(asked, answer)

@@ -1,0 +1,115 @@
+"""Progress: a small JSON file beside the notebook, which the student can read, and delete."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..views.files import write_text
+from .lessons import EXERCISES, QUESTIONS
+
+FILE = Path("course-progress.json")
+"""Where progress is kept, in the folder that the notebook runs in."""
+
+
+@dataclass(frozen=True, repr=False)
+class Progress:
+    """What was answered and tried so far.
+
+    Attributes:
+        file: where it is kept.
+        predictions: answers by question.
+        exercises: by exercise how often it was tried, whether it was right once, and how many hints were read.
+    """
+
+    file: Path
+    predictions: dict[str, list[int]] = field(default_factory=dict)
+    exercises: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def attempts(self, key: str) -> int:
+        """How often an exercise was tried."""
+        return self.exercises.get(key, {}).get("attempts", 0)
+
+    def solved(self, key: str) -> bool:
+        """Whether an exercise was right once."""
+        return bool(self.exercises.get(key, {}).get("solved", 0))
+
+    def answer(self, key: str) -> tuple[int, ...] | None:
+        """The kept answer to a question."""
+        found = self.predictions.get(key)
+        return None if found is None else tuple(found)
+
+    def __repr__(self) -> str:
+        done = sum(self.solved(key) for key in EXERCISES)
+        lines = [f"{done} of {len(EXERCISES)} exercises are right, kept in {self.file}"]
+        for key in QUESTIONS:
+            said = self.answer(key)
+            lines.append(f"  {key}: {'not answered' if said is None else f'answered {said}'}")
+        for key in EXERCISES:
+            tries, hints = self.attempts(key), self.exercises.get(key, {}).get("hints", 0)
+            outcome = "right" if self.solved(key) else "not yet" if tries else "not tried"
+            lines.append(f"  {key}: {outcome}; tries {tries}, hints {hints}")
+        return "\n".join(lines)
+
+
+def progress() -> Progress:
+    """What was answered and tried so far, and the file that it is kept in. Raises ``UsageError`` for a broken file."""
+    return load()
+
+
+def load() -> Progress:
+    """The file's content; nothing yet where there is none."""
+    path = FILE.resolve()
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Progress(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); delete it to begin anew") from None
+    predictions, exercises = (
+        data.get(k) if isinstance(data, dict) else None for k in ("predictions", "exercises")
+    )
+    if not _numbers(predictions, list) or not _numbers(exercises, dict):
+        raise UsageError(f"{path} holds no progress of the course; delete it to begin anew")
+    return Progress(path, predictions or {}, exercises or {})
+
+
+def _numbers(data: Any, of: type) -> bool:
+    """Whether it is a dictionary of lists, or of dictionaries, of whole numbers."""
+    if not isinstance(data, dict) or not all(isinstance(value, of) for value in data.values()):
+        return False
+    rows = (value.values() if isinstance(value, dict) else value for value in data.values())
+    return all(isinstance(number, int) for row in rows for number in row)
+
+
+def attempted(key: str, right: bool) -> None:
+    """Count an attempt."""
+    kept = load()
+    one = kept.exercises.setdefault(key, {})
+    one["attempts"] = one.get("attempts", 0) + 1
+    one["solved"] = int(bool(one.get("solved", 0)) or right)
+    _save(kept)
+
+
+def hinted(key: str) -> int:
+    """Count a hint; how many that makes."""
+    kept = load()
+    one = kept.exercises.setdefault(key, {})
+    one["hints"] = one.get("hints", 0) + 1
+    _save(kept)
+    return one["hints"]
+
+
+def predicted(key: str, answer: tuple[int, ...]) -> None:
+    """Keep an answer; a later one takes its place."""
+    kept = load()
+    kept.predictions[key] = list(answer)
+    _save(kept)
+
+
+def _save(kept: Progress) -> None:
+    data = {"predictions": kept.predictions, "exercises": kept.exercises}
+    write_text(kept.file, json.dumps(data, indent=2) + "\n")

@@ -1,0 +1,228 @@
+"""The course: every exercise with wrong, empty, misled and two right answers, and the file of one's progress."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import compile_lens
+from compile_lens import UsageError, capture, course
+from compile_lens.course import state
+from compile_lens.course.exercise import EXACTLY
+from compile_lens.course.facts import FACTS
+from compile_lens.course.lessons import EXERCISES, QUESTIONS
+
+pytestmark = pytest.mark.torch
+
+Made = Callable[[torch.Tensor], Any]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Progress of these tests stands in a folder of theirs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def halved(x: torch.Tensor) -> torch.Tensor:
+    y = torch.sin(x) * 2
+    print("so far")
+    return torch.cos(y) * 3 + y - x
+
+
+def loops(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(6):
+        x = torch.exp(x) - 1
+    return x
+
+
+RIGHT: dict[str, list[Made]] = {
+    "1.1": [loops, lambda x: (x.sin() + x.cos() - x.tanh() * x.exp()).relu()],
+    "1.2": [lambda x: torch.relu(x @ x), lambda x: x.sin() @ x, lambda x: torch.sort(x * 2)[0]],
+    "1.3": [lambda x: 3 * x, lambda x: -x, lambda x: x + 2 * x],
+}
+"""Programs that do what is asked, in different ways."""
+
+MISLED: dict[str, list[tuple[Made, str, str]]] = {
+    "1.1": [
+        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked for: at least 6", ""),
+        (
+            lambda x: torch.sort(x)[0].sin().cos().exp().tanh().sqrt(),
+            "2 launches",
+            "A library call is a launch",
+        ),
+        (halved, "1 graph break", "nothing is fused across"),
+    ],
+    "1.2": [
+        (lambda x: (torch.sin(x), torch.cos(x)), "1 launch; asked", "several results, need not be"),
+        (lambda x: x @ x, "1 launch; asked", "What stands beside it?"),
+        (halved, "1 graph break; asked", "to do it inside one graph"),
+    ],
+    "1.3": [
+        (lambda x: torch.sin(x), "1 value kept for the backward", "the backward needs it, so it is kept"),
+        (lambda x: x + 1, "0 ATen operators in the backward", "Its backward computes nothing"),
+        (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),
+    ],
+}
+"""What many would write, what is said of the capture, and what is said of the mistake."""
+
+
+def test_every_exercise_is_tried_here() -> None:
+    assert set(RIGHT) == set(MISLED) == set(EXERCISES)
+    assert all(len(made) >= 2 for made in RIGHT.values())
+    for key, exercise in EXERCISES.items():
+        told = {says for _, _, says in MISLED[key]} - {""}
+        assert all(any(says in slip.says for says in told) for slip in exercise.slips), key
+        assert exercise.key == key and len(exercise.hints) >= 2 and exercise.task.endswith(".")
+
+
+@pytest.mark.parametrize(("key", "made"), [(key, made) for key, found in RIGHT.items() for made in found])
+def test_every_program_that_does_what_was_asked_passes(key: str, made: Made) -> None:
+    verdict = course.check(key, made)
+    assert verdict, verdict
+    assert verdict.right and "right" in repr(verdict) and course.progress().solved(key)
+
+
+@pytest.mark.parametrize("key", EXERCISES)
+def test_the_solution_passes(key: str) -> None:
+    assert "try it first" in course.solution(key) and "def f" not in course.solution(key)
+    assert not course.check(key)
+    text = course.solution(key).split("\n\n", 1)[1]
+    scope: dict[str, Any] = {"torch": torch}
+    exec(text, scope)
+    assert course.check(key, scope["f"])
+
+
+@pytest.mark.parametrize(
+    ("key", "made", "seen", "says"), [(key, *row) for key, rows in MISLED.items() for row in rows]
+)
+def test_a_mistake_is_named_and_the_answer_is_not(
+    key: str, made: Made, seen: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = course.check(key, made)
+    assert not verdict and not verdict.right
+    assert seen in repr(verdict) and says in repr(verdict)
+    code = EXERCISES[key].solution.partition(":\n")[2].strip()
+    assert code not in repr(verdict) and "def f" not in repr(verdict)
+    assert not course.progress().solved(key) and course.progress().attempts(key) == 1
+
+
+@pytest.mark.parametrize("key", EXERCISES)
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (None, "There is nothing to check yet"),
+        (..., "There is nothing to check yet"),
+        (3, "This is a int. Give the function itself"),
+        ("f", "This is a str."),
+        (lambda x: 1 / 0, "It could not be captured: ZeroDivisionError: division by zero"),
+        (lambda: 1, "It could not be captured: <lambda>() cannot be called with 1 positional"),
+        (lambda x: 1, "Nothing of it was compiled"),
+    ],
+    ids=["none", "dots", "number", "text", "raises", "no input", "no tensor"],
+)
+def test_what_is_no_program_is_said(key: str, made: Any, says: str) -> None:
+    verdict = course.check(key, made)
+    assert not verdict and says in repr(verdict)
+
+
+def test_an_error_that_is_hostile_stays_on_its_line() -> None:
+    def hostile(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("\x1b[31m" + "x" * 10_000 + "\nright")
+
+    said = repr(course.check("1.1", hostile))
+    assert "\x1b" not in said and len(said) < 500 and said.count("\n") == 1
+
+
+def test_a_capture_is_made_afresh() -> None:
+    said = repr(course.check("1.3", capture(lambda x: 3 * x, torch.rand(3, requires_grad=True))))
+    assert "This is a Capture. Give the function itself" in said
+
+
+def test_hints_come_in_steps_and_end() -> None:
+    hints = EXERCISES["1.2"].hints
+    said = [course.hint("1.2") for _ in range(len(hints) + 1)]
+    assert [one.partition("): ")[2] for one in said] == [*hints, hints[-1]]
+    assert "(1 more)" in said[0] and "(the last one)" in said[-1] and repr(said[0]) == said[0]
+    assert course.progress().attempts("1.2") == 0
+
+
+def test_a_prediction_is_kept_and_shown_beside_the_truth() -> None:
+    with pytest.raises(UsageError, match="answer first"):
+        course.predict("1.kernels")
+    said = course.predict("1.kernels", 5, 1)
+    assert "You say: forward 5, backward 1" in repr(said)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+    made = capture(f, torch.rand(1000, requires_grad=True))
+    assert course.predict("1.kernels") == said
+    shown = said.reveal(made)
+    assert shown.right == (False, True)
+    assert "forward: you said 5, but the capture has 1 launch in the forward" in repr(shown)
+    assert "backward: you said 1, and the capture has 1 launch in the backward" in repr(shown)
+    for wrong in ((1,), (1, 2, 3), ("1", 2), (True, 1)):
+        with pytest.raises(UsageError, match="asks for 2 whole numbers: forward, backward"):
+            course.predict("1.kernels", *wrong)  # type: ignore[arg-type]
+
+
+def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
+    assert not list(folder.iterdir())
+    assert "0 of 3 exercises are right" in repr(course.progress())
+    course.check("1.3", lambda x: torch.sin(x))
+    course.check("1.3", lambda x: 4 * x)
+    course.check("1.3")
+    course.hint("1.1")
+    course.predict("1.kernels", 2, 2)
+    assert [path.name for path in folder.iterdir()] == ["course-progress.json"]
+    data = json.loads((folder / "course-progress.json").read_text(encoding="utf-8"))
+    assert data == {
+        "predictions": {"1.kernels": [2, 2]},
+        "exercises": {"1.3": {"attempts": 3, "solved": 1}, "1.1": {"hints": 1}},
+    }
+    said = repr(course.progress())
+    assert "1 of 3 exercises are right" in said and "1.3: right; tries 3, hints 0" in said
+    assert "1.1: not tried; tries 0, hints 1" in said and "1.kernels: answered (2, 2)" in said
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"predictions": 3}', '{"predictions": {}, "exercises": {"1.1": 3}}']
+)
+def test_a_broken_file_is_said_and_kept(folder: Path, text: str) -> None:
+    (folder / state.FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="delete it to begin anew"):
+        course.progress()
+    with pytest.raises(UsageError, match="delete it to begin anew"):
+        course.hint("1.1")
+    assert (folder / state.FILE).read_text(encoding="utf-8") == text
+
+
+def test_what_there_is_not_is_named() -> None:
+    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 1\.1, 1\.2, 1\.3"):
+        course.check("9.9", loops)
+    with pytest.raises(UsageError, match=r"there is no question '9'; there is 1\.kernels"):
+        course.predict("9", 1)
+    assert not Path(state.FILE).exists()
+
+
+def test_data_of_lessons_is_whole() -> None:
+    asked = {need.fact for e in EXERCISES.values() for need in e.needs}
+    asked |= {need.fact for e in EXERCISES.values() for slip in e.slips for need in slip.when}
+    asked |= {fact for q in QUESTIONS.values() for _, fact in q.parts}
+    assert asked <= set(FACTS)
+    for exercise in EXERCISES.values():
+        assert any(need.relation == EXACTLY for need in exercise.needs)
+        assert not re.search("solution|def ", " ".join(slip.says for slip in exercise.slips))
+
+
+def test_it_is_reached_by_name() -> None:
+    assert compile_lens.course is course and "course" in dir(compile_lens)
+    assert set(course.__all__) <= set(vars(course))
+    assert isinstance(course.progress(), course.Progress)
