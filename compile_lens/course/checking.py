@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError
 from ..results.capture import Capture, CaptureError
+from ..views.story.language import text
 from ..views.words.characters import flat
 from . import state
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
@@ -42,40 +42,38 @@ class Verdict:
 def check(key: str, made: Any = None) -> Verdict:
     """Capture what was made for an exercise, and say what of it is not as asked; never the answer.
 
-    ``made`` is a function. The attempt is kept in the file of ``progress()``. Raises ``UsageError`` for an exercise
-    that there is not.
+    ``made`` is a function. The attempt is kept in the file of ``progress()``; an empty one is none. Raises
+    ``UsageError`` for an exercise that there is not.
     """
     wanted = exercise(key)
-    reasons = tuple(_reasons(wanted, made))
-    verdict = Verdict(key, not reasons, reasons)
-    state.attempted(key, verdict.right)
-    return verdict
+    tried, reasons = _judged(wanted, made)
+    if tried:
+        state.attempted(key, not reasons)
+    return Verdict(key, not reasons, reasons)
 
 
-def _reasons(wanted: Exercise, made: Any) -> Iterator[str]:
+def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
+    """Whether it was an attempt at all, and what is not as asked."""
     if made is None or made is ...:
-        yield "There is nothing to check yet: give the function that you wrote."
-        return
+        return False, ("There is nothing to check yet: give the function that you wrote.",)
     if isinstance(made, Capture) or not callable(made):
-        yield f"This is a {type(made).__name__}. Give the function itself: it is captured afresh here."
-        return
+        name = type(made).__name__
+        return False, (
+            f"What was given is of type {name}. Give the function itself: it is captured afresh here.",
+        )
     try:
         found = captured(made, wanted.inputs)
     except UsageError as error:  # it cannot be called with the inputs of the exercise
-        yield f"It could not be captured: {flat(str(error)).partition('. ')[0]}."
-        return
+        return True, (f"It could not be captured: {flat(str(error)).partition('. ')[0]}.",)
     except CaptureError as error:
-        yield f"It could not be captured: {_first(error.__cause__ or error)}"
-        return
+        return True, (f"It could not be captured: {_first(error.__cause__ or error)}",)
     if not found.compilations:
-        yield f"Nothing of it was compiled: {flat(found.nothing or 'the capture does not say why')}."
-        return
+        return False, (
+            f"Nothing of it was compiled: {text(found.nothing) or 'the capture does not say why'}.",
+        )
     unmet = [need for need in wanted.needs if not _holds(found, need)]
-    yield from (_unmet(found, need) for need in unmet)
-    if unmet:
-        slip = next((s for s in wanted.slips if all(_holds(found, need) for need in s.when)), None)
-        if slip is not None:
-            yield slip.says
+    slips = [s.says for s in wanted.slips if unmet and all(_holds(found, need) for need in s.when)]
+    return True, (*(_unmet(found, need) for need in unmet), *slips[:1])
 
 
 def _holds(found: Capture, need: Need) -> bool:

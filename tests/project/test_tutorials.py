@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from compile_lens import capture
+from compile_lens.course.lessons import EXERCISES
 
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install '.[dev]'")
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install '.[dev]'")
@@ -122,26 +123,78 @@ def test_the_first_lesson_walks_the_chain(first: dict[str, Any]) -> None:
     assert ["joint", "cos_1"] in reached, "the derivative of sin"
 
 
-def test_the_exercises_of_the_first_lesson(first: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert "2 eager ops → 1 launch" in _text(first["try"])
-    x = torch.rand(1000)
+def test_the_first_lesson_asks_before_it_shows(first: dict[str, Any]) -> None:
+    cells = nbformat.read(FOLDER / FIRST, as_version=4).cells
+    names = [cell.id for cell in cells]
+    assert names.index("predict") < names.index("function") and names.index("reveal") > names.index("ledger")
+    assert "You say: forward 5, backward 12." in _text(first["predict"])
+    shown = _text(first["reveal"])
+    assert "forward: you said 5, but the capture has 1 launch" in shown
+    assert "backward: you said 12, but the capture has 1 launch" in shown
 
-    row = capture(lambda x: torch.square(torch.square(x)), x).ledger.total
-    assert (row.eager_ops, row.launches, row.bytes_before, row.bytes_after) == (2, 1, 16_000, 8_000)
 
-    row = capture(lambda x: (torch.sin(x), torch.cos(x), torch.exp(x)), x).ledger.total
-    assert (row.loops, row.groups) == (3, 1)
+def test_the_exercises_of_the_first_lesson_wait_for_their_functions(first: dict[str, Any]) -> None:
+    tasks = "\n".join(cell.source for cell in nbformat.read(FOLDER / FIRST, as_version=4).cells)
+    for key in ("1.1", "1.2", "1.3"):
+        assert f"**{key}** {EXERCISES[key].task}" in tasks
+        said = _text(first[f"exercise-{key[-1]}"])
+        assert said.startswith(f"{key}: not yet.") and "Nothing of it was compiled" in said
+    assert "0 of " in _text(first["progress"]) and "1.1: not tried" in _text(first["progress"])
+    assert "2 operators of eager PyTorch stand against 1 launch" in _text(first["try"])
 
-    product = capture(lambda a, b: torch.relu(a @ b), torch.rand(64, 64), torch.rand(64, 64))
-    assert product.ledger.total.launches == 2
-    assert "extern_kernels.mm" in [k.name for k in product.kernels]
 
-    def interrupted(x: torch.Tensor) -> torch.Tensor:
-        y = torch.sin(x)
-        print("hello")
-        return torch.cos(y)
+NUMBERS = dict(
+    zip("no one two three four five six seven eight nine ten eleven twelve thirteen".split(), range(14))
+) | {"seventeen": 17}
 
-    broken = capture(interrupted, x)
-    assert (len(broken.compilations), len(broken.breaks), broken.ledger.total.launches) == (2, 1, 2)
-    assert "print" in broken.breaks[0].reason
-    assert "hello" in capsys.readouterr().out
+
+def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: dict[str, Any]) -> None:
+    """Each number in its three sentences and in what is said of the guess."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+    made = capture(f, torch.rand(1000, requires_grad=True))
+    forward, backward = made.ledger.forward, made.ledger.backward
+    saved = made.compilations[0].graphs["forward"].saved
+    wanted = {
+        "take-home": [
+            (r"(\w+) operators of Python became (\w+) loop", (forward.eager_ops, forward.loops)),
+            (r"(\w+) calls that give 0", (len(made.compilations[0].graphs["backward"].calls),)),
+            (r"The forward kept (\w+) tensor, the input", (len(saved),)),
+        ],
+        "reveal-meaning": [
+            (r"(\w+) calls, in (\w+) kernel", (backward.aten_ops, backward.launches)),
+            (r"made (\w+) kernel of (\w+) operators", (forward.launches, forward.eager_ops)),
+            (r"there was (\w+) loop before", (forward.loops,)),
+        ],
+        "ledger-reading": [
+            (
+                r"(\w+) operators became (\w+) launches",
+                (made.ledger.total.eager_ops, made.ledger.total.launches),
+            ),
+        ],
+    }
+    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / FIRST, as_version=4).cells}
+    for cell, sentences in wanted.items():
+        for pattern, values in sentences:
+            found = re.search(pattern, cells[cell])
+            assert found, pattern
+            assert tuple(NUMBERS[word.lower()] for word in found.groups()) == values, found[0]
+    assert saved == ("primals_1",)
+    x = torch.rand(1000, requires_grad=True)
+    f(x).sum().backward()
+    assert torch.allclose(f(x), torch.ones(1000)) and x.grad is not None and x.grad.abs().max() < 1e-5
+
+
+SCREEN = 45
+"""Lines of text that a screen of 1280×720 shows."""
+
+
+def test_no_text_is_taller_than_two_screens(first: dict[str, Any]) -> None:
+    tall = {
+        cell: len(_text(outputs).splitlines())
+        for cell, outputs in first.items()
+        if not any("text/html" in o.get("data", {}) for o in outputs)
+    }
+    assert max(tall.values()) <= 2 * SCREEN, tall
