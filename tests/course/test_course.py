@@ -46,6 +46,9 @@ RIGHT: dict[str, list[Made]] = {
     "1.1": [loops, lambda x: (x.sin() + x.cos() - x.tanh() * x.exp()).relu()],
     "1.2": [lambda x: torch.relu(x @ x), lambda x: x.sin() @ x, lambda x: torch.sort(x * 2)[0]],
     "1.3": [lambda x: 3 * x, lambda x: -x, lambda x: x + 2 * x],
+    "6.1": [loops, lambda x: torch.relu(x * 2 + x.cos() - 1)],
+    "6.2": [lambda x: (x.sin(), x.cos(), x.exp(), x.tanh()), lambda x: [x * n for n in range(2, 7)]],
+    "6.3": [lambda x: x / x.sum(), lambda x: torch.softmax(x, 0), lambda x: (x, x.amax() - x)],
 }
 """Programs that do what is asked, in different ways."""
 
@@ -68,6 +71,31 @@ MISLED: dict[str, list[tuple[Made, str, str]]] = {
         (lambda x: torch.sin(x), "1 value kept for the backward", "the backward needs it, so it is kept"),
         (lambda x: x + 1, "0 ATen operators in the backward", "Its backward computes nothing"),
         (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),
+    ],
+    "6.1": [
+        (
+            lambda x: (x.sin() + 1, x.cos() + 1),
+            "2 loops before fusion",
+            "More than one value was given a buffer",
+        ),
+        (lambda x: torch.relu(x @ x) + 1 - x, "1 library call", "nothing is inlined into it"),
+        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked", ""),
+    ],
+    "6.2": [
+        (
+            lambda x: x.sin().cos().exp().tanh(),
+            "1 loop before fusion; asked",
+            "nothing left for fusion to join",
+        ),
+        (
+            lambda x: (x @ x, x.sin(), x.cos(), x.exp()),
+            "2 groups after fusion; asked",
+            "Some loops stayed apart",
+        ),
+    ],
+    "6.3": [
+        (lambda x: (x.sin(), x.cos()), "1 group after fusion; asked", "in one pass over the numbers"),
+        (lambda x: torch.relu(x @ x), "1 library call; asked", "only loops of Inductor's own"),
     ],
 }
 """What many would write, what is said of the capture, and what is said of the mistake."""
@@ -177,7 +205,7 @@ def test_a_prediction_is_kept_and_shown_beside_the_truth() -> None:
 
 def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
     assert not list(folder.iterdir())
-    assert "0 of 3 exercises are right" in repr(course.progress())
+    assert f"0 of {len(EXERCISES)} exercises are right" in repr(course.progress())
     course.check("1.3", lambda x: torch.sin(x))
     course.check("1.3", lambda x: 4 * x)
     course.check("1.3")
@@ -190,7 +218,7 @@ def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
         "exercises": {"1.3": {"attempts": 2, "solved": 1}, "1.1": {"hints": 1}},
     }
     said = repr(course.progress())
-    assert "1 of 3 exercises are right" in said and "1.3: right; tries 2, hints 0" in said
+    assert f"1 of {len(EXERCISES)} exercises are right" in said and "1.3: right; tries 2, hints 0" in said
     assert "1.1: not tried; tries 0, hints 1" in said and "1.kernels: answered (2, 2)" in said
 
 
@@ -207,7 +235,7 @@ def test_a_broken_file_is_said_and_kept(folder: Path, text: str) -> None:
 
 
 def test_what_there_is_not_is_named() -> None:
-    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 1\.1, 1\.2, 1\.3"):
+    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 1\.1, 1\.2, 1\.3, 6\.1"):
         course.check("9.9", loops)
     with pytest.raises(UsageError, match=r"there is no question '9'; there is 1\.kernels"):
         course.predict("9", 1)
@@ -220,7 +248,7 @@ def test_data_of_lessons_is_whole() -> None:
     asked |= {fact for q in QUESTIONS.values() for _, fact in q.parts}
     assert asked <= set(FACTS)
     for exercise in EXERCISES.values():
-        assert any(need.relation == EXACTLY for need in exercise.needs)
+        assert any(need.relation == EXACTLY for need in exercise.needs) and exercise.inputs
         assert not re.search("solution|def ", " ".join(slip.says for slip in exercise.slips))
 
 

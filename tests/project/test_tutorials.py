@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 FOLDER = Path(__file__).resolve().parents[2] / "tutorials"
 LESSONS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 FIRST = "01-one-line-four-stages.ipynb"
+SIXTH = "06-inlining-and-fusion.ipynb"
 
 KERNELS = ["cpp_fused_add_cos_pow_sin_0", "cpp_fused_add_cos_mul_neg_pow_sin_0"]
 
@@ -187,14 +188,87 @@ def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: dict[st
     assert torch.allclose(f(x), torch.ones(1000)) and x.grad is not None and x.grad.abs().max() < 1e-5
 
 
+@pytest.fixture(scope="module")
+def sixth(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The outputs of every code cell of the sixth lesson, by cell id."""
+    return _run(SIXTH, tmp_path_factory.mktemp("lesson"))
+
+
+def test_the_sixth_lesson_tells_inlining_from_fusion(sixth: dict[str, Any]) -> None:
+    assert "loops: you said 2, but the capture has 1 loop before fusion" in _text(sixth["square-reveal"])
+    assert (
+        _text(sixth["square-loop"]).count(" = mul(") == 2 and _text(sixth["square-loop"]).count("buf0[") == 1
+    )
+    assert _text(sixth["square-said"]).startswith("They are in one loop: lowering")
+    said = _text(sixth["three"])
+    assert "the capture has 3 loops before fusion" in said and "the capture has 1 group after fusion" in said
+    assert _text(sixth["three-loops"]).count("load = ") == 3
+    assert "3 loops fused into one" in _text(sixth["three-groups"])
+    assert _text(sixth["three-said"]).startswith("They were fused")
+
+
+def test_the_sixth_lesson_reckons_right(sixth: dict[str, Any]) -> None:
+    tensor = 4 * 2**20
+    moved = [line.replace(",", "").split() for line in _text(sixth["square-bytes"]).splitlines()]
+    assert [(int(line[1]), int(line[4])) for line in moved] == [(4 * tensor, 4), (2 * tensor, 2)]
+    rows = [line.replace(",", "").split()[-3:] for line in _text(sixth["ablation"]).splitlines()]
+    numbers = [tuple(map(int, row)) for row in rows if row[0].isdigit()]
+    f, g = numbers[:3], numbers[3:]
+    assert f == [(2, 2, 4 * tensor), (1, 1, 2 * tensor), (1, 1, 2 * tensor)]
+    assert g == [(3, 3, 6 * tensor), (3, 3, 6 * tensor), (3, 1, 4 * tensor)]
+    first, second, *stopped = _text(sixth["limits"]).splitlines()
+    counted = dict(zip(*[iter(first.replace(",", "").split())] * 2))
+    assert counted["operators"] == "400" and counted["groups"] == counted["launches"] == "1"
+    assert int(counted["loops"]) > 2 and len(stopped) == int(counted["loops"]) - 1 > 1
+    assert all(re.search(r"\d+ operations, limit \d+", line) for line in stopped)
+    assert re.fullmatch(r"moved after fusion: \d+ times the whole tensor", second)
+
+
+def test_the_prose_of_the_sixth_lesson_says_what_its_captures_say() -> None:
+    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
+    x = torch.rand(16)
+    squared = capture(lambda x: torch.square(torch.square(x)), x).ledger.total
+    three = capture(lambda x: (torch.sin(x), torch.cos(x), torch.exp(x)), x).ledger.total
+    said = re.search(r"(\w+) reads and (\w+) writes became one of each: half", cells["square-bytes-meaning"])
+    assert said and NUMBERS[said[1].lower()] + NUMBERS[said[2]] == squared.bytes_before // x.nbytes == 4
+    assert squared.bytes_after // x.nbytes == 2
+    said = re.search(r"There is (\w+) loop, and nothing", cells["square-loop-why"])
+    assert said and NUMBERS[said[1]] == squared.loops
+    said = re.search(r"^(\w+) multiplications stand in one body", cells["square-loop-meaning"])
+    assert said and NUMBERS[said[1].lower()] == squared.aten_ops
+    said = re.search(r"^(\w+) loops: each result", cells["three-loops-meaning"])
+    assert said and NUMBERS[said[1].lower()] == three.loops
+    said = re.search(
+        r"`f` became (\w+) loop .*the (\w+) loops of `g` became (\w+) group", cells["take-home"], re.S
+    )
+    assert said and tuple(NUMBERS[word] for word in said.groups()) == (
+        squared.loops,
+        three.loops,
+        three.groups,
+    )
+
+
+def test_the_exercises_of_the_sixth_lesson_wait_for_their_functions(sixth: dict[str, Any]) -> None:
+    tasks = "\n".join(cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells)
+    for key in ("6.1", "6.2", "6.3"):
+        assert f"**{key}** {EXERCISES[key].task}" in tasks
+        said = _text(sixth[f"exercise-{key[-1]}"])
+        assert said.startswith(f"{key}: not yet.") and "Nothing of it was compiled" in said
+
+
 SCREEN = 45
 """Lines of text that a screen of 1280×720 shows."""
 
 
-def test_no_text_is_taller_than_two_screens(first: dict[str, Any]) -> None:
-    tall = {
-        cell: len(_text(outputs).splitlines())
-        for cell, outputs in first.items()
-        if not any("text/html" in o.get("data", {}) for o in outputs)
-    }
-    assert max(tall.values()) <= 2 * SCREEN, tall
+def test_nothing_is_noisy_or_taller_than_two_screens(first: dict[str, Any], sixth: dict[str, Any]) -> None:
+    for outputs in (*first.values(), *sixth.values()):
+        assert not any(o.get("name") == "stderr" and o.text for o in outputs)
+        if not any("text/html" in o.get("data", {}) for o in outputs):
+            assert len(_text(outputs).splitlines()) <= 2 * SCREEN
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_what_a_lesson_links_to_is_there(name: str) -> None:
+    text = "\n".join(cell.source for cell in nbformat.read(FOLDER / name, as_version=4).cells)
+    assert all((FOLDER / file).is_file() for file in re.findall(r"\]\(([\w-]+\.ipynb)\)", text))
+    assert f"({name})" in (FOLDER / "README.md").read_text(encoding="utf-8")

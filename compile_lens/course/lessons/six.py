@@ -1,0 +1,96 @@
+"""Lesson 6: inlining and fusion."""
+
+from __future__ import annotations
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+_MATRIX = (Input((64, 64)),)
+
+QUESTIONS = (
+    Question(
+        "6.square",
+        "square(square(x)): how many loops are there before fusion, and how many launches in the end?",
+        (("loops", "loops"), ("launches", "launches")),
+    ),
+    Question(
+        "6.three",
+        "sin(x), cos(x) and exp(x), all three returned: how many loops before fusion, and how many groups after it?",
+        (("loops", "loops"), ("groups", "groups")),
+    ),
+)
+
+EXERCISES = (
+    Exercise(
+        "6.1",
+        "Write a function of one matrix for which eager PyTorch dispatches at least four operators, and of which "
+        "lowering makes exactly one loop.",
+        _MATRIX,
+        (
+            Need("eager_ops", AT_LEAST, 4),
+            Need("loops", EXACTLY, 1),
+            Need("library_calls", EXACTLY, 0),
+            *_UNBROKEN,
+        ),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call reads and writes memory: nothing is inlined into it.",
+            ),
+            Slip(
+                (Need("loops", AT_LEAST, 2),),
+                "More than one value was given a buffer of its own: each result of the graph is, and each sum or "
+                "maximum. That these loops may be fused later is another step.",
+            ),
+        ),
+        (
+            "What is inlined has one reader, or is cheap to compute again, and needs no memory of its own.",
+            "Return one tensor, made number by number.",
+        ),
+        "def f(x):\n    return torch.relu(torch.sin(x) * 2 + torch.cos(x))",
+    ),
+    Exercise(
+        "6.2",
+        "Write a function of one matrix of which lowering makes at least four loops, and fusion one group.",
+        _MATRIX,
+        (Need("loops", AT_LEAST, 4), Need("groups", EXACTLY, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("loops", EXACTLY, 1),),
+                "Lowering inlined everything into one loop: there was nothing left for fusion to join.",
+            ),
+            Slip(
+                (Need("groups", AT_LEAST, 2),),
+                "Some loops stayed apart. Ask capture.why of two of them: are their sizes the same, does one wait for "
+                "the other, is one a library call?",
+            ),
+        ),
+        (
+            "A loop is there because its value has to be in memory. What has to be?",
+            "Every result has to. Let all of them read the same x.",
+        ),
+        "def f(x):\n    return x.sin(), x.cos(), x.exp(), x.tanh()",
+    ),
+    Exercise(
+        "6.3",
+        "Write a function of one matrix, without library calls and graph breaks, whose loops do not become one group.",
+        _MATRIX,
+        (Need("groups", AT_LEAST, 2), Need("library_calls", EXACTLY, 0), *_UNBROKEN),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call does keep groups apart, but here only loops of Inductor's own are asked for.",
+            ),
+            Slip(
+                (Need("groups", EXACTLY, 1),),
+                "All of it could be done in one pass over the numbers. What has to be finished before the rest can "
+                "begin?",
+            ),
+        ),
+        (
+            "Think of a number that is known only when all others have been read.",
+            "Use such a number on every element again.",
+        ),
+        "def f(x):\n    return x / x.sum()",
+    ),
+)
