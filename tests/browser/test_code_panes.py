@@ -45,7 +45,7 @@ def test_kernels_have_tabs_with_what_the_record_knows(viewer: Open) -> None:
     ]
     for number, kernel in enumerate(code.kernels, 1):
         pane.locator(".code-tab").nth(number).click()
-        head = pane.locator(".kernel-head")
+        head = pane.locator(".code-panel")
         assert head.locator(".kernel-name").inner_text() == kernel.name
         said = head.inner_text()
         assert f"{kernel.launches} launch" in said
@@ -57,8 +57,14 @@ def test_kernels_have_tabs_with_what_the_record_knows(viewer: Open) -> None:
         assert launches == [str(line) for line in kernel.launch_lines if line]
         if kernel.source:
             page.ready("backward.code")
-            first = pane.locator(".listing-number[data-number]").first
-            assert first.get_attribute("data-number") == str(kernel.first_line)
+            numbers = pane.locator(".listing-number[data-number]").evaluate_all(
+                "all => all.map(e => +e.dataset.number)"
+            )
+            traced = {kernel.first_line + mark.line - 1 for mark in kernel.lines if mark.origins}
+            again = "the same again" in pane.locator(".code-both").inner_text()
+            assert again or traced <= set(numbers), "numbers are those of the module"
+            assert traced & set(numbers)
+            assert min(numbers) >= kernel.first_line and max(numbers) <= kernel.last_line
         else:
             assert "library call" in pane.locator(".listing-empty").inner_text()
     # A launch leads to its line of the module.
@@ -108,6 +114,7 @@ def test_boilerplate_is_folded_and_a_copy_is_whole(viewer: Open) -> None:
     page.view("joint", "text")
     _copied(page, page.pane("joint").locator(".copy-button").first, _compilation(shown).graphs["joint"].text)
     page.click(page.pane("python").locator(".listing-line[data-item]").first)
+    page.unfold()
     page.find(".chain-copy").click()
     page.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('Python')")
     copied = page.page.evaluate("() => navigator.clipboard.readText()")

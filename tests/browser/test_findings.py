@@ -29,7 +29,7 @@ def told() -> Capture:
 
 def opened(viewer: Viewer, key: str) -> Locator:
     """The pane of a finding, opened from the strip."""
-    viewer.find(f"button.card[data-finding='{key}']").click()
+    viewer.find(f"button.card[data-finding='{key}']").dispatch_event("click")
     pane = viewer.find(f".frame[data-finding='{key}']")
     pane.locator(".finding").wait_for()
     return pane

@@ -109,7 +109,7 @@ def test_tab_leads_through_everything_and_out_again(
         assert stop.outlined or "graph-opener" in stop.classes, stop
         assert stop.sides >= 2, f"the mark is cut off: {stop}"
     reached = {word for stop in stops for word in stop.classes.split()}
-    assert {"card", "frame-close", "graph-stop", "resizer", "resizer-across"} <= reached
+    assert {"flow-noun", "frame-close", "graph-stop", "resizer", "resizer-across"} <= reached
     # And back: no trap in the other direction either.
     viewer.page.locator("#after").focus()
     keys.press(*["Shift+Tab"] * (len(stops) + 1))
@@ -130,6 +130,8 @@ def test_a_chain_is_followed_by_keyboard_alone(opened: Opened) -> None:
     capture = captures.sin_cos()
     viewer, keys = opened(capture)
     dynamo, joint = viewer.number("dynamo"), viewer.number("joint")
+    keys.to(".flow-all")
+    keys.press("Enter")
     keys.to(f"button.card[data-stage='{joint}']")
     keys.press("Enter")
     viewer.ready("joint")
@@ -165,6 +167,7 @@ def test_a_chain_is_followed_by_keyboard_alone(opened: Opened) -> None:
     assert viewer.lit("dynamo", by=".lit-hover") == wanted["0/0 dynamo"] and viewer.pins() == []
     keys.press("Enter")
     assert viewer.pins() == [address[2]] and keys.attribute("aria-pressed") == "true"
+    viewer.whole()
     assert viewer.lit("forward.code", by=".lit-pin-0") == wanted["0/0 forward.code"]
     keys.press("Enter")
     assert viewer.pins() == [] and keys.attribute("aria-pressed") == "false"
@@ -310,13 +313,17 @@ def test_graphs_by_keyboard(opened: Opened) -> None:
 def test_tabs_of_compilations_by_keyboard(opened: Opened) -> None:
     capture = captures.graph_break()
     viewer, keys = opened(capture)
-    keys.to(".tab")
+    keys.to(".flow-which")
+    keys.press("Enter")
+    keys.to(".tab[tabindex='0']")
     keys.press("ArrowRight")
     assert keys.attribute("aria-selected") == "true"
-    assert viewer.card("dynamo", 1).is_visible() and viewer.card("dynamo", 0).count() == 0
+    assert viewer.chip("dynamo", 1).is_visible() and viewer.chip("dynamo", 0).count() == 0
     keys.press("ArrowRight")
-    assert viewer.card("dynamo", 0).is_visible()
-    # Closing a pane gives the focus to its card.
+    assert viewer.chip("dynamo", 0).is_visible()
+    keys.press("Escape")
+    assert keys.focused().evaluate("e => e.className") == "flow-which", "Escape closes the list"
+    # Closing a pane gives the focus to its chip.
     number = viewer.number("forward")
     keys.to(f".frame[data-stage='{number}'] .frame-close")
     keys.press("Enter")

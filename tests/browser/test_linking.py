@@ -299,6 +299,7 @@ def test_the_chain_names_the_python_line_and_the_line_of_the_kernel(viewer: Open
     page = viewer(capture)
     page.open("forward", "forward.code")
     page.click(page.thing(("0/0", "forward", "sin")))
+    page.unfold()
     rows = page.find(".chain-row:not(.chain-none)")
     said = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
     _, _, place = python_line(capture, "torch.sin(x)")
@@ -359,6 +360,7 @@ def test_an_address_brings_panes_and_pins_back(viewer: Open) -> None:
     page.page.goto(url)
     again = Viewer(page.page, capture)
     again.ready("python", "joint", "backward.groups fusion", "backward.code")
+    again.whole()
     again.frame()
     assert again.pane("joint").locator(".text-pane").is_visible()
     assert (again.shown(), again.pins(), again.lit("joint"), again.lit("backward.code")) == before

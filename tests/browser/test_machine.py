@@ -124,6 +124,8 @@ def test_a_pin_without_machine_code_says_so(opened: Opened) -> None:
 
     _, pane = opened(h100())
     form(pane, "SASS")
+    while pane.locator(".listing-fold[aria-expanded=false]").count():
+        pane.locator(".listing-fold[aria-expanded=false]").first.click()
     press(line(pane.locator(".listing").first, "xoffset = tl"))
     assert pane.locator(".code-forms span").inner_text() == ""
     press(line(pane.locator(".listing").first, "x0 = xoffset"))
@@ -151,14 +153,14 @@ def test_the_head_says_what_stands_for_the_device(opened: Opened) -> None:
     assert MAY_DIFFER[0] not in head.inner_text()
     head.locator("summary").click()
     assert all(words in head.inner_text() for words in MAY_DIFFER)
-    said = pane.locator(".kernel-head")
+    said = pane.locator(".code-panel")
     for words in ("22 registers a thread", "no spills", "here the first was taken", "no LLVM IR"):
         assert words in said.inner_text()
     said.locator("summary", has_text="launch configurations").click()
     assert "XBLOCK=128, num_warps=2" in said.inner_text()
     viewer.find(
         "button.card",
-    ).filter(has_text="Device model").click()
+    ).filter(has_text="Device model").dispatch_event("click")
     about = viewer.find(".frame[data-finding='target']")
     about.locator(".finding").wait_for()
     assert CROSSING in about.inner_text() and "the programming guide" in about.inner_text()

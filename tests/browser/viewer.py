@@ -72,6 +72,12 @@ _LIT = f"""
 }}
 """
 
+_MODULE = """
+app => {
+  for (const tab of app.shadowRoot.querySelectorAll(".code-tab[data-page='0'][aria-selected=false]")) tab.click();
+}
+"""
+
 # Each node by itself, and the whole module: that is where everything is to be seen.
 _WHOLE = """
 app => {
@@ -153,6 +159,24 @@ class Viewer:
         kind = ".card-fusion" if fusion else ":not(.card-fusion)"
         return self.find(f"button.card[data-stage='{self.number(key, compilation)}']{kind}")
 
+    def chip(self, key: str, compilation: int = 0) -> Locator:
+        """The chip of a stage in the row of the stages."""
+        return self.find(f".flow-noun[data-stage='{self.number(key, compilation)}']")
+
+    def press(self, key: str, compilation: int = 0, fusion: bool = False) -> None:
+        """Opens a stage or closes it, from the list of all stages, without opening that."""
+        self.card(key, compilation, fusion).dispatch_event("click")
+
+    def unfold(self) -> None:
+        """Opens the list of the chain below the row of the stages."""
+        if self.find(".flow-chain[aria-expanded=false]:visible").count():
+            self.find(".flow-chain").click()
+
+    def fold(self) -> None:
+        """Closes it again."""
+        if self.find(".flow-chain[aria-expanded=true]:visible").count():
+            self.find(".flow-chain").click()
+
     def pane(self, key: str, compilation: int = 0, fusion: bool = False) -> Locator:
         """The pane of a stage, if it is open."""
         kind = "[data-fusion]" if fusion else ":not([data-fusion])"
@@ -168,7 +192,13 @@ class Viewer:
         assert len(keys) <= ROOM, "a sixth pane would take the place of one of them"
         self.app.evaluate(_ARRANGE, [self._place(key, compilation) for key in keys])
         self.ready(*keys, compilation=compilation)
+        self.whole()
+        self.ready(*keys, compilation=compilation)
         assert sorted(self.shown()) == sorted(self._pair(key, compilation) for key in keys)
+
+    def whole(self) -> None:
+        """Shows whole modules, which open with one of their kernels."""
+        self.app.evaluate(_MODULE)
 
     def ready(self, *keys: str, compilation: int = 0) -> None:
         """Waits until open panes have built all that they show."""
@@ -182,7 +212,7 @@ class Viewer:
 
     def choose(self, compilation: int) -> None:
         """Shows another compilation."""
-        self.find(".tab").nth(compilation).click()
+        self.find(".tab").nth(compilation).dispatch_event("click")
 
     def _pair(self, key: str, compilation: int) -> tuple[int, bool]:
         stage, _, fusion = key.partition(" ")
@@ -217,6 +247,8 @@ class Viewer:
     def line(self, key: str, number: int, compilation: int = 0) -> Locator:
         """A line of the module in an open code pane, counted from 1."""
         pane = self.pane(key, compilation)
+        if pane.locator(f".listing-number[data-number='{number}']").count() == 0:
+            self._open_folds([key], compilation)
         row = pane.locator(f".listing-number[data-number='{number}']").get_attribute("data-row")
         return pane.locator(f".listing-code > [data-row='{row}']")
 
@@ -268,10 +300,18 @@ class Viewer:
                         found[key if key == PYTHON else f"{compilation.id} {key}"] = names
         return found
 
+    def _open_folds(self, keys: Sequence[str], compilation: int) -> None:
+        """Opens every fold of code; those of blocks that are still being built come with them."""
+        closed = ".code-pane .listing-fold[aria-expanded=false]"
+        while True:
+            self.app.evaluate(_UNFOLD, [self._place(key, compilation) for key in keys])
+            self.ready(*keys, compilation=compilation)
+            if not any(self.pane(*_key(key, compilation)).locator(closed).count() for key in keys):
+                return
+
     def _lit(self, keys: Sequence[str], compilation: int, by: str) -> list[list[str]]:
         places = [self._place(key, compilation) for key in keys]
-        self.app.evaluate(_UNFOLD, places)
-        self.ready(*keys, compilation=compilation)
+        self._open_folds(keys, compilation)
         read = self.app.evaluate(_LIT, [places, by])
         return [
             sorted(self.address(item)[2] for item in found["items"])
@@ -288,10 +328,12 @@ class Viewer:
     def listed(self) -> set[Address]:
         """Everything that the chain of the focused pin names."""
         self.frame()
+        self.unfold()
         while self.find(".chain-rest").count():
             self.find(".chain-rest").first.click()
         self.leave()
         found = self.find(".chain-list [data-item]").evaluate_all("all => all.map(e => +e.dataset.item)")
+        self.fold()
         return {self.address(item) for item in found}
 
     def reasons(self) -> dict[str, str]:
@@ -309,9 +351,12 @@ class Viewer:
     def facts(self) -> dict[str, str]:
         """What the panel says of the focused pin, by label."""
         self.frame()
+        self.unfold()
         self.find(".facts-label").first.wait_for()
         read = "all => all.map(label => [label.innerText, label.nextElementSibling.innerText])"
-        return dict(self.find(".facts-label").evaluate_all(read))
+        found = dict(self.find(".facts-label").evaluate_all(read))
+        self.fold()
+        return found
 
     def pins(self) -> list[str]:
         """Names on the chips of the pins."""
@@ -323,6 +368,11 @@ class Viewer:
         self.page.evaluate(
             "() => new Promise(done => requestAnimationFrame(() => setTimeout(() => setTimeout(done))))"
         )
+
+
+def _key(key: str, compilation: int) -> tuple[str, int, bool]:
+    stage, _, fusion = key.partition(" ")
+    return stage, compilation, fusion == "fusion"
 
 
 def _nodes(graph: Graph) -> list[int]:

@@ -44,6 +44,7 @@ export function capture(stages, missing = []) {
       start: index.names.length,
       count: items.length,
       kernels,
+      firsts: Array.from({ length: kernels }, () => 0),
       part: `g${number}`,
     });
     if (compilation >= 0) lane(lanes, compilation, key).push(step(key, number, ""));

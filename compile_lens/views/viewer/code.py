@@ -11,7 +11,7 @@ from compile_lens.record.kernel import Code, Kernel
 from ..words import machine, outline, sentences, stamp
 from ..words.derivatives import of_names, phrase
 from ..words.launches import launched
-from .folds import Fold, kernel_folds, module_folds
+from .folds import Fold, linked_folds, module_folds
 from .forms import Forms
 from .items import Items, SeenStage
 from .texts import Place, Text, Texts
@@ -43,7 +43,7 @@ class Codes:
         folds = module_folds(str(module.text["text"]))
         kernels = []
         for kernel, source, place in zip(code.kernels, module.sources, module.places, strict=True):
-            inner = kernel_folds(str(source["text"]), kernel.language) if source else []
+            inner = linked_folds(kernel, str(source["text"])) if source else []
             if place is not None:
                 folds += [fold.moved(place.first - 1) for fold in inner]
             kernels.append(self._kernel(seen, code, kernel, source, place, inner))

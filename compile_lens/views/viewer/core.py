@@ -44,6 +44,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "environment": [line(fact) for fact in outline.environment(capture)],
         "stamp": line(stamp.of_capture(capture)),
         "asked": line(outline.asked(capture)),
+        "device": line(stamp.device(capture)),
         "inputs": _some(capture.inputs, "input", "capture.inputs"),
         "outcome": _outcome(capture),
         "eager": _eager(capture),
@@ -77,6 +78,7 @@ def _outcome(capture: Record) -> dict[str, object]:
         "verdict": line(outcome.verdict(capture)),
         "failure": said,
         "below": sentences.below(capture),
+        "warnings": [line(one) for one in outcome.warnings(capture)],
     }
 
 

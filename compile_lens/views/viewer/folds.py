@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from compile_lens.record.kernel import Kernel, LineOrigin
+
+MOST_LABELS = 5
+"""Kinds of lines that a fold names."""
 
 SHORTEST = 3
 """Lines of the shortest fold."""
@@ -47,8 +53,59 @@ def module_folds(text: str) -> list[Fold]:
     return folds
 
 
+AGAIN = "the same again for the last elements"
+"""What a loop over the rest of a size is, which computes what the one before it does."""
+
+_LOOP = "loop header"
+
+
+def linked_folds(kernel: Kernel, source: str) -> list[Fold]:
+    """Folds of a kernel whose lines were followed: everything is folded that computes nothing, but the headers of
+    loops. A fold says what it holds, as the record says it. Lines count from 1."""
+    boilerplate = kernel_folds(source, kernel.language)
+    if not kernel.lines:
+        return boilerplate
+    known = {mark.line: mark for mark in kernel.lines}
+    labels = {n: fold.label for fold in boilerplate for n in range(fold.first, fold.last + 1)}
+    count = len(source.removesuffix("\n").split("\n"))
+    again = _again(kernel)
+    folds: list[Fold] = []
+    start, rest = 0, False
+    held: dict[str, None] = {}
+    for number in range(1, count + 2):
+        mark = known.get(number)
+        shown = number > count or (mark is not None and (mark.origins or mark.no_origin == _LOOP))
+        if shown and number not in again:
+            if start and number - start >= 2:
+                label = AGAIN if rest else ", ".join(held) or "braces"
+                folds.append(Fold(start, number - 1, label))
+            start, held, rest = 0, {}, False
+            continue
+        start = start or number
+        rest = rest or number in again
+        label = labels.get(number) or (mark.no_origin if mark is not None else "")
+        if label and len(held) < MOST_LABELS:
+            held.setdefault(label)
+    return folds
+
+
+def _again(kernel: Kernel) -> set[int]:
+    """Lines of a loop that computes what the one before it does: the same operators, line for line."""
+    blocks: list[list[LineOrigin]] = [[]]
+    for mark in kernel.lines:
+        if mark.origins:
+            blocks[-1].append(mark)
+        elif mark.no_origin in (_LOOP, "branch") and blocks[-1]:
+            blocks.append([])
+    found: set[int] = set()
+    for before, block in pairwise(blocks):
+        if block and [m.origins for m in block] == [m.origins for m in before]:
+            found.update(range(block[0].line, block[-1].line + 1))
+    return found
+
+
 def kernel_folds(source: str, language: str) -> list[Fold]:
-    """Folds of a kernel's own source, its lines counted from 1."""
+    """Boilerplate of a kernel's own source, its lines counted from 1."""
     lines = source.split("\n")
     first = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
     if language == "triton":

@@ -8,11 +8,12 @@ from compile_lens.record.graph import Graph
 
 from ..words import outline
 from .items import Items, SeenStage
+from .texts import Texts
 from .units import coloured
 from .words import line
 
 
-def index(capture: Record, items: Items) -> dict[str, object]:
+def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
     """The ``Index`` of the page."""
     kinds: dict[str, int] = {PYTHON: 0}
     kind_of = [0] * len(items.lines)
@@ -25,6 +26,7 @@ def index(capture: Record, items: Items) -> dict[str, object]:
             "start": 0,
             "count": len(items.lines),
             "kernels": 0,
+            "firsts": [],
             "part": "",
         }
     ]
@@ -37,6 +39,7 @@ def index(capture: Record, items: Items) -> dict[str, object]:
                 "start": seen.start,
                 "count": len(seen.names),
                 "kernels": seen.kernels,
+                "firsts": _firsts(seen, texts),
                 "part": part_name(seen),
             }
         )
@@ -56,6 +59,15 @@ def index(capture: Record, items: Items) -> dict[str, object]:
         "kindOf": kind_of,
         **coloured(capture, items),
     }
+
+
+def _firsts(seen: SeenStage, texts: Texts) -> list[int]:
+    """Of each kernel the line of the module that is its first; 0 where its source does not stand there."""
+    if isinstance(seen.stage, Graph):
+        return []
+    places = dict(zip((k.name for k in seen.stage.kernels), texts.modules[seen.number].places, strict=True))
+    found = (places.get(name) for name in seen.names[: seen.kernels])
+    return [place.first if place else 0 for place in found]
 
 
 def part_name(seen: SeenStage) -> str:

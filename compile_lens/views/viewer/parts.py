@@ -40,7 +40,7 @@ def parts(capture: Record) -> dict[str, object]:
     of each kernel and for each finding."""
     items = Items(capture)
     texts = Texts(capture, items)
-    made: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items)}
+    made: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
     graphs, codes = Graphs(capture, items, texts), Codes(capture, items, texts)
     for seen in items.stages:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of

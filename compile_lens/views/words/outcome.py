@@ -67,6 +67,21 @@ def verdict(capture: Record) -> str:
     return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
 
 
+def warnings(capture: Record) -> tuple[str, ...]:
+    """What a reader should know before any figure, a few words each: that it failed, where it broke, was compiled
+    again or was left to Python."""
+    found = []
+    if capture.failure is not None:
+        found.append(f"failed: {capture.failure.type}")
+    elif state(capture) == NOTHING:
+        found.append("nothing was compiled")
+    if capture.breaks:
+        found.append(("at least " if capture.unseen else "") + plural(len(capture.breaks), "graph break"))
+    if capture.recompiles:
+        found.append(plural(len(capture.recompiles), "recompile"))
+    return (*found, *skips(capture.skipped))
+
+
 _SKIPS = {
     WHOLE: ("function skipped", "functions skipped"),
     REST: ("function skipped in part", "functions skipped in part"),
@@ -150,15 +165,16 @@ def of_torch(frames: Iterable[Frame]) -> bool:
 
 
 def first(capture: Record) -> int:
-    """Which compilation to show first, by its number: one of the user's functions before those of torch's own, and
-    of these one with a graph."""
+    """Which compilation to show first, by its number: one of the user's functions before those of torch's own, of
+    these one with a kernel, and of torch's one with a graph."""
 
-    def rank(number: int) -> tuple[bool, bool]:
+    def rank(number: int) -> tuple[bool, bool, bool]:
         compilation = capture.compilations[number]
         ending = compilation.ending
         frames = [f for s in compilation.stages if isinstance(s, Graph) for n in s.nodes for f in n.frames]
         torchs = of_torch((*frames, *(ending.frames if ending is not None else ())))
-        return torchs, torchs and not compilation.graphs
+        works = any(code.kernels for code in compilation.code.values())
+        return torchs, torchs and not compilation.graphs, not works
 
     return min(range(len(capture.compilations)), key=rank, default=0)
 

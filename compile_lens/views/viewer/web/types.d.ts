@@ -22,6 +22,8 @@ export interface Core {
   environment: string[];
   stamp: string;
   asked: string;
+  /** What the code is for. */
+  device: string;
   inputs: string[];
   outcome: Outcome;
   /** Where Python took over: what happened, and the compiler's reason. */
@@ -43,6 +45,8 @@ export interface Outcome {
   state: "compiled" | "partial" | "nothing" | "failed";
   verdict: string;
   failure: Failure | null;
+  /** That it failed, broke, was compiled again or ran eagerly, a few words each. */
+  warnings: string[];
   /** What a reader finds below it; "" where nothing need be said. */
   below: string;
 }
@@ -200,6 +204,8 @@ export interface IndexStage {
   count: number;
   /** Code only: how many of its items are kernels; their lines follow. */
   kernels: number;
+  /** Code only: of each kernel the line of the module that is its first; 0 where its source does not stand there. */
+  firsts: number[];
   /** The part that holds its `GraphData` or `CodeData`; "" for Python. */
   part: PartName;
 }

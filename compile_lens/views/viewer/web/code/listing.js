@@ -50,6 +50,8 @@ export class Listing {
   constructor(app, content) {
     this.app = app;
     this.first = content.first ?? 1;
+    /** Blanks that every line of tidied code begins with; -1 where code is shown as it is. */
+    this.tidy = -1;
     this.height = content.height ?? LINE_HEIGHT;
     this.lines = new Lines(content.text);
     this.folds = new Folds(this.lines.count, content.folds ?? []);

@@ -3,6 +3,7 @@
 import { coloursOf, HOVER, SELF } from "../data/selection.js";
 import { h, plural } from "../dom.js";
 import { withMatches } from "./lines.js";
+import { cuts, without } from "./tidy.js";
 import { byCall, callNames, rowColours, rowTags } from "./unit_marks.js";
 
 /** @import { LinePiece } from "./lines.js" */
@@ -56,6 +57,7 @@ export class ListingBlock {
       if (items.length) code.dataset.item = String(items[0]);
       const title =
         titles.get(line + 1) ??
+        (this.listing.coloured.own.has(line) ? this.listing.words.get(line + 1) : undefined) ??
         (items.length === 0 && unlinked && this.listing.lines.line(line).trim() ? unlinked : "");
       if (title) code.title = title;
       number.dataset.number = String(first + line);
@@ -96,7 +98,7 @@ export class ListingBlock {
     element.replaceChildren();
     const segments = this.listing.coloured.segments.get(line);
     if (segments) this.fillCalls(element, byCall(pieces, segments));
-    else this.append(element, pieces);
+    else this.append(element, this.tidied(line, pieces));
     const own = this.listing.coloured.own.get(line) ?? [];
     const left = lines.end(line) - lines.cut(line, limit);
     if (left > 0)
@@ -108,6 +110,17 @@ export class ListingBlock {
     // A line that holds a button is no button itself; Enter pins it all the same.
     if (left <= 0 && !segments && element.dataset.item !== undefined) element.setAttribute("role", "button");
     else element.removeAttribute("role");
+  }
+
+  /**
+   * A line of code as it is shown; one in which something was found is whole.
+   * @param {number} line
+   * @param {LinePiece[]} pieces
+   */
+  tidied(line, pieces) {
+    const { tidy, lines } = this.listing;
+    if (tidy < 0 || pieces.some(([, , match]) => match >= 0)) return pieces;
+    return without(pieces, cuts(lines.line(line), tidy));
   }
 
   /**
@@ -192,8 +205,9 @@ export class ListingBlock {
         part.classList.toggle("on", lit?.has(Number(part.getAttribute("data-unit"))) ?? false);
       return;
     }
-    const { ground, bar } = rowColours(app.model.units, units, lit);
-    for (const cell of [number, code]) cell.style.setProperty("--row", ground);
+    const { ground, first, bar } = rowColours(app.model.units, units, lit);
+    code.style.setProperty("--row", ground);
+    number.style.setProperty("--row", first);
     number.style.setProperty("--bar", bar);
     for (const one of code.querySelectorAll("[data-unit-tag]"))
       one.classList.toggle("off", lit !== null && !lit.has(Number(one.getAttribute("data-unit-tag"))));

@@ -4,19 +4,19 @@ import { button, h, plural, put, shortened } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList } from "./kernel_facts.js";
 import { KernelForms } from "./kernel_forms.js";
+import { launchRow, markLaunch, mostJoined } from "./launches.js";
 import { Listing } from "./listing.js";
 import { litLineClass } from "./listing_block.js";
+import { setLarge, setTidy, showFirst } from "./looks.js";
 
 /** @import { App, Marks, Pin } from "../data/app.d.ts" */
 /** @import { CodeData, KernelData } from "../types.d.ts" */
 
 /** @typedef {{ kernel: KernelData | null, panel: HTMLElement, listing: Listing | null, name: HTMLElement | null, forms: KernelForms | null }} CodePage */
 
-/** With more kernels than this a list stands in place of the tabs. */
-const MOST_TABS = 8;
-
-/** Lit kernels that are named beside the list. */
-const LIT_NAMED = 4;
+/** Rows that are shown in large letters, in a pane of so many pixels at least. */
+const FEW_ROWS = 20;
+const ROOMY = 540;
 
 /** Number of the module's page; kernel `i` has page `i + 1`. */
 const MODULE = 0;
@@ -47,32 +47,33 @@ export class CodePane {
     this.kernelBits = new Uint8Array(data.kernels.length);
     /** The pin that the machine code was brought to last. @type {Pin | null | undefined} */
     this.pin = app.selection.pins.at(-1);
+    this.tidied = true;
+    this.tidy = button("tidy", () => this.toggleTidy(), {
+      label: "leave out casts of indices and long names; a copy is whole",
+      class: "button code-tidy",
+      pressed: true,
+    });
     this.finder = new Finder(app, () => this.listings());
     /** @type {HTMLElement | null} */
     this.tools = h(
       "div",
       { class: "listing-tools" },
       this.finder.element,
+      this.tidy,
       copyButton(app, () => this.text()),
     );
     /** @type {HTMLButtonElement[]} */
     this.tabs = [];
-    /** @type {HTMLSelectElement | null} */
-    this.list = null;
-    this.litNames = h("div", { class: "code-lit" });
     this.body = h("div", { class: "code-body" });
-    this.element = h(
-      "div",
-      { class: "code-pane" },
-      data.kernels.length > MOST_TABS ? this.kernelList() : this.kernelTabs(),
-      this.body,
-    );
+    this.element = h("div", { class: "code-pane" }, this.kernelTabs(), this.body);
     this.listen();
-    this.open(MODULE);
+    this.open(mostJoined(app.model.units, data.kernels));
   }
 
   kernelTabs() {
-    this.tabs = [null, ...this.data.kernels].map((kernel, page) => {
+    const { kernels } = this.data;
+    this.listed = kernels.length > 1;
+    this.tabs = [null, ...kernels].map((kernel, page) => {
       const tab = h(
         "button",
         {
@@ -83,15 +84,33 @@ export class CodePane {
           "data-item": kernel?.item,
           "data-page": page,
         },
-        kernel ? shortened(kernel.name, 30) : "module",
+        kernel && this.listed
+          ? launchRow(this.app.model.units, kernel, page)
+          : h("span", { class: "code-name" }, kernel ? "kernel" : "module"),
       );
       tab.addEventListener("click", () => this.open(page));
       return tab;
     });
-    const strip = h("div", { class: "code-tabs", role: "tablist", "aria-label": "module and kernels" }, this.tabs);
+    const strip = h(
+      "div",
+      {
+        class: this.listed ? "code-tabs code-launches" : "code-tabs",
+        role: "tablist",
+        "aria-label": "module and kernels",
+        "aria-orientation": this.listed ? "vertical" : null,
+      },
+      this.tabs,
+    );
     strip.addEventListener("keydown", (event) => {
       /** @type {Record<string, number>} */
-      const next = { ArrowLeft: this.shown - 1, ArrowRight: this.shown + 1, Home: 0, End: this.tabs.length - 1 };
+      const next = {
+        ArrowLeft: this.shown - 1,
+        ArrowUp: this.shown - 1,
+        ArrowRight: this.shown + 1,
+        ArrowDown: this.shown + 1,
+        Home: 0,
+        End: this.tabs.length - 1,
+      };
       if (!(event.key in next)) return;
       this.open((next[event.key] + this.tabs.length) % this.tabs.length);
       this.tabs[this.shown].focus();
@@ -100,20 +119,18 @@ export class CodePane {
     return strip;
   }
 
-  kernelList() {
-    this.list = h(
-      "select",
-      { class: "code-list", "aria-label": "module or kernel" },
-      h("option", { value: "0" }, "module"),
-      h(
-        "optgroup",
-        { label: plural(this.data.kernels.length, "kernel") },
-        this.data.kernels.map((kernel, i) => h("option", { value: String(i + 1) }, shortened(kernel.name, 70))),
-      ),
-    );
-    const { list } = this;
-    list.addEventListener("change", () => this.open(Number(list.value)));
-    return h("div", { class: "code-tabs" }, list, this.litNames);
+  /** Shows code tidied, or as it is; copies are always whole. */
+  toggleTidy() {
+    this.tidied = !this.tidied;
+    this.tidy.setAttribute("aria-pressed", String(this.tidied));
+    for (const [number, { listing }] of this.pages) if (number !== MODULE && listing) setTidy(listing, this.tidied);
+  }
+
+  /** Large letters where few lines are shown and there is room. */
+  fit() {
+    const { listing } = this.pages.get(this.shown) ?? {};
+    if (listing && this.element.clientWidth)
+      setLarge(listing, listing.folds.rows <= FEW_ROWS && this.element.clientWidth >= ROOMY);
   }
 
   /** Tabs and names stand for their kernels; lines are the listing's. */
@@ -171,16 +188,20 @@ export class CodePane {
     if (page === undefined) {
       page = number === MODULE ? this.modulePage() : this.kernelPage(this.data.kernels[number - 1]);
       this.pages.set(number, page);
+      if (page.listing) setTidy(page.listing, this.tidied && number !== MODULE);
       page.listing?.mark(this.marks);
+      put(this.body, page.panel);
+      this.fit();
+      if (number !== MODULE && page.listing) showFirst(page.listing);
     }
     put(this.body, page.panel);
+    this.fit();
     this.listings().forEach((listing) => listing.resized());
     this.tabs.forEach((tab, i) => {
       tab.setAttribute("aria-selected", String(i === number));
       tab.tabIndex = i === number ? 0 : -1;
     });
     this.showTab();
-    if (this.list) this.list.value = String(number);
     this.finder.search(false);
     this.paintNames();
   }
@@ -190,6 +211,9 @@ export class CodePane {
     const tab = this.tabs[this.shown];
     const strip = tab?.parentElement;
     if (!strip) return;
+    const bottom = tab.offsetTop + tab.offsetHeight;
+    if (this.listed && (tab.offsetTop < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight))
+      strip.scrollTop = tab.offsetTop - strip.clientHeight / 2;
     const right = tab.offsetLeft + tab.offsetWidth;
     if (tab.offsetLeft < strip.scrollLeft || right > strip.scrollLeft + strip.clientWidth)
       strip.scrollLeft = tab.offsetLeft - 40;
@@ -227,11 +251,13 @@ export class CodePane {
   kernelPage(kernel) {
     const head = kernelHead(this.app, kernel, (line) => this.goTo(line));
     const name = /** @type {HTMLElement} */ (head.querySelector(".kernel-name"));
-    const stamp = this.head([]);
+    const title = /** @type {HTMLElement} */ (head.querySelector(".kernel-title"));
+    // What there is to know of it stands below its lines.
+    const foot = h("div", { class: "code-foot" }, head, this.head([]));
     if (!kernel.source) {
       return {
         kernel,
-        panel: this.panel(kernel.name, stamp, head, h("p", { class: "listing-empty" }, kernel.sourceless)),
+        panel: this.panel(kernel.name, title, h("p", { class: "listing-empty" }, kernel.sourceless), foot),
         listing: null,
         name,
         forms: null,
@@ -252,7 +278,7 @@ export class CodePane {
     const forms = kernel.part ? new KernelForms(this.app, kernel, both, () => this.formed()) : null;
     return {
       kernel,
-      panel: this.panel(kernel.name, stamp, head, ...(forms ? [forms.element] : []), both),
+      panel: this.panel(kernel.name, title, ...(forms ? [forms.element] : []), both, foot),
       listing,
       name,
       forms,
@@ -316,45 +342,22 @@ export class CodePane {
     this.pin = pin;
     this.data.kernels.forEach((kernel, i) => {
       const bits = marks.get(kernel.item) ?? 0;
-      if (bits === this.kernelBits[i]) return;
+      if (bits === this.kernelBits[i] && !bits) return;
       this.kernelBits[i] = bits;
       const tab = this.tabs[i + 1];
+      if (tab) markLaunch(tab, bits ? this.app.selection.units : null);
       if (tab) tab.className = `code-tab${litLineClass(bits)}`;
     });
     this.paintNames();
   }
 
-  /** The name on the page of a kernel, and those of lit kernels beside the list. */
+  /** The name on the page of a kernel. */
   paintNames() {
     const page = this.pages.get(this.shown);
     if (page?.name && page.kernel) {
       page.name.className = `kernel-name${litLineClass(this.kernelBits[this.shown - 1])}`;
       page.name.setAttribute("aria-pressed", String(this.app.selection.isPinned([page.kernel.item])));
     }
-    if (!this.list) return;
-    // Who is on one of these names should not lose it from under the pointer.
-    if (!this.litNames.matches(":hover, :focus-within")) {
-      const lit = [...this.kernelBits.keys()].filter((i) => this.kernelBits[i]);
-      const more = lit.length - LIT_NAMED;
-      put(
-        this.litNames,
-        lit.slice(0, LIT_NAMED).map((i) => this.litName(i)),
-        more > 0 ? h("span", { class: "code-more" }, `and ${more} more lit`) : null,
-      );
-    }
-    for (const made of this.litNames.querySelectorAll("button")) {
-      made.className = `code-tab${litLineClass(this.kernelBits[Number(made.dataset.page) - 1])}`;
-    }
-  }
-
-  /** @param {number} number of a kernel */
-  litName(number) {
-    const { name, item } = this.data.kernels[number];
-    const made = button(shortened(name, 24), () => this.open(number + 1), { class: "code-tab" });
-    made.title = name;
-    made.dataset.item = String(item);
-    made.dataset.page = String(number + 1);
-    return made;
   }
 
   /** @param {number[]} items */
@@ -381,6 +384,7 @@ export class CodePane {
 
   resized() {
     this.showTab();
+    this.fit();
     this.listings().forEach((listing) => listing.resized());
   }
 

@@ -3,9 +3,17 @@
 import { h, shortened } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
 import { Listing } from "./listing.js";
+import { setLarge } from "./looks.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { Source } from "../types.d.ts" */
+
+/** Rows that are shown in large letters, in a pane of so many pixels at least. */
+const FEW_ROWS = 6;
+const ROOMY = 480;
+
+/** With more functions than this there is a list to jump from. */
+const MANY_SOURCES = 4;
 
 /** Characters of a name in a heading. */
 const HEADING = 80;
@@ -22,7 +30,7 @@ export class SourcePane {
     if (sources.length === 0)
       this.scroller.append(h("p", { class: "listing-empty" }, "the record holds no Python source"));
     /** @type {HTMLSelectElement | null} */
-    this.list = sources.length > 1 ? this.jumps(sources) : null;
+    this.list = sources.length > MANY_SOURCES ? this.jumps(sources) : null;
     this.finder = new Finder(app, () => this.parts.map(({ listing }) => listing));
     this.element = h(
       "div",
@@ -114,7 +122,15 @@ export class SourcePane {
     for (const { listing } of this.parts) listing.recolour();
   }
 
+  /** Large letters where few lines are shown and there is room. */
+  fit() {
+    const rows = this.parts.reduce((sum, { listing }) => sum + listing.lines.count, 0);
+    const large = rows <= FEW_ROWS && this.scroller.clientWidth >= ROOMY;
+    if (this.scroller.clientWidth) for (const { listing } of this.parts) setLarge(listing, large);
+  }
+
   resized() {
+    this.fit();
     if (this.scroller.clientHeight && this.scroller.scrollTop !== this.top) this.scroller.scrollTop = this.top;
     for (const { listing } of this.parts) listing.resized();
   }

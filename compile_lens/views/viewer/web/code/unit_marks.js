@@ -27,7 +27,9 @@ export function rowColours(units, own, lit) {
     const ink = lit && !lit.has(unit) ? "var(--unit-off)" : `var(--unit-${colour(unit)}-bar)`;
     return `${ink} ${(100 * i) / own.length}% ${(100 * (i + 1)) / own.length}%`;
   });
-  return { ground, bar: bars.length ? `linear-gradient(${bars.join(",")})` : "none" };
+  // Beside the bar there is no room for several.
+  const first = fills.length ? `linear-gradient(${fills[0]},${fills[0]})` : "none";
+  return { ground, first, bar: bars.length ? `linear-gradient(${bars.join(",")})` : "none" };
 }
 
 /**

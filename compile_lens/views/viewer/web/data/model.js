@@ -52,6 +52,18 @@ export class Model {
   }
 
   /**
+   * The number of a kernel's line: that of its module, where its source stands there.
+   * @param {number} item
+   */
+  lineNumber(item) {
+    const { start, firsts } = this.index.stages[this.stageOf(item)];
+    const name = this.name(item);
+    const end = name.lastIndexOf(":");
+    const kernel = this.index.names.indexOf(name.slice(0, end), start) - start;
+    return Number(name.slice(end + 1)) + Math.max(0, (firsts[kernel] || 1) - 1);
+  }
+
+  /**
    * The title of a stage; with several compilations it says which one it belongs to.
    * @param {number} stage
    */

@@ -11,6 +11,8 @@
 /** The number of the first finding. */
 const FINDINGS = 1_000_000;
 
+const PHASES = ["forward", "backward", "inference"];
+
 /** Panes that stand side by side at most. */
 export const MOST_PANES = 5;
 /** Pixels of width that a pane keeps. */
@@ -72,18 +74,21 @@ export function usualCount(width) {
  * @param {Compilation | undefined} compilation
  * @param {number} width pixels
  * @param {boolean} python whether there is a source to show
+ * @param {boolean} [short] whether the source is so short that the graph stands below it
+ * @param {string} [phase] that is wanted first
  * @returns {Place[]} the most wanted first
  */
-export function usualPlaces(compilation, width, python) {
+export function usualPlaces(compilation, width, python, short = false, phase = "") {
   const steps = (compilation?.lanes ?? []).flatMap((lane) => lane.steps).filter((step) => step.stage >= 0);
   /** @param {string[]} keys */
   const first = (...keys) => keys.map((key) => steps.find((step) => step.key === key)).find(Boolean);
-  const graph = first("forward", "inference", "dynamo", "joint", "pre_grad", "backward");
-  const code = first("forward.code", "inference.code", "backward.code");
+  const graph = first(phase, "forward", "inference", "dynamo", "joint", "pre_grad", "backward");
+  const code = first(`${phase}.code`, "forward.code", "inference.code", "backward.code");
   const wanted = python ? [0] : [];
   for (const step of [code, graph]) if (step) wanted.push(step.stage);
   if (wanted.length === 0 && steps.length) wanted.push(steps[0].stage);
-  return wanted.slice(0, usualCount(width)).map((stage) => placeOf(stage));
+  const count = short && width >= PHONE_WIDTH ? 3 : usualCount(width);
+  return wanted.slice(0, count).map((stage) => placeOf(stage));
 }
 
 /**
@@ -130,6 +135,29 @@ export function carriedOver(open, stages, from, to) {
     }
     if (stage < 0 || kept.some((known) => known.stage === stage && known.fusion === place.fusion)) continue;
     kept.push(placeOf(stage, place.fusion));
+  }
+  return kept;
+}
+
+/**
+ * Panes with those of a phase in place of their like in another.
+ * @param {Place[]} open
+ * @param {IndexStage[]} stages
+ * @param {string} phase
+ * @returns {Place[]}
+ */
+export function inPhase(open, stages, phase) {
+  /** @type {Place[]} */
+  const kept = [];
+  for (const place of open) {
+    const { key = "", compilation = -1 } = place.finding ? {} : stages[place.stage];
+    const [head, ...rest] = key.split(".");
+    const wanted = [phase, ...rest].join(".");
+    const like = PHASES.includes(head)
+      ? stages.findIndex((other) => other.compilation === compilation && other.key === wanted)
+      : -1;
+    const other = like < 0 ? place : placeOf(like, place.fusion);
+    if (!kept.some((known) => known.key === other.key)) kept.push(other);
   }
   return kept;
 }

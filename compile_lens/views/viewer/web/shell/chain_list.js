@@ -58,6 +58,18 @@ export class ChainList {
     });
   }
 
+  /**
+   * Brings the row of a stage into view, the first of several.
+   * @param {number} stage
+   */
+  showStage(stage) {
+    this.setOpen(true);
+    const at = this.rows.findIndex((row) => row.stage === stage && row.holds !== "none");
+    const row = this.list.children[at];
+    for (const one of this.list.children) one.classList.toggle("chain-wanted", one === row);
+    row?.scrollIntoView({ block: "nearest" });
+  }
+
   /** @param {boolean} open */
   setOpen(open) {
     this.open = open;

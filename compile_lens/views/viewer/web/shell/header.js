@@ -1,45 +1,113 @@
-// The head of the page: what was captured, where and how, how it ended, and what it saved.
+// The head of the page, one line: what was captured, what to know before any figure, what it saved, for which device.
 
-import { grouped, h, shortened } from "../dom.js";
+import { button, grouped, h, shortened } from "../dom.js";
+import { Popover } from "./popover.js";
 
 /** @import { Core } from "../types.d.ts" */
 
 /**
  * @param {Core} core
+ * @param {HTMLElement} find the search over all panes
  * @returns {HTMLElement}
  */
-export function pageHeader(core) {
-  const { state, verdict } = core.outcome;
+export function pageHeader(core, find) {
+  const { warnings, state } = core.outcome;
+  const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
+  const more = new Popover(about, aboutCapture(core), { name: "about this capture", right: true });
+  const place = core.compilations[core.first]?.place || sourcePlace(core);
   return h(
     "header",
     { class: "top" },
     h(
       "div",
-      { class: "top-row" },
-      h(
-        "div",
-        { class: "top-name", role: "heading", "aria-level": "2", title: core.title },
-        shortened(core.function, 160),
-      ),
-      h(
-        "p",
-        { class: `top-verdict state-${state}` },
-        h("span", { class: "top-state", "aria-hidden": "true" }),
-        h("span", {}, verdict),
-      ),
-      savingTiles(core),
+      { class: "top-name", role: "heading", "aria-level": "2", title: core.title },
+      shortened(core.function, 160),
     ),
+    place ? h("span", { class: "top-place" }, place) : null,
+    warnings.map((words) =>
+      h("span", { class: state === "failed" && words === warnings[0] ? "top-chip top-bad" : "top-chip" }, words),
+    ),
+    headline(core),
+    h("span", { class: "top-rest" }),
+    core.device
+      ? h(
+          "span",
+          { class: "top-device", title: core.stamp },
+          h("b", {}, core.device),
+          core.stamp ? h("span", { class: "top-stamp" }, ` · ${shortStamp(core.stamp)}`) : null,
+        )
+      : null,
+    find,
+    h("div", { class: "top-more" }, about, more.element),
+  );
+}
+
+/**
+ * `generated only: nothing was built or run` in two words.
+ * @param {string} stamp
+ */
+function shortStamp(stamp) {
+  if (stamp.includes("device was not there")) return "device not here, generated only";
+  return stamp.startsWith("generated only") ? "code only, not run" : shortened(stamp, 40);
+}
+
+/** @param {Core} core */
+function sourcePlace({ sources }) {
+  const [first] = sources;
+  return first ? `${first.file.split(/[\\/]/).pop()}:${first.first}` : "";
+}
+
+/** What was saved, in the largest letters of the page. @param {Core} core */
+function headline(core) {
+  if (core.savings.length === 0) return null;
+  return h(
+    "div",
+    { class: "top-savings" },
+    core.savings.map(([what, before, after]) => {
+      const modelled = before.startsWith("~") || after.startsWith("~");
+      return h(
+        "span",
+        { class: "saving", title: modelled ? `${what}, modelled` : what },
+        before ? figure("saving-before", before) : null,
+        before ? h("span", { class: "saving-arrow" }, " → ") : null,
+        figure("saving-after", after),
+        modelled ? h("span", { class: "saving-what" }, " modelled") : null,
+      );
+    }),
+  );
+}
+
+/**
+ * A figure and its unit: `17 eager ops`, `~160 kB`.
+ * @param {string} name of its class
+ * @param {string} text
+ */
+function figure(name, text) {
+  const [, number, unit] = /^(\S+(?: [kMGT]?B)?)(.*)$/.exec(text) ?? ["", text, ""];
+  return h("span", { class: name }, h("b", {}, number), unit);
+}
+
+/**
+ * Versions, inputs, how it ended, and what ran eagerly.
+ * @param {Core} core
+ */
+function aboutCapture(core) {
+  const { state, verdict } = core.outcome;
+  return h(
+    "div",
+    { class: "about" },
+    h("p", { class: `top-verdict state-${state}` }, h("span", { class: "top-state", "aria-hidden": "true" }), verdict),
     h(
       "div",
-      { class: "top-row top-facts" },
+      { class: "top-facts" },
       core.stamp ? h("span", { class: "fact fact-strong" }, `code ${core.stamp}`) : null,
       core.asked ? h("span", { class: "fact fact-strong" }, `options: ${core.asked}`) : null,
       core.environment.map((fact) => h("span", { class: "fact" }, fact)),
       core.created ? h("time", { class: "fact", datetime: core.created }, core.created) : null,
-      inputList(core),
     ),
-    outcomeDetail(core),
+    inputList(core),
     eagerList(core),
+    core.outcome.failure ? null : core.outcome.below ? h("p", { class: "top-nothing" }, core.outcome.below) : null,
   );
 }
 
@@ -50,9 +118,9 @@ export function pageHeader(core) {
 function eagerList({ eager }) {
   if (eager.length === 0) return null;
   return h(
-    "details",
-    { class: "top-nothing top-eager", open: eager.length < 4 },
-    h("summary", {}, eager.length === 1 ? "1 place ran eagerly" : `${grouped(eager.length)} places ran eagerly`),
+    "div",
+    { class: "top-nothing top-eager" },
+    h("b", {}, eager.length === 1 ? "1 place ran eagerly" : `${grouped(eager.length)} places ran eagerly`),
     h(
       "ul",
       {},
@@ -64,37 +132,12 @@ function eagerList({ eager }) {
 }
 
 /** @param {Core} core */
-function savingTiles(core) {
-  if (core.savings.length === 0) return null;
+function inputList({ inputs }) {
+  if (inputs.length === 0) return h("p", { class: "top-inputs" }, "no inputs");
   return h(
     "div",
-    { class: "top-savings" },
-    core.savings.map(([what, before, after]) => {
-      const modelled = before.startsWith("~") || after.startsWith("~");
-      return h(
-        "div",
-        { class: "saving" },
-        h(
-          "span",
-          { class: "saving-figures" },
-          before,
-          before === "" ? null : h("span", { class: "saving-arrow" }, " → "),
-          h("b", {}, after),
-        ),
-        h("span", { class: "saving-what" }, modelled ? `${what}, modelled` : what),
-      );
-    }),
-  );
-}
-
-/** @param {Core} core */
-function inputList(core) {
-  const { inputs } = core;
-  if (inputs.length === 0) return h("span", { class: "fact" }, "no inputs");
-  return h(
-    "details",
     { class: "top-inputs" },
-    h("summary", {}, inputs.length === 1 ? "1 input" : `${grouped(inputs.length)} inputs`),
+    h("b", {}, inputs.length === 1 ? "1 input" : `${grouped(inputs.length)} inputs`),
     h(
       "ul",
       {},
@@ -104,34 +147,32 @@ function inputList(core) {
 }
 
 /**
- * What a failure said, or what it means that nothing was compiled.
+ * What a failure said.
  * @param {Core} core
  */
-function outcomeDetail(core) {
+export function failureBlock(core) {
   const { failure, below } = core.outcome;
-  if (failure) {
-    return h(
-      "div",
-      { class: "top-failure" },
-      h(
-        "pre",
-        { class: "top-message", tabindex: "0", role: "group", "aria-label": "message of the failure" },
-        failure.message.trimEnd(),
-      ),
-      failure.traceback
-        ? h(
-            "details",
-            {},
-            h("summary", {}, "traceback"),
-            h(
-              "pre",
-              { class: "top-traceback", tabindex: "0", role: "group", "aria-label": "traceback" },
-              failure.traceback,
-            ),
-          )
-        : null,
-      below ? h("p", {}, below) : null,
-    );
-  }
-  return below ? h("p", { class: "top-nothing" }, below) : null;
+  if (!failure) return null;
+  return h(
+    "div",
+    { class: "top-failure" },
+    h(
+      "pre",
+      { class: "top-message", tabindex: "0", role: "group", "aria-label": "message of the failure" },
+      failure.message.trimEnd(),
+    ),
+    failure.traceback
+      ? h(
+          "details",
+          {},
+          h("summary", {}, "traceback"),
+          h(
+            "pre",
+            { class: "top-traceback", tabindex: "0", role: "group", "aria-label": "traceback" },
+            failure.traceback,
+          ),
+        )
+      : null,
+    below ? h("p", {}, below) : null,
+  );
 }

@@ -68,6 +68,16 @@ export class Inspector {
     });
   }
 
+  /**
+   * Brings the part of the chain that is in a stage into view.
+   * @param {number} stage
+   */
+  showStage(stage) {
+    this.update();
+    if (!this.open) this.setOpen(true);
+    this.chain.showStage(stage);
+  }
+
   /** @param {EventTarget | null} target */
   pinAt(target) {
     const chip = target instanceof Element ? target.closest("[data-pin]") : null;

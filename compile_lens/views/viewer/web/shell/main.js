@@ -5,9 +5,12 @@ import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { Selection } from "../data/selection.js";
 import { h, put, turnOfOthers } from "../dom.js";
+import { placeOfFinding } from "./arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
-import { pageHeader } from "./header.js";
+import { FindAll } from "./find.js";
+import { Flow } from "./flow.js";
+import { failureBlock, pageHeader } from "./header.js";
 import { Inspector } from "./inspector.js";
 import { Panes } from "./panes.js";
 import { decodeState, encodeState } from "./permalink.js";
@@ -106,19 +109,33 @@ class Shell {
       (number) => this.choose(number),
       (section) => this.details.open(section),
     );
-    this.panes = new Panes(this.app, { changed: () => this.arranged(), closed: (key) => this.strip.focus(key) });
+    this.panes = new Panes(this.app, { changed: () => this.arranged(), closed: (key) => this.flow.focus(key) });
     this.inspector = new Inspector(this.app);
+    this.find = new FindAll(() => this.panes.shown.map((frame) => frame.element));
+    this.flow = new Flow(
+      this.app,
+      {
+        toggle: (place) => this.panes.toggle(place),
+        show: (place) => this.panes.show(place),
+        section: (name) => this.details.open(name),
+        phase: (phase) => this.panes.choosePhase(phase),
+        list: (stage) => this.inspector.showStage(stage),
+      },
+      {
+        stages: this.strip.element,
+        tabs: model.core.compilations.length > 1 ? this.tabs.element : null,
+        chain: this.inspector.element,
+      },
+    );
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone" : "shell" },
       h(
         "div",
         { class: "shell-first" },
-        pageHeader(model.core),
-        this.tabs.element,
-        this.strip.element,
-        this.panes.element,
-        h("div", { class: "inspector-place" }, this.inspector.element),
+        pageHeader(model.core, this.find.element),
+        this.flow.element,
+        h("div", { class: "panes-area" }, this.panes.element, failureBlock(model.core)),
       ),
       this.details.element,
       this.voice,
@@ -136,6 +153,7 @@ class Shell {
       this.element.classList.toggle("pinned", this.app.selection.pins.length > 0);
       this.panes.mark();
       this.strip.mark(this.app.selection.marks);
+      this.flow.mark();
       this.rest();
       if (what === "pins") this.address();
     });
@@ -162,6 +180,7 @@ class Shell {
     this.app.compilation = number;
     this.tabs.choose(number);
     this.strip.choose(number);
+    this.flow.choose(number);
     this.details.choose(number);
     this.panes.choose(number);
   }
@@ -194,7 +213,9 @@ class Shell {
 
   /** Panes were opened, closed or changed. */
   arranged() {
-    this.strip.press(new Set(this.panes.shown.map((frame) => frame.place.key)));
+    const shown = new Set(this.panes.shown.map((frame) => frame.place.key));
+    this.strip.press(shown);
+    this.flow.press(shown);
     this.address();
   }
 
@@ -215,10 +236,45 @@ class Shell {
   }
 
   /**
+   * Letters that lead somewhere while nothing is typed. Whether it was one.
+   * @param {KeyboardEvent} event
+   */
+  letter(event) {
+    const typing =
+      event.composedPath()[0] instanceof HTMLInputElement || event.composedPath()[0] instanceof HTMLSelectElement;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
+    const why = () => {
+      const at = this.model.core.findings.findIndex((one) => !one.missing);
+      if (at >= 0) this.panes.show(placeOfFinding(this.model.core.findings[at].key, at));
+    };
+    const phase = (/** @type {string[]} */ ...names) => {
+      const known = this.model.core.compilations[this.compilation]?.lanes.find((lane) => names.includes(lane.phase));
+      if (!known) return;
+      this.flow.choosePhase(known.phase);
+      // What had the focus may be gone with its pane.
+      this.flow.focusPhase();
+    };
+    /** @type {Record<string, () => void>} */
+    const acts = {
+      "/": () => this.find.input.focus(),
+      N: () => this.find.step(-1),
+      f: () => phase("forward", "inference"),
+      b: () => phase("backward"),
+      w: why,
+    };
+    if (!Object.hasOwn(acts, event.key)) return false;
+    acts[event.key]();
+    event.preventDefault();
+    event.stopPropagation();
+    return true;
+  }
+
+  /**
    * Keys that the app uses stop here: a notebook would take a letter for a command of its own.
    * @param {KeyboardEvent} event
    */
   key(event) {
+    if (this.letter(event)) return;
     const command = event.ctrlKey || event.metaKey || event.altKey;
     if (event.key === "Tab" || (command && event.key !== "Enter")) return;
     event.stopPropagation();

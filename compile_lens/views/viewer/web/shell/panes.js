@@ -4,7 +4,9 @@ import { Reach } from "../data/reasons.js";
 import { h, put } from "../dom.js";
 import {
   carriedOver,
+  inPhase,
   LEAST_WIDTH,
+  PHONE_WIDTH,
   placeOf,
   roomFor,
   sharesMoved,
@@ -20,6 +22,16 @@ import { separator } from "./resizer.js";
 
 /** Frames that are kept, with what they have read and drawn, whether they are open or not. */
 const MOST_KEPT = 12;
+/** Lines of a source below which there is room for the graph, and the width from which three long panes fit. */
+const SHORT_SOURCE = 12;
+const WIDE = 1100;
+/** Pixels of the head of a pane, of a function in it, of a row, and of the names below a line. */
+const HEAD = 30;
+const SOURCE_HEAD = 40;
+const ROW = 21;
+const LARGE_ROW = 27;
+const NAMES_BELOW = 26;
+
 /** Pixels of height: what a row keeps, and what it may get. */
 const LEAST_HEIGHT = 200;
 const MOST_HEIGHT = 4000;
@@ -42,6 +54,8 @@ export class Panes {
     this.shown = [];
     this.width = 0;
     this.compilation = 0;
+    /** The phase that was chosen; "" for the first. */
+    this.phase = "";
     /** Whether anyone chose panes; before that they follow the width. */
     this.chosen = false;
     this.pins = app.selection.pins.length;
@@ -69,10 +83,64 @@ export class Panes {
     this.arrange();
   }
 
+  /**
+   * Shows another phase: each stage of the one before gives way to its like.
+   * @param {string} phase
+   */
+  choosePhase(phase) {
+    this.phase = phase;
+    this.open = this.chosen ? inPhase(this.open, this.app.model.index.stages, phase) : this.usual();
+    this.arrange();
+  }
+
+  /** Whether the source is so short that the graph stands below it. */
+  get short() {
+    const { sources } = this.app.model.core;
+    return sources.length > 0 && this.lines() <= SHORT_SOURCE;
+  }
+
+  /** Lines of all functions. */
+  lines() {
+    const { sources } = this.app.model.core;
+    return sources.reduce((sum, { code }) => sum + code.text.trimEnd().split("\n").length, 0);
+  }
+
+  /** Puts the usual panes where they tell most; others stand side by side and share the room. */
+  lay() {
+    const [source, graph, code, more] = this.shown.map((frame) => frame.place);
+    const { model } = this.app;
+    const usual =
+      !this.chosen &&
+      !more &&
+      code !== undefined &&
+      source.stage === 0 &&
+      !model.isCode(graph.stage) &&
+      model.isCode(code.stage);
+    const stacked = usual && this.short && this.width >= PHONE_WIDTH;
+    this.row.classList.toggle("panes-stacked", stacked);
+    this.row.classList.toggle("panes-usual", usual && !stacked && this.width >= WIDE);
+    const heads = HEAD + model.core.sources.length * SOURCE_HEAD + NAMES_BELOW;
+    const lines = this.lines();
+    this.row.style.setProperty("--source", `${heads + lines * (lines > 6 ? ROW : LARGE_ROW)}px`);
+  }
+
+  /** Whoever moves a border decides: what the panes have now are their shares. */
+  settle() {
+    if (!this.row.matches(".panes-stacked, .panes-usual")) return;
+    const widths = this.shown.map((frame) => frame.element.offsetWidth);
+    this.chosen = true;
+    this.row.classList.remove("panes-stacked", "panes-usual");
+    this.shown.forEach((frame, i) => {
+      this.shares.set(frame.place.key, widths[i]);
+      frame.element.style.flexGrow = String(widths[i]);
+    });
+    for (const frame of this.shown) frame.resized();
+  }
+
   usual() {
     const { core, index } = this.app.model;
     const python = core.sources.length > 0 || index.stages[0].count > 0;
-    return usualPlaces(core.compilations[this.compilation], this.width, python);
+    return usualPlaces(core.compilations[this.compilation], this.width, python, this.short, this.phase);
   }
 
   /**
@@ -170,6 +238,7 @@ export class Panes {
     }
     for (let i = 1; i < this.shown.length; i++)
       this.row.insertBefore(this.line(this.shown[i - 1], this.shown[i]), this.shown[i].element);
+    this.lay();
     if (this.shown.length === 0) put(this.row, this.empty);
     for (const frame of this.shown) {
       if (!before.includes(frame)) {
@@ -265,6 +334,7 @@ export class Panes {
       across: false,
       label: `border of ${left.title} and ${right.title}`,
       begin: () => {
+        this.settle();
         widths = measured();
         shares = [this.shares.get(keys[0]) ?? 1, this.shares.get(keys[1]) ?? 1];
         // Shares and widths differ where a pane is held at its least width: what is seen counts.

@@ -54,11 +54,6 @@ export class Strip {
     for (const [key, { button }] of this.cards) button.setAttribute("aria-pressed", String(keys.has(key)));
   }
 
-  /** @param {string} key */
-  focus(key) {
-    this.cards.get(key)?.button.focus();
-  }
-
   /**
    * Shows which stages hold something that is lit.
    * @param {Marks} marks

@@ -1,0 +1,54 @@
+// A kernel in the list of launches: the bar of the lines that it joins, its name, how often and what for.
+
+import { h, shortened } from "../dom.js";
+
+/** @import { Units } from "../data/units.js" */
+/** @import { KernelData } from "../types.d.ts" */
+
+/** Parts of a bar; the rest is only counted. */
+const MOST_PARTS = 6;
+
+/**
+ * @param {Units} units
+ * @param {KernelData} kernel
+ * @param {number} number in the list
+ */
+export function launchRow(units, kernel, number) {
+  const own = units.of(kernel.item);
+  const shown = own.slice(0, own.length > MOST_PARTS ? MOST_PARTS - 1 : MOST_PARTS);
+  const parts = shown.map((unit) => {
+    const { colour, tag } = units.all[unit];
+    return h("span", { class: `part unit-${colour}`, "data-part": unit, "data-tag": shortened(tag, 8) });
+  });
+  if (own.length > shown.length)
+    parts.push(h("span", { class: "part part-more", "data-tag": `+${own.length - shown.length}` }));
+  return [
+    h("span", { class: "launch-number" }, String(number)),
+    h("span", { class: "launch-bar" }, parts),
+    h("span", { class: "code-name" }, kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_/, "")),
+    kernel.launches > 1 ? h("span", { class: "launch-times" }, `×${kernel.launches}`) : null,
+    h("span", { class: "launch-kind" }, kernel.language === "extern" ? "library" : kernel.kind),
+    h("span", { class: "launch-bytes" }, kernel.traffic.replace("~", "")),
+  ];
+}
+
+/**
+ * Of a launch that is lit, only units that are lit keep their colours.
+ * @param {HTMLElement} tab
+ * @param {ReadonlySet<number> | null} lit null for all
+ */
+export function markLaunch(tab, lit) {
+  for (const part of tab.querySelectorAll("[data-part]"))
+    part.classList.toggle("off", lit !== null && !lit.has(Number(part.getAttribute("data-part"))));
+}
+
+/**
+ * The kernel to begin with, counted from 1: the one that joins the most lines or calls; 0 where none has a source.
+ * @param {Units} units
+ * @param {KernelData[]} kernels
+ */
+export function mostJoined(units, kernels) {
+  const joined = kernels.map((kernel) => (kernel.source ? units.of(kernel.item).length : -1));
+  const most = Math.max(-1, ...joined);
+  return most < 0 ? 0 : joined.indexOf(most) + 1;
+}

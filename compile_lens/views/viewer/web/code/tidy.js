@@ -1,0 +1,73 @@
+// Generated code as people would write it: without casts of indices, suffixes of numbers and long names. What is left
+// out is only not shown: the text stays whole for search and copy.
+
+/** @import { LinePiece } from "./lines.js" */
+
+/** @typedef {[number, number]} Cut first character and the one past the last */
+
+const CAST = "static_cast<int64_t>";
+
+/**
+ * What is left out of a line.
+ * @param {string} text
+ * @param {number} indent characters at its start that all lines have
+ * @returns {Cut[]} in order, none over another
+ */
+export function cuts(text, indent) {
+  const own = text.length - text.trimStart().length;
+  // What is deep inside comes nearer: two blanks for each level.
+  const left = Math.min(own, indent) + Math.floor(Math.max(0, own - indent) / 2);
+  /** @type {Cut[]} */
+  const found = left ? [[0, left]] : [];
+  for (const { index, 0: name } of text.matchAll(/\bat::vec::/g)) found.push([index, index + name.length]);
+  for (const { index } of text.matchAll(/(?<=\b\d+)L\b/g)) found.push([index, index + 1]);
+  for (let at = text.indexOf(`${CAST}(`); at >= 0; at = text.indexOf(`${CAST}(`, at + 1)) {
+    const open = at + CAST.length;
+    const close = closing(text, open);
+    if (close < 0) continue;
+    // One name or number needs no brackets.
+    if (/^\w+$/.test(text.slice(open + 1, close))) found.push([at, open + 1], [close, close + 1]);
+    else found.push([at, open]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}
+
+/**
+ * Where the bracket at a place is closed; -1 if it is not.
+ * @param {string} text
+ * @param {number} open
+ */
+function closing(text, open) {
+  let depth = 0;
+  for (let at = open; at < text.length; at++) {
+    if (text[at] === "(") depth += 1;
+    else if (text[at] === ")" && --depth === 0) return at;
+  }
+  return -1;
+}
+
+/**
+ * Pieces without what is left out.
+ * @param {LinePiece[]} pieces
+ * @param {Cut[]} left
+ * @returns {LinePiece[]}
+ */
+export function without(pieces, left) {
+  /** @type {LinePiece[]} */
+  const kept = [];
+  let at = 0;
+  for (const [text, ink, match] of pieces) {
+    let from = at;
+    const end = at + text.length;
+    let said = "";
+    for (const [first, last] of left) {
+      if (last <= from || first >= end) continue;
+      said += text.slice(from - at, Math.max(from, first) - at);
+      from = Math.min(end, last);
+    }
+    said += text.slice(from - at);
+    if (said) kept.push([said, ink, match]);
+    at = end;
+  }
+  return kept;
+}

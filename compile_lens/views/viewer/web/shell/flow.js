@@ -1,0 +1,249 @@
+// The row of the stages, from Python to the kernels: what each counts, and what led to the next. While something is
+// pinned or pointed at, it is the chain of that.
+
+import { labelOf } from "../data/reasons.js";
+import { button, grouped, h, put, shortened } from "../dom.js";
+import { placeOf } from "./arrangement.js";
+import { flowSteps, phasesOf } from "./flow_steps.js";
+import { Popover } from "./popover.js";
+import { litStages } from "./strip.js";
+
+/** @import { App } from "../data/app.d.ts" */
+/** @import { Place } from "./arrangement.js" */
+/** @import { Noun, Verb } from "./flow_steps.js" */
+
+/** @typedef {{ noun: Noun, button: HTMLButtonElement, count: HTMLElement, what: HTMLElement, said: string }} Chip */
+
+/** Names in a chip before the rest is only counted. */
+const NAMES = 2;
+
+export class Flow {
+  /**
+   * @param {App} app
+   * @param {{ toggle: (place: Place) => void, show: (place: Place) => void, section: (name: string) => void, phase: (phase: string) => void, list: (stage: number) => void }} tell
+   * @param {{ stages: Element, tabs: Element | null, chain: Element }} popovers
+   */
+  constructor(app, tell, { stages, tabs, chain }) {
+    this.app = app;
+    this.tell = tell;
+    this.number = 0;
+    this.phase = "";
+    /** @type {Chip[]} */
+    this.chips = [];
+    this.shown = new Set();
+    this.switch = h("div", { class: "flow-phases", role: "group", "aria-label": "phase" });
+    this.row = h("ol", { class: "flow-steps", "aria-label": "from Python to the kernels" });
+    this.all = button("⋯", () => undefined, {
+      class: "button flow-all",
+      label: "all stages, and what is known of why",
+    });
+    this.stages = new Popover(this.all, stages, { name: "all stages", right: true });
+    this.which = h("button", { type: "button", class: "flow-which", hidden: tabs === null });
+    this.tabs = tabs ? new Popover(this.which, tabs, { name: "compilations" }) : null;
+    // The chain as a list opens from a chip.
+    this.more = button("chain", () => undefined, {
+      class: "button flow-chain",
+      label: "the whole chain, and what is known of what is pinned",
+    });
+    this.more.hidden = true;
+    this.chain = new Popover(this.more, chain, { name: "what is pinned", right: true });
+    this.element = h(
+      "nav",
+      { class: "flow", "aria-label": "stages" },
+      this.which,
+      this.tabs?.element,
+      this.switch,
+      this.row,
+      h("div", { class: "flow-more" }, this.more, this.chain.element, this.all, this.stages.element),
+    );
+  }
+
+  /**
+   * Shows the way of a compilation.
+   * @param {number} number
+   */
+  choose(number) {
+    this.number = number;
+    const compilation = this.app.model.core.compilations[number];
+    const phases = compilation ? phasesOf(compilation) : [];
+    if (!phases.some(({ phase }) => phase === this.phase)) this.phase = phases[0]?.phase ?? "";
+    if (compilation) {
+      const count = this.app.model.core.compilations.length;
+      put(
+        this.which,
+        h("span", { class: "flow-count" }, h("b", {}, compilation.id), ` ${shortened(compilation.function, 28)}`),
+        h("span", { class: "flow-what" }, `${number + 1} of ${count} compilations ▾`),
+      );
+    }
+    this.show();
+  }
+
+  /** @param {string} phase */
+  choosePhase(phase) {
+    this.phase = phase;
+    this.show();
+    this.tell.phase(phase);
+  }
+
+  /** Moves the focus to the phase that is shown. */
+  focusPhase() {
+    /** @type {HTMLElement | null} */ (this.switch.querySelector("[aria-pressed=true]"))?.focus();
+  }
+
+  show() {
+    const { core, index, units } = this.app.model;
+    const compilation = core.compilations[this.number];
+    const phases = compilation ? phasesOf(compilation) : [];
+    put(
+      this.switch,
+      phases.map(({ phase, figures }) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: `flow-phase phase-${phase}`,
+            "aria-pressed": String(phase === this.phase),
+            onclick: () => this.choosePhase(phase),
+          },
+          h("span", { class: "flow-count" }, phase),
+          h("span", { class: "flow-what" }, figures),
+        ),
+      ),
+    );
+    this.switch.hidden = phases.length === 0;
+    this.chips = [];
+    if (!compilation) {
+      put(this.row, h("li", { class: "flow-none" }, core.words.noStage));
+      return;
+    }
+    const lines = new Set(units.all.filter((one) => one.compilation === this.number).map(({ line }) => line)).size;
+    const steps = flowSteps(core, index.stages, this.number, this.phase, lines);
+    put(
+      this.row,
+      steps.map((step) => ("stage" in step ? this.chip(step) : this.arrow(step))),
+    );
+    this.press(this.shown);
+    this.mark();
+  }
+
+  /** @param {Noun} noun */
+  chip(noun) {
+    const count = h("span", { class: "flow-count" }, noun.count);
+    const what = h("span", { class: "flow-what" }, noun.what);
+    const made = h(
+      "button",
+      {
+        type: "button",
+        class: noun.stage < 0 ? "flow-noun flow-missing" : "flow-noun",
+        "data-stage": noun.stage,
+        "aria-pressed": "false",
+        title: noun.missing || noun.meaning,
+        onclick: () => this.click(noun),
+      },
+      count,
+      what,
+    );
+    this.chips.push({ noun, button: made, count, what, said: "" });
+    return h("li", { class: `flow-step flow-${noun.name}` }, made);
+  }
+
+  /** @param {Verb} verb */
+  arrow({ name, note, place, section }) {
+    const act = () => (place ? this.tell.show(place) : this.tell.section(section));
+    const made = h(
+      "button",
+      { type: "button", class: "flow-verb", title: note ? `${name}: ${note}` : name, onclick: act },
+      h("span", { class: "flow-name" }, name),
+      h("span", { class: "flow-arrow", "aria-hidden": "true" }),
+      note ? h("span", { class: "flow-note" }, note) : null,
+    );
+    return h("li", { class: "flow-between" }, made);
+  }
+
+  /** @param {Noun} noun */
+  click(noun) {
+    if (noun.stage < 0) this.app.say(noun.missing);
+    else if (this.app.selection.pins.length && this.litIn(noun.stage).length) {
+      this.chain.set(true);
+      this.tell.list(noun.stage);
+    } else this.tell.toggle(placeOf(noun.stage));
+  }
+
+  /**
+   * Shows which panes are open.
+   * @param {Set<string>} keys
+   */
+  press(keys) {
+    this.shown = keys;
+    for (const { noun, button: made } of this.chips)
+      made.setAttribute("aria-pressed", String(keys.has(placeOf(noun.stage).key)));
+  }
+
+  /**
+   * Moves the focus to the chip of a pane, or to what leads to all stages.
+   * @param {string} key
+   */
+  focus(key) {
+    (this.chips.find(({ noun }) => placeOf(noun.stage).key === key)?.button ?? this.all).focus();
+  }
+
+  /**
+   * What is lit in a stage; lines of kernels rather than their kernel.
+   * @param {number} stage
+   */
+  litIn(stage) {
+    const { model, selection } = this.app;
+    const { start, count, kernels } = model.index.stages[stage];
+    const lit = [];
+    for (const item of selection.marks.keys()) if (item >= start && item < start + count) lit.push(item);
+    lit.sort((a, b) => a - b);
+    const lines = kernels ? lit.filter((item) => item >= start + kernels) : [];
+    return lines.length ? lines : lit;
+  }
+
+  /** The chips say what is lit, or what they count. */
+  mark() {
+    const { model, selection } = this.app;
+    const lit = litStages(selection.marks, model.index.stages);
+    const chain = selection.units !== null;
+    this.element.classList.toggle("flow-lit", chain);
+    this.more.hidden = selection.pins.length === 0;
+    if (selection.pins.length === 0) this.chain.set(false);
+    for (const chip of this.chips) {
+      const { noun } = chip;
+      const bits = chain && noun.stage >= 0 ? (lit.get(noun.stage) ?? 0) : 0;
+      const said = bits ? this.words(noun) : [noun.count, noun.what];
+      chip.button.classList.toggle("lit", bits !== 0);
+      if (said.join("\n") === chip.said) continue;
+      chip.said = said.join("\n");
+      chip.count.textContent = said[0];
+      chip.what.textContent = said[1];
+    }
+  }
+
+  /**
+   * `cos, pow_2 +3`, `5 of 12 ops`.
+   * @param {Noun} noun
+   * @returns {string[]}
+   */
+  words(noun) {
+    const { model } = this.app;
+    const items = this.litIn(noun.stage);
+    const { start, kernels } = model.index.stages[noun.stage];
+    const line = (/** @type {number} */ item) => model.lineNumber(item);
+    const names = [
+      ...new Set(
+        items
+          .slice(0, 40)
+          .map((item) => (item >= start + kernels && kernels ? String(line(item)) : labelOf(model, item))),
+      ),
+    ];
+    const short = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 18));
+    const more = items.length - short.length;
+    const said = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
+    if (kernels && items[0] >= start + kernels)
+      return [said, items.length === 1 ? "line of the code" : "lines of the code"];
+    if (noun.stage === 0) return [said, "Python"];
+    return [said, `${grouped(items.length)} of ${noun.count}`];
+  }
+}

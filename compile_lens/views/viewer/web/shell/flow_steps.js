@@ -1,0 +1,169 @@
+// The way of a compilation in one row: which stages stand in it for a phase, what they count, and the steps between. No
+// elements.
+
+import { placeOf, placeOfFinding } from "./arrangement.js";
+
+/** @import { Core, IndexStage, Compilation, Lane, Step } from "../types.d.ts" */
+/** @import { Place } from "./arrangement.js" */
+
+/**
+ * A stage in the row.
+ * @typedef {object} Noun
+ * @property {string} name its class
+ * @property {string} count `5 ops`
+ * @property {string} what `ATen = post-grad`
+ * @property {number} stage -1 where it was not seen
+ * @property {string} missing why, then
+ * @property {string} meaning
+ */
+
+/**
+ * A step from one stage to the next.
+ * @typedef {object} Verb
+ * @property {string} name
+ * @property {string} note in amber: what there is to explain; "" if nothing
+ * @property {Place | null} place what says why; null: the sections below the panes
+ * @property {string} section of these
+ */
+
+/**
+ * The phases of a compilation with what became of their operators.
+ * @param {Compilation} compilation
+ * @returns {{ phase: string, figures: string }[]}
+ */
+export function phasesOf(compilation) {
+  return compilation.lanes
+    .filter(({ phase }) => phase)
+    .map(({ phase }) => {
+      const row = compilation.ledger.rows.find(({ name }) => name === phase);
+      return { phase, figures: row ? `${figure(row.figures[0], "op")} → ${plain(row.figures[4])}` : "" };
+    });
+}
+
+/**
+ * Stages and steps of a phase, in order: a noun first and last, a verb between two.
+ * @param {Core} core
+ * @param {IndexStage[]} stages
+ * @param {number} number of the compilation
+ * @param {string} phase "" where there is none
+ * @param {number} lines how many Python lines it works in
+ * @returns {(Noun | Verb)[]}
+ */
+export function flowSteps(core, stages, number, phase, lines) {
+  const compilation = core.compilations[number];
+  const shared = compilation.lanes.find((lane) => lane.phase === "");
+  const lane = compilation.lanes.find((one) => one.phase === phase && phase);
+  const row = compilation.ledger.rows.find(({ name }) => name === phase);
+  /** @param {Lane | undefined} from @param {string} key */
+  const step = (from, key) => from?.steps.find((one) => one.key === key);
+  /** @type {(Noun | Verb)[]} */
+  const found = [];
+  if (core.sources.length || stages[0].count)
+    found.push({
+      name: "python",
+      count: lines ? many(lines, "line") : many(core.sources.length, "function"),
+      what: "Python",
+      stage: 0,
+      missing: "",
+      meaning: core.words.sources,
+    });
+  const dynamo = step(shared, "dynamo");
+  if (dynamo) {
+    found.push(verb("traced", compilation.ending ? "1 break" : "", null, compilation.ending ? "break" : "guards"));
+    const before = step(shared, "pre_grad");
+    found.push(
+      noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", before?.unchanged ? "Dynamo" : "Dynamo"),
+    );
+  }
+  if (!lane) return found;
+  const joint = step(shared, "joint");
+  const calls = joint && joint.stage >= 0 ? (joint.facts[1] ?? "").split(" ")[0] : "";
+  const aten = step(lane, phase);
+  if (aten) {
+    found.push(
+      verb(
+        calls ? `joint ${calls}` : "decomposed",
+        "",
+        joint && joint.stage >= 0 ? placeOf(joint.stage) : null,
+        "guards",
+      ),
+    );
+    const after = step(lane, `${phase}.post_grad`);
+    found.push(
+      noun(
+        "aten",
+        aten,
+        row ? figure(row.figures[1], "op") : (aten.facts[1] ?? ""),
+        after?.unchanged ? "ATen = post-grad" : "ATen",
+      ),
+    );
+  }
+  const finding = (/** @type {string} */ key) => {
+    const at = core.findings.findIndex((one) => one.key === key && !one.missing);
+    return at < 0 ? null : placeOfFinding(key, at);
+  };
+  const loops = step(lane, `${phase}.loops`);
+  const groups = step(lane, `${phase}.groups`);
+  const code = step(lane, `${phase}.code`);
+  if (loops) {
+    found.push(verb("inlined", "", finding("lowering"), ""));
+    found.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
+  }
+  if (groups) {
+    const apart = /^([\d,]+) pairs? apart/.exec(core.findings.find(({ key }) => key === "fusion")?.fact ?? "");
+    found.push(verb("fused", apart ? `${apart[1]} apart` : "", finding("fusion"), ""));
+    found.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
+  }
+  if (code) {
+    found.push(verb("written", "", finding("traffic"), ""));
+    found.push(noun("code", code, code.facts[0] ?? "", code.facts[1] ?? "code"));
+  }
+  return found;
+}
+
+/**
+ * @param {string} name
+ * @param {string} note
+ * @param {Place | null} place
+ * @param {string} section
+ * @returns {Verb}
+ */
+function verb(name, note, place, section) {
+  return { name, note, place, section };
+}
+
+/**
+ * @param {string} name
+ * @param {Step} step
+ * @param {string} count
+ * @param {string} what
+ * @returns {Noun}
+ */
+function noun(name, step, count, what) {
+  const { stage, missing, meaning } = step;
+  const seen = stage >= 0;
+  const none = step.kind === "none" ? "none" : "not seen";
+  return { name, count: seen ? count : none, what, stage, missing: seen ? "" : missing, meaning };
+}
+
+/**
+ * A figure of the ledger with its unit; what is unknown is `?`.
+ * @param {string} text
+ * @param {string} one
+ */
+function figure(text, one) {
+  return `${plain(text)} ${text === "1" ? one : `${one}s`}`;
+}
+
+/** @param {string} text */
+function plain(text) {
+  return text === "—" || text === "" ? "?" : text;
+}
+
+/**
+ * @param {number} count
+ * @param {string} one
+ */
+function many(count, one) {
+  return `${count} ${count === 1 ? one : `${one}s`}`;
+}

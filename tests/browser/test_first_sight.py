@@ -1,0 +1,214 @@
+"""What a page tells before anyone clicks: low controls, the figures, the way, a kernel at its first linked line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+from compile_lens.views.html import page as html
+
+from . import captures
+from .pages import contrast
+from .viewer import Viewer, box, through
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Standalone = Callable[..., "Page"]
+Open = Callable[[Capture], Viewer]
+
+SIZES = [(1280, 720), (820, 600)]
+STORIES = [captures.sin_cos, captures.mlp, captures.graph_break]
+
+
+@pytest.fixture
+def viewer(standalone: Standalone) -> Open:
+    """``viewer(capture)`` opens the saved page of a capture and waits for what it opens with."""
+
+    def opened(shown: Capture) -> Viewer:
+        page = Viewer(standalone(shown), shown)
+        page.find(".frame .listing-number, .frame .node").first.wait_for()
+        page.page.wait_for_function(
+            "app => !app.shadowRoot.querySelector('.frame-wait')", arg=page.app.element_handle()
+        )
+        page.frame()
+        return page
+
+    return opened
+
+
+@pytest.mark.parametrize("viewport", SIZES)
+@pytest.mark.parametrize("made", [*STORIES, captures.failing, captures.hostile])
+def test_controls_take_little_height(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    most = 96 if viewport[1] > 640 else 84
+    assert 60 < min(box(frame)["y"] for frame in page.find(".frame").all()) <= most
+    assert page.find(".top").evaluate("e => e.scrollHeight <= e.clientHeight + 1")
+    out = page.page.evaluate("() => document.scrollingElement.scrollWidth - innerWidth")
+    assert out <= 0
+
+
+def test_controls_of_a_cell_take_less(standalone: Standalone) -> None:
+    shown = captures.sin_cos()
+    page = standalone(f"<!doctype html><html><body>{html.fragment(shown)}</body></html>")
+    cell = Viewer(page, shown)
+    cell.find(".frame .node").first.wait_for()
+    top = box(cell.app)["y"]
+    assert min(box(frame)["y"] for frame in cell.find(".frame").all()) - top <= 84 + 2
+
+
+@pytest.mark.parametrize("viewport", SIZES)
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+@pytest.mark.parametrize("made", STORIES)
+def test_source_node_and_kernel_line_of_one_colour_are_in_view(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    seen: dict[str, set[str]] = page.app.evaluate(
+        """
+        app => {
+          const root = app.shadowRoot;
+          const inView = (e) => {
+            const r = e.getBoundingClientRect();
+            const f = e.closest(".frame-body").getBoundingClientRect();
+            return r.width > 0 && r.top >= f.top && r.bottom <= Math.min(f.bottom, innerHeight) + 1 && r.left < f.right;
+          };
+          const of = (selector, read) => [...root.querySelectorAll(selector)].filter(inView).map(read).filter(Boolean);
+          const bar = (e) => /--unit|rgb/.test(getComputedStyle(e).backgroundImage)
+            ? getComputedStyle(e).backgroundImage.match(/rgb\\([^)]*\\)/g) : null;
+          return {
+            source: [
+              ...of(".source-pane .call", (e) => getComputedStyle(e).borderBottomColor),
+              ...of(".source-pane .listing-number.coloured", bar).flat(),
+            ],
+            graph: of(".graph-svg .node[class*=' unit-'] > .graph-stop > .face", (e) => getComputedStyle(e).stroke),
+            code: of(".code-pane .listing-number.coloured", bar).flat(),
+          };
+        }
+        """
+    )
+    common = set(seen["source"]) & set(seen["graph"]) & set(seen["code"])
+    assert common, seen
+
+
+def test_the_headline_and_the_way_count_as_the_ledger_does(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    total, forward = shown.ledger.total, shown.ledger.forward
+    head = page.find(".top-savings").inner_text()
+    assert f"{total.eager_ops} eager ops → {total.launches} launches" in " ".join(head.split())
+    chips = [" ".join(text.split()) for text in page.find(".flow-noun").all_inner_texts()]
+    assert chips == [
+        "1 line Python",
+        "5 calls Dynamo",
+        f"{forward.aten_ops} ops ATen = post-grad",
+        f"{forward.loops} loop Inductor",
+        f"{forward.groups} group scheduler",
+        "1 kernel 1 launch",
+    ]
+    verbs = page.find(".flow-name").all_inner_texts()
+    assert verbs == ["traced", "joint 17", "inlined", "fused", "written"]
+    phases = [" ".join(text.split()) for text in page.find(".flow-phase").all_inner_texts()]
+    assert phases == ["forward 5 ops → 1", "backward 12 ops → 1"]
+    page.find(".flow-phase").nth(1).click()
+    assert page.find(".flow-noun").nth(2).inner_text().startswith("12 ops")
+    assert (page.number("backward.code"), False) in page.shown()
+
+
+def test_what_went_wrong_is_said_first(viewer: Open) -> None:
+    shown = captures.graph_break()
+    page = viewer(shown)
+    assert page.find(".top-chip").all_inner_texts() == [f"{len(shown.breaks)} graph break"]
+    broken = viewer(captures.failing())
+    chips = broken.find(".top-chip")
+    assert "failed: ValueError" in chips.first.inner_text()
+    assert "top-bad" in (chips.first.get_attribute("class") or "")
+    assert "no result for" in broken.find(".top-message").inner_text()
+
+
+def test_a_kernel_is_open_at_its_first_linked_line(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    pane = page.pane("forward.code")
+    assert pane.locator(".code-tab[aria-selected=true]").get_attribute("data-page") == "1"
+    first = pane.locator(".listing-number.coloured").first
+    (kernel,) = shown.compilations[0].code["forward"].kernels
+    linked = [mark.line for mark in kernel.lines if mark.origins]
+    assert first.get_attribute("data-number") == str(kernel.first_line + linked[0] - 1)
+    assert box(first)["y"] < 720
+    folds = pane.locator(".listing-fold").all_inner_texts()
+    assert any("signature" in fold and "include" in fold for fold in folds), "a fold says what it holds"
+    shown_lines = " ".join(pane.locator(".listing-line").all_inner_texts())
+    assert "static_cast<int64_t>" not in shown_lines and "at::vec::" not in shown_lines
+    pane.get_by_role("button", name="leave out casts").click()
+    assert "at::vec::" in " ".join(pane.locator(".listing-line").all_inner_texts())
+
+
+def test_a_pin_turns_the_row_into_its_chain(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    height = box(page.find(".flow"))["height"]
+    page.pane("python").get_by_role("button", name="call cos", exact=True).click()
+    page.leave()
+    page.frame()
+    chips = [" ".join(text.split()) for text in page.find(".flow-noun").all_inner_texts()]
+    line = shown.sources[0].first_line + 1
+    assert chips[0] == f"line {line} Python"
+    assert chips[1].startswith("cos") and chips[1].endswith("1 of 5 calls")
+    (kernel,) = shown.compilations[0].code["forward"].kernels
+    lit = through(shown, [("0/0", "dynamo", "cos")])
+    lines = sorted(
+        kernel.first_line + int(name.rpartition(":")[2]) - 1
+        for _, key, name in lit
+        if key == "forward.code" and ":" in name
+    )
+    assert chips[-1].startswith(f"{lines[0]}, {lines[1]}"), "lines are numbered as the module is"
+    assert box(page.find(".flow"))["height"] == height, "it costs no height"
+    # A click on a chip lists all that it holds.
+    page.chip("forward").click()
+    wanted = page.find(".chain-wanted")
+    wanted.wait_for()
+    assert "sin" in wanted.inner_text() and "cos" in wanted.inner_text()
+    assert box(wanted)["width"] > 300 and box(wanted)["y"] < 720
+    page.page.keyboard.press("Escape")
+    page.page.keyboard.press("Escape")
+    assert page.pins() == []
+    assert page.find(".flow-noun").first.inner_text().startswith("1 line")
+
+
+def test_letters_lead_somewhere(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    page.pane("forward").locator(".graph-stop").first.focus()
+    keyboard = page.page.keyboard
+    keyboard.press("b")
+    assert (page.number("backward"), False) in page.shown()
+    keyboard.press("f")
+    assert (page.number("forward"), False) in page.shown()
+    keyboard.press("/")
+    assert page.find(".find-all").evaluate("e => e === e.getRootNode().activeElement")
+    keyboard.type("sin")
+    page.page.wait_for_function(
+        "app => app.shadowRoot.querySelectorAll('mark').length >= 2", arg=page.app.element_handle()
+    )
+    keyboard.press("Escape")
+    page.page.wait_for_function(
+        "app => app.shadowRoot.querySelectorAll('mark').length === 0", arg=page.app.element_handle()
+    )
+    page.pane("forward").locator(".graph-stop").first.focus()
+    keyboard.press("w")
+    assert page.find(".frame[data-finding]").count() == 1
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+def test_the_words_at_the_top_stand_out(viewer: Open, colour_scheme: str) -> None:
+    page = viewer(captures.graph_break())
+    for selector in (".top-name", ".top-chip", ".saving-after b", ".flow-what", ".flow-name", ".flow-note"):
+        for element in page.find(selector).all():
+            assert contrast(element) >= 4.5, selector
