@@ -73,15 +73,6 @@ class Screen:
         return self.width, self.height
 
 
-def _one_line(page: Page) -> None:
-    """Room for the words beside the lines of the kernel."""
-    _move(page, "border of Python source and forward", -15)
-    _move(page, "border of forward and forward code", -27)
-    _move(page, "height of the panes", 70)
-    _fit(page)
-    _kernel(page, 170)
-
-
 def _two_phases(page: Page) -> None:
     _move(page, "border of forward and backward", -12)
     _move(page, "border of backward and backward code", -25)
@@ -127,11 +118,8 @@ def _in_a_cell(page: Page) -> None:
     page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab asks whether it may fetch news
     page.keyboard.press("Control+b")  # the list of files
     page.wait_for_timeout(500)
-    _move(page, "border of Python source and forward", 56)
-    _fit(page)
-    page.locator(".source-part .listing-line", has_text="torch.sin(x)").first.click(
-        position={"x": 40, "y": 8}
-    )
+    page.get_by_role("button", name="call cos", exact=True).click()
+    page.mouse.move(0, 0)
 
 
 def _move(page: Page, border: str, by: int) -> None:
@@ -164,7 +152,7 @@ def _kernel(page: Page, down: int) -> None:
 
 NOTEBOOK = "notebook"
 SCREENS = (
-    Screen("viewer.png", "demo", 1240, 1069, 700, "pin=;python:source:0", act=_one_line),
+    Screen("viewer.png", "demo", 1280, 720, 720),
     Screen(
         "viewer-dark.png",
         "demo",

@@ -14,6 +14,9 @@ import { litStages } from "./strip.js";
 
 /** @typedef {{ noun: Noun, button: HTMLButtonElement, count: HTMLElement, what: HTMLElement, said: string }} Chip */
 
+/** Kinds of nodes that do no work. */
+const IDLE = new Set(["input", "output", "constant", "view", "allocation", "symbol", "nop"]);
+
 /** Names in a chip before the rest is only counted. */
 const NAMES = 2;
 
@@ -228,7 +231,10 @@ export class Flow {
    */
   words(noun) {
     const { model } = this.app;
-    const items = this.litIn(noun.stage);
+    const lit = this.litIn(noun.stage);
+    // Operators before inputs; what does no work is in no figure of the ledger.
+    const works = lit.filter((item) => !IDLE.has(model.kind(item)));
+    const items = works.length ? [...works, ...lit.filter((item) => IDLE.has(model.kind(item)))] : lit;
     const { start, kernels } = model.index.stages[noun.stage];
     const line = (/** @type {number} */ item) => model.lineNumber(item);
     const names = [
@@ -244,6 +250,7 @@ export class Flow {
     if (kernels && items[0] >= start + kernels)
       return [said, items.length === 1 ? "line of the code" : "lines of the code"];
     if (noun.stage === 0) return [said, "Python"];
-    return [said, `${grouped(items.length)} of ${noun.count}`];
+    const all = Number.parseInt(noun.count.replaceAll(",", ""), 10);
+    return [said, works.length <= all ? `${grouped(works.length)} of ${noun.count}` : `${grouped(works.length)} lit`];
   }
 }
