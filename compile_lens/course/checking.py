@@ -13,7 +13,7 @@ from ..views.words.characters import flat
 from . import state
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
 from .facts import FACTS
-from .fresh import captured
+from .fresh import captured, differs
 from .lessons import exercise
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
@@ -73,7 +73,9 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
         )
     unmet = [need for need in wanted.needs if not _holds(found, need)]
     slips = [s.says for s in wanted.slips if unmet and all(_holds(found, need) for need in s.when)]
-    return True, (*(_unmet(found, need) for need in unmet), *slips[:1])
+    other = differs(made, wanted.same_as, wanted.inputs) if wanted.same_as is not None else ""
+    wrong = (f"It does not compute what was asked: {other}.",) if other else ()
+    return True, (*wrong, *(_unmet(found, need) for need in unmet), *slips[:1])
 
 
 def _holds(found: Capture, need: Need) -> bool:

@@ -47,6 +47,7 @@ class Exercise:
         slips: common mistakes, the first that fits is told.
         hints: from a nudge to nearly there.
         solution: one program that is right, as text; there are others.
+        same_as: what it is to compute, if that is asked: its results are compared with those of this function.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Exercise:
     slips: tuple[Slip, ...]
     hints: tuple[str, ...]
     solution: str
+    same_as: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,3 @@ class Question:
     key: str
     text: str
     parts: tuple[tuple[str, str], ...]
-
-
-Program = Callable[..., Any]

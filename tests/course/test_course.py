@@ -17,6 +17,7 @@ from compile_lens.course import state
 from compile_lens.course.exercise import EXACTLY
 from compile_lens.course.facts import FACTS
 from compile_lens.course.lessons import EXERCISES, QUESTIONS
+from compile_lens.course.lessons.two import scaled, shifted
 
 pytestmark = pytest.mark.torch
 
@@ -42,10 +43,18 @@ def loops(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def spoken(x: torch.Tensor) -> torch.Tensor:
+    print("here")
+    return x
+
+
 RIGHT: dict[str, list[Made]] = {
     "1.1": [loops, lambda x: (x.sin() + x.cos() - x.tanh() * x.exp()).relu()],
     "1.2": [lambda x: torch.relu(x @ x), lambda x: x.sin() @ x, lambda x: torch.sort(x * 2)[0]],
     "1.3": [lambda x: 3 * x, lambda x: -x, lambda x: x + 2 * x],
+    "2.1": [lambda x: spoken(x.sin()), lambda x: spoken(x).cos() + 1],
+    "2.2": [lambda x: torch.where(x.sum() > 0, x + 1, x - 1), lambda x: x - 1 + 2 * (x.sum() > 0)],
+    "2.3": [lambda x: x * x.abs().max() + 1, lambda x: torch.addcmul(torch.ones_like(x), x, x.abs().amax())],
     "6.1": [loops, lambda x: torch.relu(x * 2 + x.cos() - 1)],
     "6.2": [lambda x: (x.sin(), x.cos(), x.exp(), x.tanh()), lambda x: [x * n for n in range(2, 7)]],
     "6.3": [lambda x: x / x.sum(), lambda x: torch.softmax(x, 0), lambda x: (x, x.amax() - x)],
@@ -71,6 +80,20 @@ MISLED: dict[str, list[tuple[Made, str, str]]] = {
         (lambda x: torch.sin(x), "1 value kept for the backward", "the backward needs it, so it is kept"),
         (lambda x: x + 1, "0 ATen operators in the backward", "Its backward computes nothing"),
         (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),
+    ],
+    "2.1": [
+        (lambda x: x.sin(), "0 graph breaks; asked", "nothing had to be left to Python"),
+        (halved, "2 graphs; asked", "work on tensors before the break and after it"),
+    ],
+    "2.2": [
+        (shifted, "1 graph break; asked", "Python still needs to know a value"),
+        (lambda x: x + 1, "for numbers below 0 its result has other values", ""),
+        (lambda x: torch.cat((x, x)), "its result has the shape (16,), and not (8,)", ""),
+        (lambda x: (x + 1, x - 1), "it returns a tuple, and no tensor", ""),
+    ],
+    "2.3": [
+        (scaled, "1 graph break; asked", "Python still needs to know a value"),
+        (lambda x: x * x.max() + 1, "for numbers below 0 its result has other values", ""),
     ],
     "6.1": [
         (
@@ -235,7 +258,7 @@ def test_a_broken_file_is_said_and_kept(folder: Path, text: str) -> None:
 
 
 def test_what_there_is_not_is_named() -> None:
-    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 1\.1, 1\.2, 1\.3, 6\.1"):
+    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 1\.1, 1\.2, 1\.3, 2\.1"):
         course.check("9.9", loops)
     with pytest.raises(UsageError, match=r"there is no question '9'; there is 1\.kernels"):
         course.predict("9", 1)

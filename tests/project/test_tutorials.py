@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 FOLDER = Path(__file__).resolve().parents[2] / "tutorials"
 LESSONS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 FIRST = "01-one-line-four-stages.ipynb"
+SECOND = "02-capture-breaks-and-guards.ipynb"
 SIXTH = "06-inlining-and-fusion.ipynb"
 
 KERNELS = ["cpp_fused_add_cos_pow_sin_0", "cpp_fused_add_cos_mul_neg_pow_sin_0"]
@@ -189,6 +190,33 @@ def test_the_prose_of_the_first_lesson_says_what_the_capture_says(first: dict[st
 
 
 @pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The outputs of every code cell of the second lesson, by cell id."""
+    return _run(SECOND, tmp_path_factory.mktemp("lesson"))
+
+
+def test_the_second_lesson_breaks_and_mends(second: dict[str, Any]) -> None:
+    assert _text(second["functions"]).strip() == "half way", "as in plain Python"
+    assert _text(second["reveal"]).count("graphs: you said 1, but the capture has 2 graphs") == 3
+    reasons = dict(line.split(": ", 1) for line in _text(second["why"]).splitlines())
+    assert reasons["print"].startswith("line 3: Failed to trace builtin operator")
+    assert "item()" in reasons["item"] and "branching" in reasons["if"]
+    (shown,) = [o for o in second["rewrite"] if o.output_type in ("display_data", "execute_result")]
+    assert "compiled: 1 graph, inference" in shown.data["text/plain"]
+    assert _text(second["rewrite-same"]) == "(True, True)"
+    guarded = [line.split() for line in _text(second["guards"]).splitlines()]
+    assert ["TENSOR_MATCH", "L['x']"] in guarded and ["BUILTIN_MATCH", "G['torch'].sin"] in guarded
+    assert ["GRAD_MODE"] in guarded
+
+
+def test_the_exercises_of_the_second_lesson_wait_for_their_functions(second: dict[str, Any]) -> None:
+    tasks = "\n".join(cell.source for cell in nbformat.read(FOLDER / SECOND, as_version=4).cells)
+    for key in ("2.1", "2.2", "2.3"):
+        assert f"**{key}** {EXERCISES[key].task}" in tasks
+        assert _text(second[f"exercise-{key[-1]}"]).startswith(f"{key}: not yet.")
+
+
+@pytest.fixture(scope="module")
 def sixth(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The outputs of every code cell of the sixth lesson, by cell id."""
     return _run(SIXTH, tmp_path_factory.mktemp("lesson"))
@@ -260,8 +288,10 @@ SCREEN = 45
 """Lines of text that a screen of 1280×720 shows."""
 
 
-def test_nothing_is_noisy_or_taller_than_two_screens(first: dict[str, Any], sixth: dict[str, Any]) -> None:
-    for outputs in (*first.values(), *sixth.values()):
+def test_nothing_is_noisy_or_taller_than_two_screens(
+    first: dict[str, Any], second: dict[str, Any], sixth: dict[str, Any]
+) -> None:
+    for outputs in (*first.values(), *second.values(), *sixth.values()):
         assert not any(o.get("name") == "stderr" and o.text for o in outputs)
         if not any("text/html" in o.get("data", {}) for o in outputs):
             assert len(_text(outputs).splitlines()) <= 2 * SCREEN

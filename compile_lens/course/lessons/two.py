@@ -1,0 +1,88 @@
+"""Lesson 2: what Dynamo captures, where the graph breaks, and what guards protect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_WHOLE = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0), Need("graphs", EXACTLY, 1))
+_X = (Input((8,)),)
+
+QUESTIONS = tuple(
+    Question(
+        f"2.{key}",
+        f"How many graphs does Dynamo make of a function with {what} in the middle?",
+        (("graphs", "graphs"),),
+    )
+    for key, what in (("print", "a print"), ("item", "x.sum().item()"), ("if", "an if x.sum() > 0:"))
+)
+
+
+def shifted(x: Any) -> Any:
+    """Asks a tensor for its value to take one of two ways."""
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+def scaled(x: Any) -> Any:
+    """Takes a number out of a tensor, and goes on with it."""
+    return x * x.abs().max().item() + 1
+
+
+_BROKEN = Slip(
+    (Need("breaks", AT_LEAST, 1),),
+    "Python still needs to know a value while the function runs. Leave the value in a tensor, and say with operators "
+    "on tensors what is to become of it.",
+)
+
+EXERCISES = (
+    Exercise(
+        "2.1",
+        "Write a function of one tensor that has a graph break, and of which Dynamo makes only one graph.",
+        _X,
+        (Need("breaks", AT_LEAST, 1), Need("graphs", EXACTLY, 1)),
+        (
+            Slip(
+                (Need("breaks", EXACTLY, 0),),
+                "Dynamo could trace all of it: nothing had to be left to Python.",
+            ),
+            Slip(
+                (Need("graphs", AT_LEAST, 2),),
+                "There is work on tensors before the break and after it, and each of the two is a graph.",
+            ),
+        ),
+        (
+            "Breaks part graphs, but a graph without any work on tensors is none.",
+            "Where would the break have to stand, so that one of its sides has nothing to do?",
+        ),
+        'def f(x):\n    y = torch.sin(x)\n    print("done")\n    return y',
+    ),
+    Exercise(
+        "2.2",
+        "Write this function so that it becomes one graph without a break: x + 1 if x.sum() > 0, else x - 1.",
+        _X,
+        _WHOLE,
+        (_BROKEN,),
+        (
+            "The `if` needs a number in Python. What chooses between two tensors, element by element?",
+            "Compute both ways, and let torch.where choose.",
+        ),
+        "def f(x):\n    return torch.where(x.sum() > 0, x + 1, x - 1)",
+        shifted,
+    ),
+    Exercise(
+        "2.3",
+        "Write this function so that it becomes one graph without a break: x * x.abs().max().item() + 1.",
+        _X,
+        _WHOLE,
+        (_BROKEN,),
+        (
+            "What does .item() give that the tensor itself would not give?",
+            "A tensor of one element multiplies as well as a number does.",
+        ),
+        "def f(x):\n    return x * x.abs().max() + 1",
+        scaled,
+    ),
+)
