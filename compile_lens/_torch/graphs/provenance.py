@@ -32,9 +32,9 @@ class Lineage:
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         self._names: dict[torch.fx.Node, str] = {}
         self._known: set[str] = set()
-        self._graphs: set[int] = set()
+        self._graphs: dict[int, str] = {}  # by ``id``: the prefix of the names in it
         for prefix, module in modules(gm):
-            self._graphs.add(id(module.graph))
+            self._graphs[id(module.graph)] = prefix
             for node in module.graph.nodes:
                 self._names[node] = prefix + node.name
                 self._known.add(prefix + node.name)
@@ -104,20 +104,14 @@ class Lineage:
             elif old not in seen:
                 seen.add(old)
                 names.update({n: None for n in self._replaced.get(old, ()) if n in self._known})
-        if not names:
-            for source in sources(node.meta.get("from_node", ())):
-                if source.graph_id in self._graphs and source.name in self._known:
-                    names[source.name] = None
-        return tuple(names)
+        return tuple(names) or self.traced(node)
 
     def traced(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """Names in the followed graph that tracing noted for ``node``."""
-        names = {
-            s.name: None
-            for s in sources(node.meta.get("from_node", ()))
-            if s.graph_id in self._graphs and s.name in self._known
-        }
-        return tuple(names)
+        """Names in the followed graph that tracing noted for ``node``. A body that was run in line (of a user's
+        ``autograd.Function``) has names of its own."""
+        found = sources(node.meta.get("from_node", ()))
+        named = (self._graphs[s.graph_id] + s.name for s in found if s.graph_id in self._graphs)
+        return tuple(dict.fromkeys(name for name in named if name in self._known))
 
     def names_of(self, nodes: Iterable[torch.fx.Node]) -> tuple[str, ...]:
         """Names in the followed graph of nodes that are in it, or stand in for nodes that were."""
