@@ -139,20 +139,35 @@ class _Place:
             if "kernel" in (one.kind, two.kind):
                 return Why(one.name, two.name, where, SAME, sentence=_PART, facts=facts)
             facts = (*facts, *self._inlined(one, both), *self._inlined(two, both))
+            own_a, own_b = self._own_loops(one, both), self._own_loops(two, both)
+            if self.groups and (own_a or own_b):  # a mean: its sum has a loop, and the division is inlined
+                found = self._related(one, two, where, own_a or a, own_b or b)
+                return replace(found, facts=(*facts, *found.facts))
             return Why(one.name, two.name, where, INLINED, sentence=_VERDICTS[INLINED], facts=facts)
         if not self.groups:
             note = f"stage {self.phase}.groups is not in the record"
             return Why(
                 one.name, two.name, where, NOTHING, sentence="The groups were not seen.", facts=(note,)
             )
+        found = self._related(one, two, where, a, b)
+        return replace(found, facts=(*found.facts, *self._realised(one, b), *self._realised(two, a)))
+
+    def _related(self, one: Members, two: Members, where: str, a: Collection[str], b: Collection[str]) -> Why:
+        """The answer for loops none of which stand for both."""
         ga, gb = self._groups(a), self._groups(b)
         shared = [g for g in ga if g in gb]
-        found = (
-            self._fused(one.name, two.name, where, a, b, shared)
-            if shared
-            else self._not_fused(one.name, two.name, where, ga, gb)
+        if shared:
+            return self._fused(one.name, two.name, where, a, b, shared)
+        return self._not_fused(one.name, two.name, where, ga, gb)
+
+    def _own_loops(self, node: Members, both: list[str]) -> list[str]:
+        """The loops that an ATen node has for a part of its work and that are not the other's as well."""
+        entry = self.lowered.get(node.name) if node.kind == "node" else None
+        return (
+            [loop for loop in entry.parts if loop not in both and loop in self.of]
+            if entry is not None
+            else []
         )
-        return replace(found, facts=(*found.facts, *self._realised(one, b), *self._realised(two, a)))
 
     def _inlined(self, node: Members, loops: list[str]) -> Iterator[str]:
         """What lowering made of an ATen node that is in these loops."""

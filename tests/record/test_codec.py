@@ -84,6 +84,8 @@ def objects(cls: Any) -> st.SearchStrategy[Any]:
     if cls is Capture:
         fields.pop("schema_version")
     made = st.builds(cls, **{name: st.deferred(lambda h=h: strategy(h)) for name, h in fields.items()})
+    if cls is Compilation:  # each stage stands once
+        return made.map(lambda c: dataclasses.replace(c, stages=tuple({s.key: s for s in c.stages}.values())))
     if cls is not Graph:
         return made
     bodies = st.lists(st.tuples(TEXT, made), max_size=1).map(tuple)

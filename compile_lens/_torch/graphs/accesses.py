@@ -144,9 +144,11 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
     if bare in LOOKUPS and made:
         _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, made[0]))
-    if bare in UNREAD:
+    if bare in UNREAD or name == "bernoulli_":  # ``bernoulli`` itself takes the probabilities from ``self``
         _limit(taken, named.get("self"), 0)
     places = _places(bare, named) if bare in SCATTERS else None
+    if places is None:
+        made += _changed(target, named, made)
     writes = total(_bytes(t) for t in made)
     again: int | None = 0
     if places is not None:
@@ -161,6 +163,17 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
         again = placed if bare in ADDS or named.get("accumulate") is True else 0
         writes = total((writes, placed))
     return total((_capped(given, taken), again)), writes
+
+
+def _changed(target: Any, named: dict[str, Any], made: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What a call writes into and does not return: lists of tensors (``_foreach_mul_``), running statistics."""
+    schema = getattr(target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    found = _distinct(t for name in written for t in containers.tensors(named.get(name)))
+    returned = {_buffer(t) for t in made}
+    return [t for t in found if _buffer(t) not in returned]
 
 
 def _looked_up(name: str, named: dict[str, Any], made: torch.Tensor) -> int | None:

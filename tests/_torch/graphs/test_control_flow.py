@@ -15,6 +15,7 @@ from torch._inductor.codecache import PyCodeCache
 import compile_lens
 from compile_lens.record.figures import AtLeast, Count, Figure, figure, summed
 from compile_lens.record.kernel import Flow
+from compile_lens.versions import torch_version
 
 
 def loop(n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -111,13 +112,17 @@ def counting(counts: Counter[str], name: str, kernel: Callable[..., Any]) -> Cal
     return called
 
 
+PLACES = (1, 0) if torch_version() >= (2, 15) else (0, 1)
+"""Where the code has what is done if the condition holds, and what else: torch 2.15 writes the latter first."""
+
+
 def after(count: Count, turns: list[list[int]], ways: list[int]) -> int:
     """What a count comes to for a call whose loops turn so often, each turn with its own ways."""
     total = count.fixed
     for inner, each in zip(count.turns, turns, strict=True):
         total += sum(after(inner, [], [way] if inner.either else []) for way in each)
     for pair, way in zip(count.either, ways, strict=True):
-        total += after(pair[way], [], [])
+        total += after(pair[PLACES[way]], [], [])
     return total
 
 
