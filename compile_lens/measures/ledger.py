@@ -41,7 +41,8 @@ class Row:
 
     Attributes:
         name: the phase; a sum is ``both`` (forward and backward) or ``total``.
-        eager_ops: operators that eager PyTorch dispatches, less views, metadata and allocation.
+        eager_ops: operators that eager PyTorch dispatches for the calls that Dynamo captured, less views, metadata and
+            allocation.
         aten_ops: compute nodes of the graph handed to Inductor, with those of its subgraphs.
         loops: Inductor's nodes before fusion that do work: no nops (views, memory that is only set aside), and a
             library call with several results once.
