@@ -380,13 +380,13 @@ def system_dot(folder: Path, body: str) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")
 def test_the_systems_dot_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("pygraphviz")
+    monkeypatch.setenv("PATH", str(tmp_path))  # nothing yet: the embedded one, which the script calls as well
     wanted = place_all([sin_cos(), chain(3)])
     system_dot(
         tmp_path,
         "assert sys.argv[1:] == ['-Tplain']\nfrom pygraphviz import AGraph\n"
         "sys.stdout.write(AGraph(string=sys.stdin.read()).draw(format='plain', prog='dot').decode())",
     )
-    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(engine, "embedded_folder", lambda: None)
     assert place_all([sin_cos(), chain(3)]) == wanted
 
