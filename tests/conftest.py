@@ -49,23 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if long:
             config.hook.pytest_deselected(items=long)
             items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
-    for item in items:
-        if shared := _shares(item):
-            item.add_marker(pytest.mark.xdist_group(shared))
     if hasattr(config, "workerinput"):  # the long ones first, so that no process ends long after the others
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-
-
-TOGETHER = ("test_assembly", "test_assets", "test_benchmark", "test_facts", "test_memory", "test_tutorials")
-"""Files whose tests look at captures that are made once in a process."""
-
-
-def _shares(item: pytest.Item) -> str:
-    """What the tests that one process should run have in common; ``""`` for a test that can run anywhere."""
-    if item.path.stem in TOGETHER or "browser" in item.path.parts:
-        return item.path.stem
-    entry = getattr(getattr(item, "callspec", None), "params", {}).get("entry")
-    return f"{item.path.stem} {entry.name}" if item.path.stem == "test_zoo" and entry is not None else ""
 
 
 @pytest.fixture
