@@ -65,22 +65,17 @@ class Accesses:
 
     def __init__(self) -> None:
         self._order: dict[torch.fx.Node, int] = {}
-        self._sizes: dict[int, tuple[torch.Tensor, int | None]] = {}
 
     def of(self, node: torch.fx.Node) -> Moved:
         """Bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not ATen's."""
         name = kinds.base_name(node.target)
         if not isinstance(node.target, torch._ops.OpOverload):
-            return (
-                (None, None)
-                if name.removesuffix("_") in BY_INDEX or name in PARTS
-                else _plain(node, self._sizes)
-            )
+            return (None, None) if name.removesuffix("_") in BY_INDEX or name in PARTS else _plain(node)
         if name == "copy_" and self._written_already(node.args[0], node.args[1]):
             return 0, 0
         if name in PARTS:
             if not self._in_place(node):
-                return _plain(node, self._sizes)
+                return _plain(node)
             if self._made_here(node.args[1]):
                 return 0, 0
             part = total(t.nbytes for t in _made(node.args[1]))
@@ -90,7 +85,7 @@ class Accesses:
         bare = name.removesuffix("_")
         if name in LOOKUPS or bare in UNREAD or bare in SCATTERS:
             return self.moved(node, in_place=name.endswith("_"))
-        return _plain(node, self._sizes)
+        return _plain(node)
 
     def moved(self, node: torch.fx.Node, in_place: bool) -> Moved:
         """Bytes of an operator, where the caller knows whether it writes into what it takes."""
@@ -251,26 +246,16 @@ def _buffer(tensor: torch.Tensor) -> int:
         return id(tensor)
 
 
-def _plain(node: torch.fx.Node, sizes: dict[int, tuple[torch.Tensor, int | None]]) -> Moved:
-    """Each distinct input once, each output once. ``sizes`` keeps the bytes of tensors, by ``id``: most are met several
-    times, as what one node makes and what others take."""
-    found: dict[int, int | None] = {}
-    taken: list[torch.Tensor] = []
-    for source in node.all_input_nodes:
-        for tensor in containers.tensors(_value(source)):
-            if id(tensor) not in found:
-                found[id(tensor)] = _known_bytes(tensor, sizes)
-                taken.append(tensor)
-    made = [_known_bytes(t, sizes) for t in _distinct(containers.tensors(_value(node)))]
-    reads = _capped(taken, found) if len(taken) != 1 else found[id(taken[0])]
-    return reads, made[0] if len(made) == 1 else total(made)
-
-
-def _known_bytes(tensor: torch.Tensor, sizes: dict[int, tuple[torch.Tensor, int | None]]) -> int | None:
-    known = sizes.get(id(tensor))
-    if known is None:
-        known = sizes[id(tensor)] = (tensor, _bytes(tensor))  # held, so that its ``id`` stays its own
-    return known[1]
+def _plain(node: torch.fx.Node) -> Moved:
+    """Each distinct input once, each output once."""
+    found = [
+        t
+        for source in dict.fromkeys(node.all_input_nodes)
+        for t in containers.tensors(_value(source))
+        if source.op != "get_attr" or "val" in source.meta or "example_value" in source.meta
+    ]
+    reads = _capped(found, {id(t): _bytes(t) for t in found})
+    return reads, total(_bytes(t) for t in _distinct(containers.tensors(_value(node))))
 
 
 def _value(node: torch.fx.Node) -> Any:

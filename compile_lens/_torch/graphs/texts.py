@@ -60,16 +60,13 @@ def _same(one: State, other: State) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
-@hook("torch._functorch._aot_autograd.graph_compile:_log_joint_graph")
-def joint_logged(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """The joint graph is written for torch's log and trace."""
+def _logged(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """The joint graph, or its halves, are written for torch's log and trace."""
     return real(*_quiet(args), **kwargs)
 
 
-@hook("torch._functorch._aot_autograd.graph_compile:_log_fw_bw_graphs")
-def halves_logged(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Forward and backward are written for torch's log and trace."""
-    return real(*_quiet(args), **kwargs)
+for _name in ("_log_joint_graph", "_log_fw_bw_graphs"):
+    hook(f"torch._functorch._aot_autograd.graph_compile:{_name}")(_logged)
 
 
 def _quiet(args: tuple[Any, ...]) -> tuple[Any, ...]:
