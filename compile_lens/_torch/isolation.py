@@ -128,6 +128,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     """Have ``undo`` put back what a capture moves: random numbers, counters, limits, tables, the entries it made."""
     import torch._dynamo.convert_frame as convert_frame
     import torch._dynamo.pgo as pgo
+    from torch._dynamo.symbolic_convert import TensorifyState
 
     _keep_random_state(undo)
     undo.add(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
@@ -139,6 +140,9 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     before = dict(convert_frame.FRAME_COMPILE_COUNTER)
     undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
     undo.add(_forget, recorder)
+    numbers = TensorifyState.force_specializations
+    undo.add(_refill, numbers, set(numbers))
+    numbers.clear()
     if not recorder.wanted.build:
         ask_no_compiler(undo)
     # This one counts what others compiled as well, in every torch.
@@ -266,6 +270,13 @@ def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorde
     taken = {v.frame_id for v in recorder.owed.visited if v.numbered}
     if all(v.done for v in recorder.owed.visited) and convert_frame.FRAME_COUNTER == next_number + len(taken):
         convert_frame.FRAME_COUNTER = next_number  # unless another thread took some, too
+
+
+def _refill(names: set[str], before: set[str]) -> None:
+    """Which Python numbers could not become inputs of a graph: torch remembers it by their names alone, so that it
+    would hold for every later function with an argument of such a name."""
+    names.clear()
+    names.update(before)
 
 
 def _forget(recorder: Recorder) -> None:

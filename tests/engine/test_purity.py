@@ -352,6 +352,30 @@ def _threads(backend: Any, rounds: int) -> None:
             assert {k.phase for k in c.kernels} == {"forward", "backward"}
 
 
+def test_numbers_are_forgotten() -> None:
+    """Torch remembers by an argument's name that its number cannot be an input, for whatever else has such a name."""
+    from torch._dynamo.symbolic_convert import TensorifyState
+
+    def each(function: Callable[..., Any], x: torch.Tensor) -> None:
+        for s in (0.5, 1.5, 2.5, 3.5):
+            print(end="")
+            function(x, s)
+
+    def compiles(function: Callable[..., Any]) -> int:
+        return len(capture(each, function, torch.rand(8)).compilations)
+
+    before = set(TensorifyState.force_specializations)
+    try:
+        TensorifyState.force_specializations.add("the program's")
+        alone = compiles(lambda x, s: x * s)
+        assert compiles(lambda x, s: x**s) == 4 > alone
+        assert compiles(lambda x, s: x * s) == alone
+        assert TensorifyState.force_specializations == {*before, "the program's"}
+    finally:
+        TensorifyState.force_specializations.clear()
+        TensorifyState.force_specializations.update(before)
+
+
 @compiles_in_threads
 def test_threads() -> None:
     """Also what torch counts: the compiles of the third thread, and no others."""
