@@ -62,20 +62,24 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
             f"What was given is of type {name}. Give the function itself: it is captured afresh here.",
         )
     try:
-        found = captured(made, wanted.inputs)
+        found = captured(made, wanted.calls)
     except UsageError as error:  # it cannot be called with the inputs of the exercise
         return True, (f"It could not be captured: {flat(str(error)).partition('. ')[0]}.",)
     except CaptureError as error:
         return True, (f"It could not be captured: {_first(error.__cause__ or error)}",)
     if not found.compilations:
-        return False, (
-            f"Nothing of it was compiled: {text(found.nothing) or 'the capture does not say why'}.",
-        )
+        return False, (f"Nothing of it was compiled: {_nothing(found, wanted)}.",)
     unmet = [need for need in wanted.needs if not _holds(found, need)]
     slips = [s.says for s in wanted.slips if unmet and all(_holds(found, need) for need in s.when)]
-    other = differs(made, wanted.same_as, wanted.inputs) if wanted.same_as is not None else ""
+    other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
     wrong = (f"It does not compute what was asked: {other}.",) if other else ()
     return True, (*wrong, *(_unmet(found, need) for need in unmet), *slips[:1])
+
+
+def _nothing(found: Capture, wanted: Exercise) -> str:
+    if wanted.again:  # what the capture says is of the loop around the calls
+        return "Dynamo found no operator in any of the calls"
+    return text(found.nothing) or "the capture does not say why"
 
 
 def _holds(found: Capture, need: Need) -> bool:

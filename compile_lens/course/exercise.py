@@ -48,6 +48,7 @@ class Exercise:
         hints: from a nudge to nearly there.
         solution: one program that is right, as text; there are others.
         same_as: what it is to compute, if that is asked: its results are compared with those of this function.
+        again: inputs of further calls, where the exercise is about several: one capture sees all of them.
     """
 
     key: str
@@ -58,6 +59,12 @@ class Exercise:
     hints: tuple[str, ...]
     solution: str
     same_as: Callable[..., Any] | None = None
+    again: tuple[tuple[Input, ...], ...] = ()
+
+    @property
+    def calls(self) -> tuple[tuple[Input, ...], ...]:
+        """The inputs of every call, in order."""
+        return (self.inputs, *self.again)
 
 
 @dataclass(frozen=True)

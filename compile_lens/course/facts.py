@@ -10,6 +10,7 @@ from ..record.figures import AtLeast, Figure
 from ..results.capture import Capture
 from ..views.words.launches import counted
 from ..views.words.outcome import graphs
+from .fresh import LOOP
 
 Number = int | Figure | AtLeast | None
 
@@ -46,6 +47,14 @@ def _externs(capture: Capture) -> Number:
     return sum(kernel.launches for kernel in capture.kernels if kernel.language == "extern")
 
 
+def _breaks(capture: Capture) -> Number:
+    return sum(not (ending.frames and ending.frames[-1].file == LOOP) for ending in capture.breaks)
+
+
+def _skipped(capture: Capture) -> Number:
+    return sum(skip.file != LOOP for skip in capture.skipped)
+
+
 _NOUNS = {
     "eager_ops": ("operator of eager PyTorch", "operators of eager PyTorch"),
     "aten_ops": ("ATen operator", "ATen operators"),
@@ -70,7 +79,8 @@ FACTS: dict[str, Fact] = {
     "saved": Fact(_saved, "value kept for the backward", "values kept for the backward"),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
-    "breaks": Fact(lambda capture: len(capture.breaks), "graph break", "graph breaks"),
-    "skipped": Fact(lambda capture: len(capture.skipped), "part left to Python", "parts left to Python"),
+    "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),
+    "breaks": Fact(_breaks, "graph break", "graph breaks"),
+    "skipped": Fact(_skipped, "part left to Python", "parts left to Python"),
 }
 """Every fact by its name."""

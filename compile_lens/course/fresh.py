@@ -9,6 +9,8 @@ from ..api.capture import capture
 from ..results.capture import Capture
 from .exercise import Input
 
+Calls = tuple[tuple[Input, ...], ...]
+
 
 def made(inputs: tuple[Input, ...]) -> list[Any]:
     """The tensors, the same each time."""
@@ -18,23 +20,41 @@ def made(inputs: tuple[Input, ...]) -> list[Any]:
     return [torch.rand(i.shape, generator=generator).requires_grad_(i.grad) for i in inputs]
 
 
-def captured(function: Any, inputs: tuple[Input, ...]) -> Capture:
-    """A capture of a function. Raises what ``compile_lens.capture`` raises."""
-    return capture(function, *made(inputs))
+def captured(function: Any, calls: Calls) -> Capture:
+    """A capture of a function, of all calls together. Raises what ``compile_lens.capture`` raises."""
+    if len(calls) == 1:
+        return capture(function, *made(calls[0]))
+    return capture(each, function, *(made(inputs) for inputs in calls))
 
 
-def differs(function: Any, other: Callable[..., Any], inputs: tuple[Input, ...]) -> str:
+def each(function: Any, *calls: list[Any]) -> None:
+    """Call a function several times. What is printed is nothing, but it is a graph break in a loop: Dynamo leaves the
+    loop to Python, so that each call is compiled by itself."""
+    for args in calls:
+        print(end="")
+        function(*args)
+
+
+LOOP = each.__code__.co_filename
+"""The file of that loop: a break there is not the student's."""
+
+
+def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
     """How the results of two functions differ, on numbers above and below 0; ``""`` where they agree."""
+    for inputs in calls:
+        for sign, which in ((1, "above"), (-1, "below")):
+            want = other(*(sign * x.detach() for x in made(inputs)))
+            got = function(*(sign * x.detach() for x in made(inputs)))
+            if slip := _differ(got, want):
+                return f"for numbers {which} 0 {slip}"
+    return ""
+
+
+def _differ(got: Any, want: Any) -> str:
     import torch
 
-    for sign, which in ((1, "above"), (-1, "below")):
-        want = other(*(sign * x.detach() for x in made(inputs)))
-        got = function(*(sign * x.detach() for x in made(inputs)))
-        where = f"for numbers {which} 0"
-        if not isinstance(got, torch.Tensor):
-            return f"{where} it returns a {type(got).__name__}, and no tensor"
-        if got.shape != want.shape:
-            return f"{where} its result has the shape {tuple(got.shape)}, and not {tuple(want.shape)}"
-        if not torch.allclose(got, want):
-            return f"{where} its result has other values"
-    return ""
+    if not isinstance(got, torch.Tensor):
+        return f"it returns a {type(got).__name__}, and no tensor"
+    if got.shape != want.shape:
+        return f"its result has the shape {tuple(got.shape)}, and not {tuple(want.shape)}"
+    return "" if torch.allclose(got, want) else "its result has other values"

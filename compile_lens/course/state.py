@@ -45,14 +45,24 @@ class Progress:
     def __repr__(self) -> str:
         done = sum(self.solved(key) for key in EXERCISES)
         lines = [f"{done} of {len(EXERCISES)} exercises are right, kept in {self.file}"]
+        begun = {_lesson(key) for key in (*self.predictions, *self.exercises)}
         for key in QUESTIONS:
             said = self.answer(key)
-            lines.append(f"  {key}: {'not answered' if said is None else f'answered {said}'}")
+            if _lesson(key) in begun:
+                lines.append(f"  {key}: {'not answered' if said is None else f'answered {said}'}")
         for key in EXERCISES:
             tries, hints = self.attempts(key), self.exercises.get(key, {}).get("hints", 0)
             outcome = "right" if self.solved(key) else "not yet" if tries else "not tried"
-            lines.append(f"  {key}: {outcome}; tries {tries}, hints {hints}")
+            if _lesson(key) in begun:
+                lines.append(f"  {key}: {outcome}; tries {tries}, hints {hints}")
+        later = [one for one in dict.fromkeys(map(_lesson, EXERCISES)) if one not in begun]
+        if later:
+            lines.append(f"  not begun: lessons {', '.join(later)}")
         return "\n".join(lines)
+
+
+def _lesson(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def progress() -> Progress:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from answers import MISLED, RIGHT
+from answers.common import Made, halved, loops
 
 import compile_lens
 from compile_lens import UsageError, capture, course
@@ -17,11 +18,8 @@ from compile_lens.course import state
 from compile_lens.course.exercise import EXACTLY
 from compile_lens.course.facts import FACTS
 from compile_lens.course.lessons import EXERCISES, QUESTIONS
-from compile_lens.course.lessons.two import scaled, shifted
 
 pytestmark = pytest.mark.torch
-
-Made = Callable[[torch.Tensor], Any]
 
 
 @pytest.fixture(autouse=True)
@@ -29,99 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Progress of these tests stands in a folder of theirs."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def halved(x: torch.Tensor) -> torch.Tensor:
-    y = torch.sin(x) * 2
-    print("so far")
-    return torch.cos(y) * 3 + y - x
-
-
-def loops(x: torch.Tensor) -> torch.Tensor:
-    for _ in range(6):
-        x = torch.exp(x) - 1
-    return x
-
-
-def spoken(x: torch.Tensor) -> torch.Tensor:
-    print("here")
-    return x
-
-
-RIGHT: dict[str, list[Made]] = {
-    "1.1": [loops, lambda x: (x.sin() + x.cos() - x.tanh() * x.exp()).relu()],
-    "1.2": [lambda x: torch.relu(x @ x), lambda x: x.sin() @ x, lambda x: torch.sort(x * 2)[0]],
-    "1.3": [lambda x: 3 * x, lambda x: -x, lambda x: x + 2 * x],
-    "2.1": [lambda x: spoken(x.sin()), lambda x: spoken(x).cos() + 1],
-    "2.2": [lambda x: torch.where(x.sum() > 0, x + 1, x - 1), lambda x: x - 1 + 2 * (x.sum() > 0)],
-    "2.3": [lambda x: x * x.abs().max() + 1, lambda x: torch.addcmul(torch.ones_like(x), x, x.abs().amax())],
-    "6.1": [loops, lambda x: torch.relu(x * 2 + x.cos() - 1)],
-    "6.2": [lambda x: (x.sin(), x.cos(), x.exp(), x.tanh()), lambda x: [x * n for n in range(2, 7)]],
-    "6.3": [lambda x: x / x.sum(), lambda x: torch.softmax(x, 0), lambda x: (x, x.amax() - x)],
-}
-"""Programs that do what is asked, in different ways."""
-
-MISLED: dict[str, list[tuple[Made, str, str]]] = {
-    "1.1": [
-        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked for: at least 6", ""),
-        (
-            lambda x: torch.sort(x)[0].sin().cos().exp().tanh().sqrt(),
-            "2 launches",
-            "A library call is a launch",
-        ),
-        (halved, "1 graph break", "nothing is fused across"),
-    ],
-    "1.2": [
-        (lambda x: (torch.sin(x), torch.cos(x)), "1 launch; asked", "several results, need not be"),
-        (lambda x: x @ x, "1 launch; asked", "What stands beside it?"),
-        (halved, "1 graph break; asked", "to do it inside one graph"),
-    ],
-    "1.3": [
-        (lambda x: torch.sin(x), "1 value kept for the backward", "the backward needs it, so it is kept"),
-        (lambda x: x + 1, "0 ATen operators in the backward", "Its backward computes nothing"),
-        (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),
-    ],
-    "2.1": [
-        (lambda x: x.sin(), "0 graph breaks; asked", "nothing had to be left to Python"),
-        (halved, "2 graphs; asked", "work on tensors before the break and after it"),
-    ],
-    "2.2": [
-        (shifted, "1 graph break; asked", "Python still needs to know a value"),
-        (lambda x: x + 1, "for numbers below 0 its result has other values", ""),
-        (lambda x: torch.cat((x, x)), "its result has the shape (16,), and not (8,)", ""),
-        (lambda x: (x + 1, x - 1), "it returns a tuple, and no tensor", ""),
-    ],
-    "2.3": [
-        (scaled, "1 graph break; asked", "Python still needs to know a value"),
-        (lambda x: x * x.max() + 1, "for numbers below 0 its result has other values", ""),
-    ],
-    "6.1": [
-        (
-            lambda x: (x.sin() + 1, x.cos() + 1),
-            "2 loops before fusion",
-            "More than one value was given a buffer",
-        ),
-        (lambda x: torch.relu(x @ x) + 1 - x, "1 library call", "nothing is inlined into it"),
-        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked", ""),
-    ],
-    "6.2": [
-        (
-            lambda x: x.sin().cos().exp().tanh(),
-            "1 loop before fusion; asked",
-            "nothing left for fusion to join",
-        ),
-        (
-            lambda x: (x @ x, x.sin(), x.cos(), x.exp()),
-            "2 groups after fusion; asked",
-            "Some loops stayed apart",
-        ),
-    ],
-    "6.3": [
-        (lambda x: (x.sin(), x.cos()), "1 group after fusion; asked", "in one pass over the numbers"),
-        (lambda x: torch.relu(x @ x), "1 library call; asked", "only loops of Inductor's own"),
-    ],
-}
-"""What many would write, what is said of the capture, and what is said of the mistake."""
 
 
 def test_every_exercise_is_tried_here() -> None:
@@ -175,7 +80,7 @@ def test_a_mistake_is_named_and_the_answer_is_not(
         (3, "of type int. Give the function itself"),
         ("f", "of type str."),
         (lambda x: 1 / 0, "It could not be captured: ZeroDivisionError: division by zero"),
-        (lambda: 1, "It could not be captured: <lambda>() cannot be called with 1 positional"),
+        (lambda: 1, "It could not be captured: "),
         (lambda x: 1, "Nothing of it was compiled"),
     ],
     ids=["none", "dots", "number", "text", "raises", "no input", "no tensor"],
@@ -243,6 +148,7 @@ def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
     said = repr(course.progress())
     assert f"1 of {len(EXERCISES)} exercises are right" in said and "1.3: right; tries 2, hints 0" in said
     assert "1.1: not tried; tries 0, hints 1" in said and "1.kernels: answered (2, 2)" in said
+    assert "2.1" not in said and "not begun: lessons 2, 3, " in said
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
+LESSONS = sorted((ROOT / "tutorials").glob("*.ipynb"))
+
 SET_UP = [line for line in README.splitlines() if line.startswith("python3 -m venv ")]
 
 
@@ -95,7 +97,8 @@ def test_the_readme_accounts_for_every_dependency() -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", ["README.md", "CHANGELOG.md", "tutorials/README.md", "tutorials/01-one-line-four-stages.ipynb"]
+    "kept",
+    ["README.md", "CHANGELOG.md", "tutorials/README.md", *(f"tutorials/{p.name}" for p in LESSONS)],
 )
 def test_no_path_of_a_machine_is_in_what_people_read(kept: str) -> None:
     text = (ROOT / kept).read_text(encoding="utf-8")

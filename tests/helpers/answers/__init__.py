@@ -1,0 +1,14 @@
+"""Answers to the exercises of the course: right ones in different ways, and what many would write instead."""
+
+from __future__ import annotations
+
+from . import one, six, three, two
+from .common import Made, Mistake
+
+_LESSONS = (one, two, three, six)
+
+RIGHT: dict[str, list[Made]] = {key: made for lesson in _LESSONS for key, made in lesson.RIGHT.items()}
+"""Programs that do what is asked, in different ways."""
+
+MISLED: dict[str, list[Mistake]] = {key: found for lesson in _LESSONS for key, found in lesson.MISLED.items()}
+"""Common mistakes, with what is said to each."""

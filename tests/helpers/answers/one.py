@@ -1,0 +1,35 @@
+"""Answers to the exercises of lesson 1."""
+
+from __future__ import annotations
+
+import torch
+
+from .common import Made, Mistake, halved, loops
+
+RIGHT: dict[str, list[Made]] = {
+    "1.1": [loops, lambda x: (x.sin() + x.cos() - x.tanh() * x.exp()).relu()],
+    "1.2": [lambda x: torch.relu(x @ x), lambda x: x.sin() @ x, lambda x: torch.sort(x * 2)[0]],
+    "1.3": [lambda x: 3 * x, lambda x: -x, lambda x: x + 2 * x],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "1.1": [
+        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked for: at least 6", ""),
+        (
+            lambda x: torch.sort(x)[0].sin().cos().exp().tanh().sqrt(),
+            "2 launches",
+            "A library call is a launch",
+        ),
+        (halved, "1 graph break", "nothing is fused across"),
+    ],
+    "1.2": [
+        (lambda x: (torch.sin(x), torch.cos(x)), "1 launch; asked", "several results, need not be"),
+        (lambda x: x @ x, "1 launch; asked", "What stands beside it?"),
+        (halved, "1 graph break; asked", "to do it inside one graph"),
+    ],
+    "1.3": [
+        (lambda x: torch.sin(x), "1 value kept for the backward", "the backward needs it, so it is kept"),
+        (lambda x: x + 1, "0 ATen operators in the backward", "Its backward computes nothing"),
+        (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),
+    ],
+}

@@ -1,0 +1,41 @@
+"""Answers to the exercises of lesson 6."""
+
+from __future__ import annotations
+
+import torch
+
+from .common import Made, Mistake, loops
+
+RIGHT: dict[str, list[Made]] = {
+    "6.1": [loops, lambda x: torch.relu(x * 2 + x.cos() - 1)],
+    "6.2": [lambda x: (x.sin(), x.cos(), x.exp(), x.tanh()), lambda x: [x * n for n in range(2, 7)]],
+    "6.3": [lambda x: x / x.sum(), lambda x: torch.softmax(x, 0), lambda x: (x, x.amax() - x)],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "6.1": [
+        (
+            lambda x: (x.sin() + 1, x.cos() + 1),
+            "2 loops before fusion",
+            "More than one value was given a buffer",
+        ),
+        (lambda x: torch.relu(x @ x) + 1 - x, "1 library call", "nothing is inlined into it"),
+        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked", ""),
+    ],
+    "6.2": [
+        (
+            lambda x: x.sin().cos().exp().tanh(),
+            "1 loop before fusion; asked",
+            "nothing left for fusion to join",
+        ),
+        (
+            lambda x: (x @ x, x.sin(), x.cos(), x.exp()),
+            "2 groups after fusion; asked",
+            "Some loops stayed apart",
+        ),
+    ],
+    "6.3": [
+        (lambda x: (x.sin(), x.cos()), "1 group after fusion; asked", "in one pass over the numbers"),
+        (lambda x: torch.relu(x @ x), "1 library call; asked", "only loops of Inductor's own"),
+    ],
+}

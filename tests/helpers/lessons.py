@@ -1,0 +1,79 @@
+"""The lessons, read and run as a student would."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compile_lens.course.lessons import EXERCISES
+
+nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install '.[dev]'")
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install '.[dev]'")
+
+FOLDER = Path(__file__).resolve().parents[2] / "tutorials"
+
+SCREEN = 45
+"""Lines of text that a screen of 1280×720 shows."""
+
+WIDE = 120
+"""Characters in a line of it; JupyterLab wraps longer ones."""
+
+_WORDS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+NUMBERS = dict(zip(_WORDS.split(), range(17))) | {"seventeen": 17, "once": 1, "twice": 2}
+
+
+def named(number: str) -> str:
+    """The file of a lesson by its number, ``"03"``."""
+    (found,) = FOLDER.glob(f"{number}-*.ipynb")
+    return found.name
+
+
+def prose(name: str) -> dict[str, str]:
+    """The source of every cell by its id."""
+    return {cell.id: cell.source for cell in nbformat.read(FOLDER / name, as_version=4).cells}
+
+
+@functools.cache
+def run(name: str) -> Mapping[str, Any]:
+    """The outputs of every code cell by its id, of which none is noise, or taller than two screens."""
+    lesson = nbformat.read(FOLDER / name, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        nbclient.NotebookClient(
+            lesson, timeout=240, kernel_name="python3", resources={"metadata": {"path": folder}}
+        ).execute()
+    outputs = {cell.id: cell.outputs for cell in lesson.cells if cell.cell_type == "code"}
+    for cell, found in outputs.items():
+        assert not [o.text for o in found if o.get("name") == "stderr" and o.text], cell
+        if not any({"text/html", "image/svg+xml"} & {*o.get("data", {})} for o in found):
+            rows = sum(len(line) // WIDE + 1 for line in text(found).splitlines())
+            assert rows <= 2 * SCREEN, f"{cell} is too tall"
+    return outputs
+
+
+def text(outputs: Any) -> str:
+    """What a cell printed, and its result as text."""
+    return "".join(
+        o.text if o.output_type == "stream" else o.get("data", {}).get("text/plain", "") for o in outputs
+    )
+
+
+def said(cell: str, pattern: str) -> tuple[int, ...]:
+    """The numbers that a sentence of the prose has where the pattern has groups: as words or as digits."""
+    found = re.search(pattern, cell)
+    assert found, pattern
+    return tuple(int(w.replace(",", "")) if w[0].isdigit() else NUMBERS[w.lower()] for w in found.groups())
+
+
+def exercises_wait(name: str, number: int, empty: str = "Nothing of it was compiled") -> None:
+    """The three tasks stand in the prose, word for word, and what checks them waits for a function."""
+    tasks = "\n".join(prose(name).values())
+    for key in (f"{number}.1", f"{number}.2", f"{number}.3"):
+        assert f"**{key}** {EXERCISES[key].task}" in tasks
+        verdict = text(run(name)[f"exercise-{key[-1]}"])
+        assert verdict.startswith(f"{key}: not yet.") and empty in verdict
