@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..measures.ledger import COLUMNS
 from ..record.figures import AtLeast, Figure
+from ..record.memory import Partition, extra
 from ..results.capture import Capture
 from ..views.words.launches import counted
 from ..views.words.outcome import graphs
@@ -43,6 +44,16 @@ def _saved(capture: Capture) -> Number:
     return sum(len(graph.saved) for c in capture.compilations if (graph := c.graphs.get("forward")))
 
 
+def _partitions(of: Callable[[Partition], int | None]) -> Callable[[Capture], Number]:
+    """A number of each cut in two, added up; not known where one of them is not."""
+
+    def number(capture: Capture) -> Number:
+        found = [of(c.partition) for c in capture.compilations if c.partition is not None]
+        return None if None in found else sum(n for n in found if n is not None)
+
+    return number
+
+
 def _externs(capture: Capture) -> Number:
     return sum(kernel.launches for kernel in capture.kernels if kernel.language == "extern")
 
@@ -77,6 +88,21 @@ FACTS: dict[str, Fact] = {
         _column("aten_ops", "backward"), "ATen operator in the backward", "ATen operators in the backward"
     ),
     "saved": Fact(_saved, "value kept for the backward", "values kept for the backward"),
+    "kept_by_default": Fact(
+        _partitions(lambda cut: None if cut.default is None else len(cut.default)),
+        "value kept by the default partitioner",
+        "values kept by the default partitioner",
+    ),
+    "kept_bytes": Fact(
+        _partitions(lambda cut: extra(cut.chosen)),
+        "byte kept beside inputs and results",
+        "bytes kept beside inputs and results",
+    ),
+    "recomputed": Fact(
+        _partitions(lambda cut: len(cut.recomputed)),
+        "operator computed in both halves",
+        "operators computed in both halves",
+    ),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),

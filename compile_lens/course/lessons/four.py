@@ -1,0 +1,100 @@
+"""Lesson 4: the joint graph, the cut, and what the forward keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+_MATRIX = (Input((64, 64), grad=True),)
+
+QUESTIONS = (
+    Question(
+        "4.kept",
+        "How many tensors does the forward of sin²(x) + cos²(x) keep for its backward, without recomputing and with?",
+        (("without recomputing", "kept_by_default"), ("with recomputing", "saved")),
+    ),
+)
+
+
+def product(x: Any) -> Any:
+    """Its forward keeps the product of the matrices."""
+    return (x @ x).sin()
+
+
+_NO_BACKWARD = Slip(
+    (Need("backward_ops", EXACTLY, 0),),
+    "There is no backward that computes anything: nothing depends on x in a way that has a derivative.",
+)
+
+EXERCISES = (
+    Exercise(
+        "4.1",
+        "Write a function of one square matrix whose backward works at least three operators out again, and whose "
+        "forward keeps no memory of its own.",
+        _MATRIX,
+        (Need("recomputed", AT_LEAST, 3), Need("kept_bytes", EXACTLY, 0), *_UNBROKEN),
+        (
+            _NO_BACKWARD,
+            Slip(
+                (Need("kept_bytes", AT_LEAST, 1),),
+                "Something in it is dear to compute again, or would have to see all numbers once more, so its result "
+                "is kept.",
+            ),
+            Slip(
+                (Need("kept_bytes", EXACTLY, 0), Need("recomputed", EXACTLY, 0)),
+                "The derivatives ask for nothing that lies in between: what they need is an input, a result, or "
+                "nothing at all.",
+            ),
+        ),
+        (
+            "Which derivatives need the value that the operator was given?",
+            "Chain operators that work number by number, each of which is curved.",
+        ),
+        "def f(x):\n    return torch.sin(torch.cos(torch.sin(torch.cos(x))))",
+    ),
+    Exercise(
+        "4.2",
+        "Write a function of one square matrix whose forward keeps memory of its own, beside inputs and results.",
+        _MATRIX,
+        (Need("kept_bytes", AT_LEAST, 1), *_UNBROKEN),
+        (
+            _NO_BACKWARD,
+            Slip(
+                (Need("saved", EXACTLY, 0),),
+                "The forward keeps nothing at all: the derivative is the same for every x.",
+            ),
+            Slip(
+                (Need("saved", AT_LEAST, 1), Need("kept_bytes", EXACTLY, 0)),
+                "What is kept is in memory anyway, as an input or a result; the rest is cheap enough to compute again.",
+            ),
+        ),
+        (
+            "The partitioner computes again what is cheap. What is not?",
+            "Put something behind a product of matrices whose derivative needs that product.",
+        ),
+        "def f(x):\n    return torch.cos(x @ x)",
+    ),
+    Exercise(
+        "4.3",
+        "Write torch.sin(x @ x) so that its forward keeps no memory of its own.",
+        _MATRIX,
+        (Need("kept_bytes", EXACTLY, 0), Need("backward_ops", AT_LEAST, 1), *_UNBROKEN),
+        (
+            _NO_BACKWARD,
+            Slip(
+                (Need("kept_bytes", AT_LEAST, 1),),
+                "The product is still kept: the partitioner finds it too dear to compute twice. You have to say that "
+                "you want it all the same.",
+            ),
+        ),
+        (
+            "Who may overrule the partitioner?",
+            "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False) computes function again.",
+        ),
+        "from torch.utils.checkpoint import checkpoint\n\n\ndef f(x):\n"
+        "    return checkpoint(lambda x: torch.sin(x @ x), x, use_reentrant=False)",
+        product,
+    ),
+)
