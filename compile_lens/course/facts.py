@@ -54,6 +54,15 @@ def _partitions(of: Callable[[Partition], int | None]) -> Callable[[Capture], Nu
     return number
 
 
+def _dynamo_calls(capture: Capture) -> Number:
+    return sum(len(graph.calls) for c in capture.compilations if (graph := c.graphs.get("dynamo")))
+
+
+def _patterns(capture: Capture) -> Number:
+    rewrites = (rewrite for c in capture.compilations for step in c.passes for rewrite in step.rewrites)
+    return sum(bool(rewrite.pattern) for rewrite in rewrites)
+
+
 def _externs(capture: Capture) -> Number:
     return sum(kernel.launches for kernel in capture.kernels if kernel.language == "extern")
 
@@ -103,6 +112,8 @@ FACTS: dict[str, Fact] = {
         "operator computed in both halves",
         "operators computed in both halves",
     ),
+    "dynamo_calls": Fact(_dynamo_calls, "call of Dynamo", "calls of Dynamo"),
+    "patterns": Fact(_patterns, "pattern that matched", "patterns that matched"),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),

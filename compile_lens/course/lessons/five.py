@@ -1,0 +1,102 @@
+"""Lesson 5: decompositions, lowering, and patterns."""
+
+from __future__ import annotations
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+_MATRIX = (Input((64, 64)),)
+
+QUESTIONS = tuple(
+    Question(
+        f"5.{key}",
+        f"How many ATen operators does {call} become?",
+        (("ATen operators", "aten_ops"),),
+    )
+    for key, call in (
+        ("mse", "F.mse_loss(x, y)"),
+        ("gelu", "F.gelu(x)"),
+        ("norm", "F.layer_norm(x, (64,))"),
+    )
+)
+
+EXERCISES = (
+    Exercise(
+        "5.1",
+        "Write a function of one matrix that makes a single call in Dynamo's graph, and of which at least four ATen "
+        "operators come.",
+        _MATRIX,
+        (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", AT_LEAST, 4), *_UNBROKEN),
+        (
+            Slip(
+                (Need("dynamo_calls", AT_LEAST, 2),),
+                "Each operator that you write, `+` and `*` too, is a call of its own. Let one of PyTorch's functions "
+                "do more.",
+            ),
+            Slip(
+                (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", EXACTLY, 1)),
+                "This operator is handed to Inductor as it is: it is in the smaller set already.",
+            ),
+        ),
+        (
+            "Which function of torch.nn.functional is a whole formula?",
+            "Activations and normalisations are good candidates.",
+        ),
+        "import torch.nn.functional as F\n\n\ndef f(x):\n    return F.gelu(x)",
+    ),
+    Exercise(
+        "5.2",
+        "Write a function of one matrix that becomes exactly one ATen operator, and of which lowering makes at least "
+        "two loops of its own.",
+        _MATRIX,
+        (
+            Need("aten_ops", EXACTLY, 1),
+            Need("loops", AT_LEAST, 2),
+            Need("library_calls", EXACTLY, 0),
+            *_UNBROKEN,
+        ),
+        (
+            Slip(
+                (Need("aten_ops", AT_LEAST, 2),),
+                "Several ATen operators came of it: the loops may be one for each. Which single operator needs two "
+                "steps, one after the other?",
+            ),
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "Inductor calls a library here, and writes no loop.",
+            ),
+            Slip(
+                (Need("loops", EXACTLY, 1),),
+                "One loop was enough: each number of the result can be finished in one go.",
+            ),
+        ),
+        (
+            "Which number is known only when something has been done with a sum?",
+            "Think of statistics.",
+        ),
+        "def f(x):\n    return x.mean(1)",
+    ),
+    Exercise(
+        "5.3",
+        "Write a function of one tensor of shape 2 × 4 × 16 × 64 in which a pattern of Inductor's passes finds a "
+        "match.",
+        (Input((2, 4, 16, 64)),),
+        (Need("patterns", AT_LEAST, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("patterns", EXACTLY, 0), Need("library_calls", AT_LEAST, 2)),
+                "The products of matrices are there, but between them something is not as the pattern wants it: "
+                "compilations[0].passes says which operator, under misses.",
+            ),
+            Slip(
+                (Need("patterns", EXACTLY, 0), Need("library_calls", EXACTLY, 1)),
+                "If you call the library yourself, there is nothing left for a pattern to find.",
+            ),
+        ),
+        (
+            "The lesson has one function with a match. What of it does the pattern need?",
+            "Scores are scaled, then a softmax over the last dimension, then a product.",
+        ),
+        "def f(x):\n    return torch.softmax(x @ x.transpose(-1, -2) * 0.125, -1) @ x",
+    ),
+)

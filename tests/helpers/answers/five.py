@@ -1,0 +1,45 @@
+"""Answers to the exercises of lesson 5."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from .common import Made, Mistake, halved
+
+
+def bounded(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(torch.tanh(x @ x.transpose(-1, -2) / 8), -1) @ x
+
+
+RIGHT: dict[str, list[Made]] = {
+    "5.1": [lambda x: F.gelu(x), lambda x: torch.softmax(x, 1), lambda x: F.layer_norm(x, (64,))],
+    "5.2": [lambda x: x.mean(0), lambda x: torch.var(x, 1)],
+    "5.3": [
+        lambda x: torch.softmax(x @ x.transpose(-1, -2) / 8, -1) @ x,
+        lambda x: torch.matmul(torch.matmul(x, x.mT).mul(0.125).softmax(dim=-1), x),
+    ],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "5.1": [
+        (lambda x: (x + 1) * 2 - x.sin(), "4 calls of Dynamo; asked for: exactly 1", "a call of its own"),
+        (lambda x: torch.sin(x), "1 ATen operator; asked for: at least 4", "in the smaller set already"),
+        (halved, "1 graph break; asked", ""),
+    ],
+    "5.2": [
+        (lambda x: torch.sin(x), "1 loop before fusion; asked", "One loop was enough"),
+        (lambda x: x.sum(1), "1 loop before fusion; asked", "One loop was enough"),
+        (lambda x: torch.softmax(x, 1), "5 ATen operators; asked for: exactly 1", "one for each"),
+        (lambda x: x @ x, "1 library call; asked for: exactly 0", "calls a library here"),
+    ],
+    "5.3": [
+        (bounded, "0 patterns that matched; asked", "between them something is not as the pattern wants it"),
+        (
+            lambda x: F.scaled_dot_product_attention(x, x, x),
+            "0 patterns that matched; asked",
+            "call the library yourself",
+        ),
+        (lambda x: torch.softmax(x, -1), "0 patterns that matched; asked", ""),
+    ],
+}

@@ -1,0 +1,59 @@
+"""Lesson 5, decompositions and lowering: what it prints, and what its text says of it."""
+
+from __future__ import annotations
+
+import re
+
+import lessons
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compile_lens import capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+NAME = lessons.named("05")
+
+
+def test_it_takes_calls_apart() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    counts = re.findall(r"you said 1, but the capture has (\d+) ATen operators", cells["reveal"])
+    rows = {name: ops for name, *ops in map(str.split, cells["aten"].splitlines())}
+    assert rows["mse"] == ["sub.Tensor", "pow.Tensor_Scalar", "mean.default"]
+    assert [op.partition(".")[0] for op in rows["gelu"]] == ["mul", "mul", "erf", "add", "mul"]
+    assert [op.partition(".")[0] for op in rows["norm"]] == ["var_mean", "add", "rsqrt", "sub", "mul"]
+    assert counts == [str(len(rows[name])) for name in ("mse", "gelu", "norm")]
+    half, by_root, root = cells["constants"].split()
+    assert half == "0.5" and abs(float(by_root) - float(root)) < 1e-15
+    loops = cells["norm-loops"].splitlines()
+    assert len(loops) == 4 and all("var_mean" in line for line in loops)
+    assert [line.count(",") for line in (line.partition(" from ")[2] for line in loops)] == [0, 0, 0, 4]
+    last = cells["norm-last"].partition("op3:")[2]
+    assert all(f" = {name}(" in last for name in ("sub", "add", "rsqrt", "mul"))
+    assert cells["cubed"].startswith("aten.pow.Tensor_Scalar\n") and cells["cubed"].count(" = mul(") == 2
+
+
+def test_a_pattern_matches_and_misses() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    assert re.match(r"_sfdp_pattern_\w+: 19 operators became 2\n", cells["passes"])
+    assert "_scaled_dot_product_flash_attention_for_cpu" in cells["passes"] and "getitem" in cells["passes"]
+    assert "finds %tanh = aten.tanh.default(%div)" in cells["miss"] and "without %tanh" in cells["miss"]
+    before, after = map(int, re.findall(r"launches: (\d+) became (\d+)", cells["miss"])[0])
+    assert before == 1 < after
+
+
+def test_its_prose_says_what_the_captures_say() -> None:
+    prose = lessons.prose(NAME)
+    x = torch.rand(64, 64)
+    gelu = capture(F.gelu, x).ledger.total
+    assert lessons.said(prose["take-home"], r"one `gelu` is (\w+) ATen operators") == (gelu.aten_ops,)
+    norm = capture(lambda x: F.layer_norm(x, (64,)), x).compilations[0]
+    alone = [loop for loop in norm.graphs["inference.loops"].calls if loop.origins == ("var_mean",)]
+    assert lessons.said(prose["take-home"], r"one `var_mean` into (\w+) of its own") == (len(alone),)
+    cubed = capture(lambda x: x**3, x).compilations[0].graphs["inference.loops"].readable()
+    assert lessons.said(prose["cubed-meaning"], r"(\w+) multiplications") == (cubed.count(" = mul("),)
+
+
+def test_its_exercises_wait_for_their_functions() -> None:
+    lessons.exercises_wait(NAME, 5)
