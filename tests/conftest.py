@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     if hasattr(config, "workerinput"):  # the long ones first, so that no process ends long after the others
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests that look at the same captures go to one process together; all others to the one that is free."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from together import Together
+
+    return Together(config, log)
 
 
 @pytest.fixture

@@ -111,8 +111,8 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
         at[key] = luck.choice(names)
 
 
-def views(capture: Capture) -> dict[str, Callable[[], Any]]:
-    """Every view and measure of a record."""
+def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
+    """Every view and measure of a record; without ``drawn``, none with drawings: placing their boxes takes longest."""
     from compile_lens.views import markdown, text
     from compile_lens.views.html import page as html
 
@@ -146,7 +146,8 @@ def views(capture: Capture) -> dict[str, Callable[[], Any]]:
             made[f"dot of {at}"] = lambda g=graph: g.to_dot().source
             made[f"pydot of {at}"] = lambda g=graph: g.to_pydot().to_string()
             made[f"text of {at}"] = graph.readable
-    return made
+    hold = () if drawn else ("svg", "html", "notebook", "comparison", "pydot")
+    return {name: view for name, view in made.items() if not name.startswith(hold)}
 
 
 def _walked(capture: Capture) -> None:
@@ -192,17 +193,14 @@ def asked_once(
 def bare(text: str, drawn: bool = True) -> dict[str, Exception]:
     """The views of a record that end in an error which is not ours; empty if it is refused or shown.
 
-    Placing the boxes of graphs takes longest: without ``drawn``, views that hold drawings are left out, and with it
-    ``asked_once`` makes many records quick.
+    ``drawn`` is as ``views`` takes it; with it, ``asked_once`` makes many records quick.
     """
     found: dict[str, Exception] = {}
     try:
-        made = views(Capture.from_json(text))
+        made = views(Capture.from_json(text), drawn)
     except LensError:
         return found
     for name, view in made.items():
-        if not drawn and name.startswith(("svg", "html", "notebook", "comparison", "pydot")):
-            continue
         try:
             view()
         except LensError:

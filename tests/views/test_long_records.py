@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -125,12 +126,37 @@ def test_nesting_is_refused(text: str) -> None:
         Capture.from_json(text)
 
 
+def long(count: int, circle: bool) -> str:
+    return changed("joint", lambda g: g.update(nodes=nodes(count, circle=circle)))
+
+
+def seconds(count: int, circle: bool) -> dict[str, float]:
+    """What opening a record and each view of it takes of the processor; other processes are not in it."""
+    text = long(count, circle)
+    start = time.process_time()
+    capture = Capture.from_json(text)
+    taken = {"opening": time.process_time() - start}
+    for name, view in mutations.views(capture, drawn=False).items():
+        start = time.process_time()
+        view()
+        taken[name] = time.process_time() - start
+    return taken
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
+def test_time_grows_as_the_nodes_do(circle: bool) -> None:
+    """Four times the nodes take about four times as long; what looks at all pairs of them would take sixteen times."""
+    few, many = seconds(3_000, circle), seconds(12_000, circle)
+    grown = {name: (few[name], taken) for name, taken in many.items() if taken > 8 * few[name] + 0.2}
+    assert len(many) > 15 and many["json"] > 0.1 and grown == {}
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
 def test_two_hundred_thousand_nodes(circle: bool) -> None:
     """Minutes, most of it for reading: everything but the drawings, whose time ``test_layout`` bounds."""
-    text = changed("joint", lambda g: g.update(nodes=nodes(HUGE, circle=circle)))
-    assert mutations.bare(text, drawn=False) == {}
+    assert mutations.bare(long(HUGE, circle), drawn=False) == {}
 
 
 def test_many_choices_beside_a_loop_are_said_in_short_time() -> None:

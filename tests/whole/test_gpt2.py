@@ -8,6 +8,7 @@ import pytest
 import torch
 from gpt2 import TINY, Size, example
 from running import run
+from soundness import whole_coverage
 
 from compile_lens import capture
 from compile_lens.record.compilation import LOWERED_STAGES
@@ -61,4 +62,5 @@ def test_twelve_layers(tmp_path: Path) -> None:
     model, inputs = example(size)
     found = capture(model, *inputs)
     check(found, size)
+    whole_coverage(found)
     assert found.save(tmp_path / "twelve.html").stat().st_size < LIMIT_HTML

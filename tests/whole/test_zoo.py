@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import state
-import torch
-import zoo
-from running import run
-from state import diff, snapshot
+from soundness import NO_PROGRAM, accounted, counted, lowering_faults, silent
 from torch._inductor.runtime.runtime_utils import cache_dir
-from zoo import Entry, mismatch, seeded
+from zoo import Entry
+from zoo_outcomes import ENTRIES, observe, outcome
 
-from compile_lens import CaptureError
 from compile_lens.record.absent import Absent
 from compile_lens.record.compilation import LOWERED_STAGES
 from compile_lens.record.figures import AtLeast
@@ -27,7 +21,6 @@ from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
-ENTRIES = zoo.entries()
 WORKING = [e for e in ENTRIES if not e.fails]
 BUILT = (
     "sin2_cos2",
@@ -45,54 +38,6 @@ BUILT = (
     "custom_op",
     "autocast_inside",
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One captured call beside the same call made eagerly."""
-
-    capture: Capture
-    differences: list[str]
-    state: list[str]
-    inputs: list[str]
-    error: CaptureError | None = None
-
-
-def _eager(entry: Entry) -> tuple[Any, list[Any]]:
-    call = entry.make()
-    # Functions that are compiled already run as plain Python in the reference.
-    with seeded(), entry.context(), torch.compiler.set_stance("force_eager"):
-        result = call()
-    return result, call.touched()
-
-
-def _observe(entry: Entry, tolerance: str, **options: Any) -> Outcome:
-    expected, expected_touched = ([], []) if entry.fails else _eager(entry)
-    call = entry.make()
-    held = state.held([call.args, call.kwargs, *call.watch, call.fn, getattr(call.fn, "__self__", None)])
-    flags = [state.flags(t) for t in held]
-    error, result = None, None
-    with seeded(), entry.context():
-        before = snapshot()
-        try:
-            capture, result = run(call.fn, *call.args, kwargs=call.kwargs, **{**entry.options, **options})
-        except CaptureError as caught:
-            error, capture = caught, caught.capture
-        after = snapshot()
-    changed = [
-        f"{was} became {state.flags(t)}" for t, was in zip(held, flags, strict=True) if was != state.flags(t)
-    ]
-    differences = []
-    if error is None:
-        differences += mismatch(expected, result, tolerance)
-        differences += mismatch(expected_touched, call.touched(), tolerance, "touched")
-    return Outcome(capture, differences, diff(before, after), changed, error)
-
-
-@functools.cache
-def outcome(name: str) -> Outcome:
-    entry = next(e for e in ENTRIES if e.name == name)
-    return _observe(entry, entry.tolerance)
 
 
 def compiled(capture: Capture) -> list[Any]:
@@ -253,6 +198,39 @@ def test_most_kernels_reach_python() -> None:
     assert sum(reached) / len(reached) >= 0.96
 
 
+@working
+def test_lowering_agrees_with_the_loops(entry: Entry) -> None:
+    assert list(lowering_faults(outcome(entry.name).capture)) == []
+
+
+def test_nearly_every_line_reaches_python() -> None:
+    lines = reached = 0
+    for entry in WORKING:
+        found = outcome(entry.name).capture
+        cover = accounted(found)
+        if any(NO_PROGRAM in why for why, _ in cover.unexplained):
+            continue
+        assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in found.to_json(), entry.name
+        assert all("template" in k for k in cover.lost), (entry.name, cover.lost)
+        lines, reached = lines + cover.total.lines, reached + cover.total.reached
+    assert lines > 3000
+    assert reached / lines >= 0.95
+
+
+@each
+def test_no_node_vanishes_in_silence(entry: Entry) -> None:
+    found = outcome(entry.name).capture
+    assert silent(found) == []
+    assert found.coverage().silent == 0
+
+
+def test_many_nodes_were_looked_at() -> None:
+    graphs = [
+        c.graphs["joint"] for e in ENTRIES for c in compiled(outcome(e.name).capture) if "joint" in c.graphs
+    ]
+    assert sum(len(list(counted(graph))) for graph in graphs) > 600
+
+
 @each
 def test_ledger_is_computed(entry: Entry) -> None:
     ledger = outcome(entry.name).capture.ledger
@@ -290,7 +268,7 @@ def test_built_code_equals_eager(name: str) -> None:
     entry = next(e for e in ENTRIES if e.name == name)
     assert not entry.random
     cache_dir()  # torch writes its place into the environment at the first build of a process
-    seen = _observe(entry, "dtype", build=True)
+    seen = observe(entry, "dtype", build=True)
     assert seen.differences == []
     assert seen.state == []
     # Whoever gets the result may run its backward; the capture has only built it.

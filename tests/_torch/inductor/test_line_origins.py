@@ -11,17 +11,14 @@ from typing import Any
 import perturbed
 import pytest
 import torch
-import zoo
-from gpt2 import TINY, Size, example
+from gpt2 import TINY, example
 from perturbed import CASES, Case, faults, seen
 from reasons import without
-from running import run
-from zoo import seeded
+from soundness import whole_coverage
 
 from compile_lens import capture
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import line_origins, line_text
-from compile_lens.measures.coverage import Coverage
 from compile_lens.record.kernel import LINE_FORMS, NO_LINES, UNSAID, Kernel
 from compile_lens.results.capture import Capture
 
@@ -308,52 +305,6 @@ def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, p
 
 
 # Coverage.
-NO_PROGRAM = "no line of the program"
-"""Why nothing of a callable of torch's own reaches a Python line: Dynamo hides its frames."""
-
-
-def accounted(found: Capture) -> Coverage:
-    """The coverage of a capture, whose lines name nodes of their kernel only."""
-    for kernel in found.kernels:
-        names = {o for line in kernel.lines for o in line.origins}
-        assert names <= set(kernel.origins)
-        assert not [line for line in kernel.lines if line.no_origin == UNSAID]
-        texts = kernel.source.splitlines()
-        for line in kernel.lines:
-            computing = re.search(
-                r"\btmp\w* = |\.store\(|(in|out)_ptr\d+\[.*\] [-+]?= ", texts[line.line - 1]
-            )
-            assert line.origins or not computing or line.no_origin == "loop header"
-    return found.coverage()
-
-
-@pytest.mark.slow
-def test_the_zoo_is_covered() -> None:
-    lines = reached = 0
-    for entry in zoo.entries():
-        if entry.fails:
-            continue
-        call = entry.make()
-        with seeded(), entry.context():
-            found, _ = run(call.fn, *call.args, kwargs=call.kwargs, **entry.options)
-        cover = accounted(found)
-        if any(NO_PROGRAM in why for why, _ in cover.unexplained):
-            continue
-        assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in found.to_json(), entry.name
-        assert all("template" in k for k in cover.lost), (entry.name, cover.lost)
-        lines, reached = lines + cover.total.lines, reached + cover.total.reached
-    assert lines > 3000
-    assert reached / lines >= 0.95
-
-
-@pytest.mark.parametrize(
-    "size", [TINY, pytest.param(Size(), marks=pytest.mark.slow)], ids=["two layers", "twelve layers"]
-)
-def test_a_transformer_is_covered(size: Size) -> None:
-    model, inputs = example(size)
-    cover = accounted(capture(model, *inputs))
-    assert {c.name for c in cover.phases} == {"forward", "backward"}
-    for row in cover.phases:
-        assert row.kernel_share == 1
-        assert row.line_share is not None and row.line_share >= 0.95
-    assert cover.lost == ()
+def test_a_transformer_is_covered() -> None:
+    model, inputs = example(TINY)
+    whole_coverage(capture(model, *inputs))

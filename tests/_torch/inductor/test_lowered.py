@@ -7,21 +7,18 @@ import inspect
 import linecache
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from zoo import entries, seeded
+from soundness import loops, lowering_faults
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
 from compile_lens import capture
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import lowered_nodes, realize_reasons
-from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Graph
-from compile_lens.record.lowering import REALISED, Lowered
+from compile_lens.record.lowering import Lowered
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -47,10 +44,6 @@ def only(found: Capture, phase: str = "") -> dict[str, Lowered]:
 
 def reasons(found: Capture, phase: str = "") -> dict[str, str]:
     return {name: entry.reason for name, entry in only(found, phase).items()}
-
-
-def loops(compilation: Compilation, phase: str) -> dict[str, Any]:
-    return {n.name: n for n in compilation.graphs[f"{phase}.loops"].nodes if n.op != "placeholder"}
 
 
 def figures(text: str) -> tuple[int, int]:
@@ -252,55 +245,6 @@ def test_what_nothing_needs_and_views_have_no_entry() -> None:
 
 
 # Truth: the bodies of the loops.
-CALLS = {"sin", "cos", "exp", "tanh", "erf", "rsqrt", "log"}
-PURE = CALLS | {"add", "sub", "mul", "div", "neg", "sum", "amax", "full", "where", "var_mean", "mean"}
-"""Operators whose lowering holds no call but the one that they are named after."""
-
-
-def operator(target: str) -> str:
-    """``sin`` of ``aten.sin.default``."""
-    return target.split(".")[1] if "." in target else target
-
-
-def blocks(graph: Graph) -> dict[str, str]:
-    """The text of each loop, by its name."""
-    parts = re.split(r"(?m)^(?=\S+: )", graph.text)
-    return {part.partition(":")[0]: part for part in parts if part.strip()}
-
-
-def check(found: Capture) -> Iterator[str]:
-    """What is wrong with the entries of a capture."""
-    for c in found.compilations:
-        for phase in c.phases:
-            if f"{phase}.loops" not in c.graphs or c.graphs[f"{phase}.post_grad"].subgraphs:
-                continue
-            mine = [e for e in c.lowered if e.phase == phase]
-            have = loops(c, phase)
-            claimed = Counter(b for e in mine for b in (e.buffer, *e.parts) if b)
-            yield from (f"{phase}: {b} is claimed {n} times" for b, n in claimed.items() if n > 1)
-            yield from (
-                f"{phase}: {n.name} belongs to no node"
-                for n in have.values()
-                if n.op in ("loop", "extern", "template") and n.name not in claimed and n.origins
-            )
-            nodes = {n.name: n for n in c.graphs[f"{phase}.post_grad"].nodes}
-            for e in mine:
-                if not nodes[e.node].compute or not set(e.loops) <= set(have) or not e.loops:
-                    yield f"{phase}: {e} of {nodes[e.node].kind} is in {e.loops}"
-                if e.reason not in ("", *REALISED) or e.reason == "other":
-                    yield f"{phase}: {e}"
-                if bool(e.reason) != bool(e.buffer or e.parts) or not {e.buffer, *e.parts} <= {"", *e.loops}:
-                    yield f"{phase}: {e}: {e.loops}"
-            for name, text in blocks(c.graphs[f"{phase}.loops"]).items():
-                done = set(re.findall(r"= (\w+)\(", text)) & CALLS
-                said = {operator(nodes[e.node].target) for e in mine if name in e.loops} & CALLS
-                if not said <= done and have[name].op == "loop":
-                    yield f"{phase}: {name} is said to hold {said - done}"
-                composite = any(operator(nodes[e.node].target) not in PURE for e in mine if name in e.loops)
-                if done - said and not composite:
-                    yield f"{phase}: {name} holds {done - said}, of which no entry knows"
-
-
 FUNCTIONS = [
     (sin2_cos2, (ramp(64, grad=True),)),
     (softmax, (ramp(64, 64, grad=True),)),
@@ -320,18 +264,7 @@ FUNCTIONS = [
 def test_entries_agree_with_the_loops(fn: Any, args: Any) -> None:
     found = capture(fn, *args)
     assert found.compilations[0].lowered
-    assert list(check(found)) == []
-
-
-@pytest.mark.slow
-def test_entries_agree_with_the_loops_everywhere() -> None:
-    wrong = []
-    for entry in (e for e in entries() if not e.fails):
-        call = entry.make()
-        with seeded(), entry.context():
-            found = capture(call.fn, *call.args, kwargs=call.kwargs, **entry.options)
-        wrong += [f"{entry.name}: {text}" for text in check(found)]
-    assert not wrong, "\n".join(wrong)
+    assert list(lowering_faults(found)) == []
 
 
 def test_the_place_is_in_torch() -> None:

@@ -72,14 +72,18 @@ def test_the_suite(name: str, grad: bool, target: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["h100", "mps"])
-def test_a_transformer_of_twelve_layers(target: str) -> None:
-    model, inputs = example(Size(layers=12, heads=4, width=64, tokens=32, vocabulary=128))
+@pytest.mark.parametrize(
+    "count", [3, pytest.param(12, marks=pytest.mark.exhaustive)], ids=["three layers", "twelve layers"]
+)
+def test_a_transformer(target: str, count: int) -> None:
+    """Three layers: a first, a last and one that is neither, which are all that can differ."""
+    model, inputs = example(Size(layers=count, heads=4, width=64, tokens=32, vocabulary=128))
     found = capture(model, *inputs, target=target)
     check(found, resolve(target).device)
     (compilation,) = found.compilations
     assert compilation.phases == ("forward", "backward") and found.coverage().total.line_share == 1.0
     layers = {m for n in compilation.graphs["backward"].calls for m in re.findall(r"\b\d+\b", n.module)}
-    assert len(layers) == 12
+    assert len(layers) == count
 
 
 @pytest.mark.parametrize(
