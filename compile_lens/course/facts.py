@@ -114,6 +114,11 @@ FACTS: dict[str, Fact] = {
     ),
     "dynamo_calls": Fact(_dynamo_calls, "call of Dynamo", "calls of Dynamo"),
     "patterns": Fact(_patterns, "pattern that matched", "patterns that matched"),
+    "apart_by_size": Fact(
+        lambda capture: sum(not d.fused and d.reason == "different sizes" for d in capture.decisions),
+        "pair of loops apart by size",
+        "pairs of loops apart by size",
+    ),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),

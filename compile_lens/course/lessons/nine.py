@@ -1,0 +1,97 @@
+"""Lesson 9: why it did not fuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+_MATRIX = (Input((64, 64)),)
+
+QUESTIONS = tuple(
+    Question(f"9.{key}", f"How many launches are there in {what}?", (("launches", "launches"),))
+    for key, what in (
+        ("plain", "cos(tanh(sin(x)))"),
+        ("wrapped", "cos(my_tanh(sin(x))), my_tanh being a custom operator"),
+        ("ordered", "cos(sort(sin(x)))"),
+    )
+)
+
+
+def accumulated(x: Any) -> Any:
+    """Work before and after a library call."""
+    return (x * 2).cumsum(0) * 3
+
+
+EXERCISES = (
+    Exercise(
+        "9.1",
+        "Write a function of one matrix that makes at least three launches, of which exactly one is a library call.",
+        _MATRIX,
+        (Need("launches", AT_LEAST, 3), Need("library_calls", EXACTLY, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 2),),
+                "Every library call is a launch, but here only one of the launches is to be such a call.",
+            ),
+            Slip(
+                (Need("library_calls", EXACTLY, 0),),
+                "All of it is Inductor's own: nothing in it has to be left to a library.",
+            ),
+            Slip(
+                (Need("library_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
+                "The wall is there, but on one side of it there is no work.",
+            ),
+        ),
+        (
+            "A wall has two sides.",
+            "Put work that is done number by number before the call, and more of it after.",
+        ),
+        "def f(x):\n    return torch.cos(torch.sort(torch.sin(x))[0])",
+    ),
+    Exercise(
+        "9.2",
+        "Write torch.cumsum(x * 2, 0) * 3 so that it makes at most two launches. On a CPU, cumsum is a library call.",
+        _MATRIX,
+        (Need("launches", AT_MOST, 2), Need("launches", AT_LEAST, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("launches", AT_LEAST, 3),),
+                "There is work on both sides of the library call. Has all of it to stand where it stands?",
+            ),
+        ),
+        (
+            "What is the running sum of numbers that have all been doubled?",
+            "A factor may be moved through a sum.",
+        ),
+        "def f(x):\n    return torch.cumsum(x * 6, 0)",
+        accumulated,
+    ),
+    Exercise(
+        "9.3",
+        "Write a function of one matrix, without library calls, in which two loops stay apart because they loop over "
+        "different numbers of elements.",
+        _MATRIX,
+        (Need("apart_by_size", AT_LEAST, 1), Need("library_calls", EXACTLY, 0), *_UNBROKEN),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call is another wall: here both loops are to be Inductor's own.",
+            ),
+            Slip(
+                (Need("groups", EXACTLY, 1),),
+                "All loops fit into one group: they go over the same numbers in the same order.",
+            ),
+            Slip(
+                (Need("groups", AT_LEAST, 2),),
+                "Loops stay apart here, but for another reason: ask capture.why of the two.",
+            ),
+        ),
+        (
+            "The number of elements of a loop is that of the result that it stores.",
+            "Return two results, one of which is made of a part of x alone.",
+        ),
+        "def f(x):\n    return torch.sin(x), torch.cos(x[:32])",
+    ),
+)

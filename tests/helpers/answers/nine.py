@@ -1,0 +1,35 @@
+"""Answers to the exercises of lesson 9."""
+
+from __future__ import annotations
+
+import torch
+
+from compile_lens.course.lessons.nine import accumulated
+
+from .common import Made, Mistake, halved
+
+RIGHT: dict[str, list[Made]] = {
+    "9.1": [lambda x: torch.sort(x + 1)[0] * 2, lambda x: (x.sin() @ x).cos()],
+    "9.2": [lambda x: torch.cumsum(x * 6, 0), lambda x: x.cumsum(0) * 6, lambda x: (2 * (3 * x)).cumsum(0)],
+    "9.3": [lambda x: (x.sin(), x[:32].cos()), lambda x: (x * 2, x[:, :8] + 1)],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "9.1": [
+        (lambda x: x.sin().cos().exp(), "1 launch; asked for: at least 3", "nothing in it has to be left"),
+        (lambda x: (x @ x).cos(), "2 launches; asked for: at least 3", "on one side of it there is no work"),
+        (lambda x: x @ x @ x, "2 library calls; asked for: exactly 1", "only one of the launches"),
+        (halved, "1 graph break; asked", ""),
+    ],
+    "9.2": [
+        (accumulated, "3 launches; asked for: at most 2", "work on both sides of the library call"),
+        (lambda x: torch.cumsum(x, 0) * 5, "its result has other values", ""),
+        (lambda x: x * 6, "its result has other values", ""),
+    ],
+    "9.3": [
+        (lambda x: (x.sin(), x.cos()), "0 pairs of loops apart by size; asked", "fit into one group"),
+        (lambda x: (x.sum(0), x.sum(1)), "0 pairs of loops apart by size; asked", "for another reason"),
+        (lambda x: x / x.sum(), "0 pairs of loops apart by size; asked", "for another reason"),
+        (lambda x: (x @ x, x[:8].sin()), "1 library call; asked", "A library call is another wall"),
+    ],
+}

@@ -1,0 +1,68 @@
+"""Lesson 9, why it did not fuse: what it prints, and what its text says of it."""
+
+from __future__ import annotations
+
+import re
+
+import lessons
+import pytest
+import torch
+
+from compile_lens import capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+NAME = lessons.named("09")
+
+
+def test_it_shows_the_walls() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    assert cells["op"].startswith("in stage dynamo\n") and "There was no fake impl registered" in cells["op"]
+    launches = re.findall(r"you said 1, (?:but|and) the capture has (\d)", cells["reveal"])
+    assert launches == ["1", "3", "3"]
+    rows = {row[0]: row[1:] for row in map(str.split, cells["table"].splitlines()[1:])}
+    assert rows["plain"][:4] == ["1", "1", "1", "2"]
+    assert rows["wrapped"][:4] == ["3", "3", "3", "6"], "three operators, each of which loads and stores"
+    assert rows["ordered"][:4] == ["3", "3", "3", "8"], "the places of the sorted numbers are 64 bits each"
+    assert "not fused, extern" in cells["why"] and "op1 (lesson.my_tanh.default)" in cells["why"]
+    assert "saved at most 8,388,608 bytes" in cells["why"]
+    assert "to try: Write the custom operator with ordinary PyTorch operators" in cells["why"]
+    assert cells["backward"].strip() == "launches forward 3 backward 1"
+    head, both, share = cells["walls"].splitlines()
+    assert head.startswith("head_and_all: They loop over different numbers of elements")
+    assert both.startswith("rows_and_columns: Both touch a buffer, but")
+    assert share.startswith("share_of_sum: The second needs finished results of a reduction")
+
+
+def test_a_softmax_over_the_last_dimension_is_one_group() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    found = re.findall(r"softmax over (\d): (\d) loops, (\d) groups, ([\d,]+) bytes", cells["try"])
+    (dim0, loops0, groups0, bytes0), (dim1, loops1, groups1, bytes1) = found
+    assert (dim0, dim1, loops0, loops1) == ("0", "1", "4", "4")
+    assert int(groups0) > int(groups1) == 1
+    assert int(bytes1.replace(",", "")) == 2 * 64 * 64 * 4 < int(bytes0.replace(",", ""))
+    assert "The second needs finished results of a reduction" in cells["try"]
+
+
+def test_its_prose_says_what_the_captures_say() -> None:
+    prose = lessons.prose(NAME)
+    x = torch.rand(64)
+    wall = capture(lambda x: torch.cos(torch.sort(torch.sin(x))[0]), x).ledger.total
+    plain = capture(lambda x: torch.cos(torch.tanh(torch.sin(x))), x).ledger.total
+    sentence = r"(\w+) launches where (\w+) would do"
+    assert lessons.said(prose["take-home"], sentence) == (wall.launches, plain.launches)
+    softmax = capture(lambda x: torch.softmax(x, 1), torch.rand(64, 64)).ledger.total
+    assert lessons.said(prose["try-meaning"], r"the same (\w+) loops") == (softmax.loops,)
+    assert lessons.said(prose["backward-meaning"], r"the whole backward is (\w+) kernel") == (1,)
+    assert lessons.said(prose["walls-why"], r"each of which stays in (\w+) groups") == (2,)
+    for function in (
+        lambda x: (x.sin(), x[:32].cos()),
+        lambda x: (x.sum(0), x.sum(1)),
+        lambda x: x / x.sum(),
+    ):
+        total = capture(function, torch.rand(64, 64)).ledger.total
+        assert (total.groups, total.launches) == (2, 1)
+
+
+def test_its_exercises_wait_for_their_functions() -> None:
+    lessons.exercises_wait(NAME, 9)
