@@ -17,10 +17,10 @@ from compile_lens.record.graph import Graph, Node
 from .collapse import Group, collapse
 from .text import columns, outputs_text, shorten, width
 
-NAME_SIZE = 12.0
-TARGET_SIZE = 10.5
-SMALL_SIZE = 9.5
-LABEL_SIZE = 9.5
+NAME_SIZE = 13.0
+TARGET_SIZE = 12.0
+SMALL_SIZE = 12.0
+LABEL_SIZE = 10.0
 """Font sizes in pixels: a box's first line, its second, its others, and the labels of edges and stubs."""
 
 LINE_HEIGHT = 1.32

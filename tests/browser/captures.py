@@ -65,6 +65,47 @@ def mlp() -> Capture:
 
 
 @functools.cache
+def layer() -> Capture:
+    """A layer of a transformer: more lines than there is room for, library calls between the kernels."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self, width: int = 64, heads: int = 4) -> None:
+            super().__init__()
+            self.heads = heads
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def attend(self, x: Any) -> Any:
+            batch, length, width = x.shape
+            sizes = batch, length, self.heads, -1
+            q, k, v = (part.view(sizes).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+            scores = torch.tanh(q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5)
+            weights = torch.softmax(scores, -1)
+            found = (weights @ v).transpose(1, 2).reshape(batch, length, width)
+            return self.out(found)
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.attend(self.norm1(x))
+            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+    return capture(Layer(), torch.rand(2, 16, 64))
+
+
+@functools.cache
+def on_h100() -> Capture:
+    """What an H100 would get of sin² + cos²."""
+    import torch
+
+    def f(x: Any) -> Any:
+        return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+    return capture(f, torch.rand(1000, requires_grad=True), target="h100")
+
+
+@functools.cache
 def softmax() -> Capture:
     """One operator that becomes several; nothing needs a gradient."""
     import torch

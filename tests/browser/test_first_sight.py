@@ -23,7 +23,45 @@ Standalone = Callable[..., "Page"]
 Open = Callable[[Capture], Viewer]
 
 SIZES = [(1280, 720), (820, 600)]
-STORIES = [captures.sin_cos, captures.mlp, captures.graph_break]
+STORIES = [captures.sin_cos, captures.layer, captures.graph_break, captures.on_h100]
+
+
+COLOURS_IN_VIEW = """
+app => {
+  const root = app.shadowRoot;
+  const inView = (e) => {
+    const r = e.getBoundingClientRect();
+    const f = e.closest(".frame-body").getBoundingClientRect();
+    return r.width > 0 && r.top >= f.top && r.bottom <= Math.min(f.bottom, innerHeight) + 1 && r.left < f.right;
+  };
+  const of = (selector, read) => [...root.querySelectorAll(selector)].filter(inView).flatMap(read);
+  const painted = (e) => /rgb/.test(getComputedStyle(e).backgroundImage);
+  const bar = (e) => painted(e) ? [...e.style.getPropertyValue("--bar").matchAll(/unit-(\\d)/g)].map((m) => m[1]) : [];
+  const named = (e) => /unit-(\\d)/.exec(e.getAttribute("class"))[1];
+  return {
+    source: [...of(".source-pane .call", named), ...of(".source-pane .listing-number.coloured", bar)],
+    graph: [
+      ...of(".graph-svg .node[class*=' unit-'] > .graph-stop > .face", (e) => named(e.closest(".node"))),
+      ...of(".graph-svg .seg", named),
+    ],
+    code: of(".code-pane .listing-number.coloured", bar),
+  };
+}
+"""
+
+LIT_IN_VIEW = """
+app => [...app.shadowRoot.querySelectorAll(".frame")].map((frame) => {
+  const body = frame.querySelector(".frame-body").getBoundingClientRect();
+  const lit = [...frame.querySelectorAll(
+    ".call.on, .listing-number.lit, .node.lit > .graph-stop > .face, .code-tab.lit")];
+  const seen = lit.filter((e) => {
+    const r = e.getBoundingClientRect();
+    return r.width > 0 && r.bottom <= Math.min(body.bottom, innerHeight) + 1 && r.top >= body.top - 1
+      && r.left >= body.left - 1 && r.left < body.right - 8;
+  });
+  return [seen.length, lit.length];
+})
+"""
 
 
 @pytest.fixture
@@ -71,31 +109,64 @@ def test_source_node_and_kernel_line_of_one_colour_are_in_view(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
     page = viewer(made())
-    seen: dict[str, set[str]] = page.app.evaluate(
-        """
-        app => {
-          const root = app.shadowRoot;
-          const inView = (e) => {
-            const r = e.getBoundingClientRect();
-            const f = e.closest(".frame-body").getBoundingClientRect();
-            return r.width > 0 && r.top >= f.top && r.bottom <= Math.min(f.bottom, innerHeight) + 1 && r.left < f.right;
-          };
-          const of = (selector, read) => [...root.querySelectorAll(selector)].filter(inView).map(read).filter(Boolean);
-          const bar = (e) => /--unit|rgb/.test(getComputedStyle(e).backgroundImage)
-            ? getComputedStyle(e).backgroundImage.match(/rgb\\([^)]*\\)/g) : null;
-          return {
-            source: [
-              ...of(".source-pane .call", (e) => getComputedStyle(e).borderBottomColor),
-              ...of(".source-pane .listing-number.coloured", bar).flat(),
-            ],
-            graph: of(".graph-svg .node[class*=' unit-'] > .graph-stop > .face", (e) => getComputedStyle(e).stroke),
-            code: of(".code-pane .listing-number.coloured", bar).flat(),
-          };
-        }
-        """
-    )
+    seen: dict[str, list[str]] = page.app.evaluate(COLOURS_IN_VIEW)
     common = set(seen["source"]) & set(seen["graph"]) & set(seen["code"])
     assert common, seen
+
+
+@pytest.mark.parametrize("viewport", SIZES)
+@pytest.mark.parametrize("made", STORIES)
+def test_the_whole_chain_of_a_click_is_in_view(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    source = page.pane("python")
+    calls = source.locator(".call[role=button]")
+    if calls.count():
+        calls.last.click(position={"x": 4, "y": 8})
+    else:
+        source.locator(".listing-line.coloured").last.click(position={"x": 120, "y": 8})
+    page.leave()
+    page.frame()
+    assert len(page.pins()) == 1
+    lit: list[list[int]] = page.app.evaluate(LIT_IN_VIEW)
+    assert len(lit) == 3, "source, graph and code"
+    assert all(seen > 0 for seen, _ in lit), lit
+    row, rest = box(page.find(".flow-steps")), box(page.find(".flow-more"))
+    chips = page.find(".flow-noun.lit:visible").all()
+    assert len(chips) >= 4
+    for chip in chips:
+        place = box(chip)
+        assert row["x"] <= place["x"] and place["x"] + place["width"] <= min(rest["x"], viewport[0])
+        assert place["y"] + place["height"] <= viewport[1]
+
+
+@pytest.mark.parametrize("viewport", SIZES)
+@pytest.mark.parametrize("made", STORIES)
+def test_what_does_not_fit_is_a_button_away(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    for chip in page.find(".flow-count:visible, .flow-what:visible").all():
+        assert chip.evaluate("e => e.scrollWidth <= e.clientWidth"), "no chip is cut"
+    for frame in page.find(".frame").all():
+        title = frame.get_attribute("aria-label")
+        tools, more = frame.locator(".frame-tools"), frame.locator(".frame-more")
+        fits = tools.evaluate("e => e.scrollHeight <= e.clientHeight + 4")
+        assert fits or more.is_visible(), title
+        assert tools.evaluate("e => e.scrollWidth <= e.clientWidth"), title
+        if more.is_visible():
+            more.click()
+            assert tools.evaluate("e => e.scrollHeight <= e.clientHeight"), title
+            more.click()
+
+
+@pytest.mark.parametrize("viewport", [(820, 600)])
+def test_a_line_of_calls_is_seen_to_its_end_in_a_narrow_cell(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(captures.sin_cos())
+    last = box(page.pane("python").locator(".call[role=button]").last)
+    pane = box(page.pane("python"))
+    assert last["x"] + last["width"] <= pane["x"] + pane["width"]
 
 
 def test_the_headline_and_the_way_count_as_the_ledger_does(viewer: Open) -> None:

@@ -203,7 +203,10 @@ def test_a_large_drawing_has_a_map(viewer: Open) -> None:
     pane = page.pane("inference")
     assert not page.pane("inference.loops").locator(".graph-map").is_visible(), "a small one needs none"
     window = pane.locator(".map-window")
-    assert pane.locator(".graph-map").is_visible()
+    assert not pane.locator(".graph-map").is_visible(), "nothing covers a graph that no one moves"
+    pane.locator(".graph-view").evaluate("e => { e.scrollTop += 5 }")
+    pane.locator(".graph-map").wait_for(state="visible")
+    pane.locator("button:text-is('map')").click()
     before = float(window.get_attribute("y") or 0)
     at = box(pane.locator(".graph-map svg"))
     page.page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] - 4)
@@ -340,3 +343,105 @@ def test_the_ground_is_dragged_and_zoomed(viewer: Open) -> None:
         "([e, before]) => e.textContent !== before", arg=[scale.element_handle(), before]
     )
     assert int(scale.inner_text().rstrip("%")) > int(before.rstrip("%"))
+
+
+@functools.cache
+def layers() -> Capture:
+    """Three layers that are alike, without a gradient."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.up, self.down = nn.LayerNorm(16), nn.Linear(16, 32), nn.Linear(32, 16)
+
+        def forward(self, x: Any) -> Any:
+            y = self.up(self.norm(x))
+            for _ in range(8):
+                y = torch.sin(y) + torch.cos(y)
+            return x + self.down(y)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(Layer() for _ in range(3))
+
+        def forward(self, x: Any) -> Any:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    with torch.no_grad():
+        return capture(Net(), torch.rand(4, 16))
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+@pytest.mark.parametrize("made", [captures.sin_cos, captures.layer, layers])
+def test_a_graph_opens_so_that_it_can_be_read(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    pane = page.find(".frame:has(.graph-pane)")
+    pane.locator(".node .name").first.wait_for()
+    page.frame()
+    scale = int(pane.locator(".graph-scale").inner_text().rstrip("%"))
+    assert 100 <= scale <= 135
+    sizes: dict[str, list[float]] = pane.locator(".graph-svg").evaluate(
+        """
+        (svg) => {
+          const scale = svg.getScreenCTM().a;
+          const of = (selector) => [...svg.querySelectorAll(selector)].map(
+            (e) => scale * parseFloat(getComputedStyle(e).fontSize));
+          return { words: of(".name, .target, .small, .heading, .halo text"), all: of("text") };
+        }
+        """
+    )
+    assert min(sizes["words"]) > 11.99 and min(sizes["all"]) > 9.99
+
+
+def test_a_kernel_is_one_ground_under_its_nodes_and_says_so(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    pane = page.pane("forward")
+    halo = pane.locator(".halo")
+    halo.first.wait_for(state="attached")
+    (kernel,) = shown.compilations[0].code["forward"].kernels
+    assert halo.count() == 1
+    assert halo.get_attribute("data-kernel") == str(page.item(("0/0", "forward.code", kernel.name)))
+    assert halo.locator("text").all_text_contents() == ["5 ops, 1 kernel", "inlined into 1 loop"]
+    grounds = [box(one) for one in halo.locator("rect").all()]
+    names = {call.name for call in shown.compilations[0].graphs["forward"].calls}
+    nodes = [
+        box(pane.locator(f"[data-item='{page.item(('0/0', 'forward', n))}'] .face").first) for n in names
+    ]
+    assert len(grounds) == len(nodes) == 5
+    for node in nodes:
+        assert any(g["x"] < node["x"] and node["x"] + node["width"] < g["x"] + g["width"] for g in grounds)
+    words = box(halo.locator("text").first)
+    for face in pane.locator(".face").all():
+        at = box(face)
+        beside = at["x"] >= words["x"] + words["width"] or at["x"] + at["width"] <= words["x"]
+        assert beside or at["y"] >= words["y"] + words["height"] or at["y"] + at["height"] <= words["y"]
+
+
+def test_no_ground_joins_what_two_kernels_compute(viewer: Open) -> None:
+    shown = captures.mlp()
+    page = viewer(shown)
+    page.open("forward")
+    pane = page.pane("forward")
+    pane.locator(".halo").first.wait_for(state="attached")
+    code = shown.compilations[0].code["forward"]
+    assert pane.locator(".halo").count() <= sum(kernel.language != "extern" for kernel in code.kernels)
+    assert not any("library" in text for text in pane.locator(".halo title").all_text_contents())
+
+
+def test_of_equal_layers_the_first_is_open_and_the_others_say_so(viewer: Open) -> None:
+    page = viewer(layers())
+    page.open("inference")
+    pane = page.pane("inference")
+    pane.locator(".node.open, .graph-frame").first.wait_for(state="attached")
+    assert pane.locator(".graph-frame").count() == 1
+    assert pane.locator(".heading").all_text_contents() == ["layers.0"]
+    said = [text for text in pane.locator(".target").all_text_contents() if text.startswith("= ")]
+    assert [text.partition(",")[0] for text in said] == ["= layers.0"] * 2

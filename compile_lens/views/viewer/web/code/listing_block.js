@@ -205,8 +205,9 @@ export class ListingBlock {
         part.classList.toggle("on", lit?.has(Number(part.getAttribute("data-unit"))) ?? false);
       return;
     }
-    const { ground, first, bar } = rowColours(app.model.units, units, lit);
+    const { ground, first, last, bar } = rowColours(app.model.units, units, lit);
     code.style.setProperty("--row", ground);
+    code.style.setProperty("--last", last);
     number.style.setProperty("--row", first);
     number.style.setProperty("--bar", bar);
     for (const one of code.querySelectorAll("[data-unit-tag]"))

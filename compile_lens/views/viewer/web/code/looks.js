@@ -6,6 +6,12 @@
 const LARGE = { height: 27, size: "16px" };
 const LONG = { height: 21, size: "13.5px" };
 
+/** Letters of a text whose longest line would not fit in those: the largest in which it does, else as before. */
+const NARROW = [13, 12.5, 12];
+/** Pixels of a row beside its text, and how wide a letter is for its height. */
+const BESIDE = 34;
+const LETTER = 0.605;
+
 /** Blanks at the start of a line that are left out at most. */
 const MOST_INDENT = 8;
 
@@ -27,8 +33,50 @@ export function setTidy(listing, wanted) {
  * @param {boolean} large
  */
 export function setLarge(listing, large) {
-  const { height, size } = large ? LARGE : LONG;
-  if (height === listing.height) return;
+  look(listing, large ? LARGE : LONG);
+}
+
+/**
+ * Letters in which the longest line fits, where those of a long text are too wide and somewhat smaller ones are not.
+ * @param {Listing[]} listings shown below each other
+ * @param {number} width pixels
+ */
+export function setFitting(listings, width) {
+  const widest = Math.max(...listings.map((one) => one.lines.widest(one.cut) - indent(one)));
+  const digits = Math.max(...listings.map(({ first, lines }) => String(first + lines.count - 1).length));
+  const fits = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE <= width;
+  const size = fits(13.5) ? undefined : NARROW.find(fits);
+  for (const listing of listings) look(listing, size ? { height: LONG.height, size: `${size}px` } : LONG);
+}
+
+/**
+ * Blanks that every line of a text begins with.
+ * @param {Listing} listing
+ */
+function indent({ lines }) {
+  let least = Infinity;
+  for (let line = 0; line < lines.count; line++) {
+    const text = lines.line(line);
+    const blanks = text.length - text.trimStart().length;
+    if (blanks < text.length) least = Math.min(least, text.slice(0, blanks).includes("\t") ? 0 : blanks);
+  }
+  return Number.isFinite(least) ? least : 0;
+}
+
+/**
+ * Shows a text without the blanks that every line of it begins with. They stay in it, for who copies it.
+ * @param {Listing} listing
+ */
+export function outdent(listing) {
+  listing.element.style.setProperty("--outdent", String(indent(listing)));
+}
+
+/**
+ * @param {Listing} listing
+ * @param {{ height: number, size: string }} wanted
+ */
+function look(listing, { height, size }) {
+  if (height === listing.height && listing.element.style.getPropertyValue("--size") === size) return;
   listing.height = listing.rows.height = height;
   listing.element.style.setProperty("--line", `${height}px`);
   listing.element.style.setProperty("--size", size);

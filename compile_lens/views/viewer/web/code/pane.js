@@ -2,6 +2,7 @@
 
 import { button, h, plural, put, shortened } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
+import { itemsInView } from "./in_view.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList } from "./kernel_facts.js";
 import { KernelForms } from "./kernel_forms.js";
 import { launchRow, markLaunch, mostJoined } from "./launches.js";
@@ -18,7 +19,7 @@ import { setLarge, setTidy, showFirst } from "./looks.js";
 const FEW_ROWS = 20;
 const ROOMY = 540;
 
-/** Number of the module's page; kernel `i` has page `i + 1`. */
+/** The module's page; kernel `i` has page `i + 1`. */
 const MODULE = 0;
 
 export class CodePane {
@@ -43,7 +44,6 @@ export class CodePane {
         ),
       ),
     );
-    /** Mark of each kernel. */
     this.kernelBits = new Uint8Array(data.kernels.length);
     /** The pin that the machine code was brought to last. @type {Pin | null | undefined} */
     this.pin = app.selection.pins.at(-1);
@@ -360,9 +360,14 @@ export class CodePane {
     }
   }
 
+  /** Items of the lines of the code in view. */
+  inView() {
+    return this.listings().slice(0, 1).flatMap(itemsInView);
+  }
+
   /** @param {number[]} items */
   reveal(items) {
-    // A page that shows one of them stays: who reads one of two kernels should not be thrown to the other.
+    // A page that shows one of them stays.
     const exact = this.exact(items);
     if (this.listings().filter((listing) => listing.reveal(exact)).length) return true;
     const item = exact.find((one) => this.kernelOf.has(one));

@@ -2,8 +2,9 @@
 
 import { h, shortened } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
+import { seesItems } from "./in_view.js";
 import { Listing } from "./listing.js";
-import { setLarge } from "./looks.js";
+import { outdent, setFitting, setLarge } from "./looks.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { Source } from "../types.d.ts" */
@@ -59,6 +60,7 @@ export class SourcePane {
       unlinked: "no tensor operation was recorded for this line",
       viewport: this.scroller,
     });
+    outdent(listing);
     const place = `${file.split(/[\\/]/).pop()}:${first}`;
     const section = h(
       "section",
@@ -117,6 +119,11 @@ export class SourcePane {
     return items.some((item) => this.parts.some(({ listing }) => listing.reveal([item])));
   }
 
+  /** @param {number[]} items */
+  sees(items) {
+    return this.parts.some(({ listing }) => seesItems(listing, items));
+  }
+
   /** Another compilation is shown. */
   recolour() {
     for (const { listing } of this.parts) listing.recolour();
@@ -125,8 +132,11 @@ export class SourcePane {
   /** Large letters where few lines are shown and there is room. */
   fit() {
     const rows = this.parts.reduce((sum, { listing }) => sum + listing.lines.count, 0);
-    const large = rows <= FEW_ROWS && this.scroller.clientWidth >= ROOMY;
-    if (this.scroller.clientWidth) for (const { listing } of this.parts) setLarge(listing, large);
+    const width = this.scroller.clientWidth;
+    if (width === 0 || rows === 0) return;
+    const listings = this.parts.map(({ listing }) => listing);
+    if (rows <= FEW_ROWS && width >= ROOMY) for (const listing of listings) setLarge(listing, true);
+    else setFitting(listings, width);
   }
 
   resized() {

@@ -29,7 +29,8 @@ export function rowColours(units, own, lit) {
   });
   // Beside the bar there is no room for several.
   const first = fills.length ? `linear-gradient(${fills[0]},${fills[0]})` : "none";
-  return { ground, first, bar: bars.length ? `linear-gradient(${bars.join(",")})` : "none" };
+  const last = fills.at(-1) ?? "transparent";
+  return { ground, first, last, bar: bars.length ? `linear-gradient(${bars.join(",")})` : "none" };
 }
 
 /**

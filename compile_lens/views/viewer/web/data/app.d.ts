@@ -28,6 +28,10 @@ export interface Pane {
   mark(marks: Marks): void;
   /** Bring the first of these items into view, without moving the focus. False if it shows none of them. */
   reveal(items: number[]): boolean;
+  /** Whether one of these items is in view; without, nothing is known of it. */
+  sees?(items: number[]): boolean;
+  /** Items of what is in view and has a colour, from the top. */
+  inView?(): number[];
   /** Another compilation is shown. */
   recolour?(): void;
   /** The pane has a size now, or another one. */

@@ -14,6 +14,7 @@ import { topmost } from "./walk.js";
 /** @import { Apart } from "../data/apart.js" */
 /** @import { Units } from "../data/units.js" */
 /** @import { GraphData } from "../types.d.ts" */
+/** @import { Halos } from "./halos.js" */
 /** @import { Placed } from "./scene.js" */
 /** @import { GraphWords } from "./words.js" */
 
@@ -30,8 +31,10 @@ export class Drawing {
    * @param {(items: number[]) => boolean} pinned
    * @param {Units} units
    * @param {() => ReadonlySet<number> | null} lit the units that are lit; null for all
+   * @param {Halos} halos
    */
-  constructor(data, words, start, pinned, units, lit) {
+  constructor(data, words, start, pinned, units, lit, halos) {
+    this.halos = halos;
     this.units = units;
     this.data = data;
     this.words = words;
@@ -165,6 +168,7 @@ export class Drawing {
       this.drawStub(stub);
     }
     if (fresh) this.queue.push(...level.edges, ...level.stubs);
+    this.halos.draw(level, placed.width);
   }
 
   /** @param {LevelView} level */
@@ -288,7 +292,7 @@ export class Drawing {
       const banded = view.units.size > 1 && hasSlot(box);
       card.replaceChildren(
         title,
-        ...cardShapes(box, w, h, this.words.savedIn(box), banded),
+        ...cardShapes(view.shown, w, h, this.words.savedIn(box), banded),
         ...unitShapes(this.units, view.units, box, w, h),
       );
     }

@@ -10,6 +10,8 @@ const LONGEST_SIDE = 150;
 const SHORTEST_SIDE = 36;
 /** Drawings that take up more of the view than this have a map. */
 const LARGE = 1.5;
+/** Milliseconds after the last move for which a map stays that nobody asked for. */
+const STAYS = 1500;
 /** A view that is smaller than this has no room for a map. */
 const LEAST_VIEW = [300, 220];
 
@@ -19,7 +21,10 @@ export class Minimap {
   /** @param {Viewport} viewport */
   constructor(viewport) {
     this.viewport = viewport;
-    this.wanted = true;
+    /** Whether it is there all the time; else while the view is moved by hand. */
+    this.wanted = false;
+    this.panning = false;
+    this.timer = 0;
     /** Whether the drawing is large, and the view too, enough for a map. */
     this.useful = false;
     this.boxes = s("path", { class: "map-boxes" });
@@ -59,7 +64,7 @@ export class Minimap {
     const large =
       viewport.width * viewport.scale > LARGE * clientWidth || viewport.height * viewport.scale > LARGE * clientHeight;
     this.useful = large && clientWidth >= LEAST_VIEW[0] && clientHeight >= LEAST_VIEW[1];
-    this.element.hidden = !this.wanted || !this.useful;
+    this.element.hidden = !(this.wanted || this.panning) || !this.useful;
     if (this.element.hidden) return;
     const { x, y, width, height } = viewport.visible;
     const [left, top] = [Math.max(0, x), Math.max(0, y)];
@@ -69,9 +74,26 @@ export class Minimap {
     this.window.setAttribute("height", String(Math.max(0, Math.min(viewport.height, y + height) - top)));
   }
 
+  /** Someone moves the view. */
+  pan() {
+    clearTimeout(this.timer);
+    this.panning = true;
+    this.timer = setTimeout(() => {
+      this.panning = this.element.matches(":hover, .held");
+      if (this.panning) this.pan();
+      else this.moved();
+    }, STAYS);
+    this.moved();
+  }
+
+  close() {
+    clearTimeout(this.timer);
+  }
+
   /** @param {boolean} wanted */
   want(wanted) {
     this.wanted = wanted;
+    this.panning = false;
     this.moved();
   }
 

@@ -2,6 +2,8 @@
 
 import { grouped, h, plural, put, shortened } from "../dom.js";
 import { Drawing } from "./drawing.js";
+import { alike } from "./alike.js";
+import { Halos } from "./halos.js";
 import { GraphInput } from "./input.js";
 import { Minimap } from "./minimap.js";
 import { Narrowing } from "./narrowing.js";
@@ -10,7 +12,7 @@ import { NodeSearch } from "./search.js";
 import { SearchBox } from "./search_box.js";
 import { GraphTools } from "./tools.js";
 import { Viewport } from "./viewport.js";
-import { held, topmost } from "./walk.js";
+import { held, trunk } from "./walk.js";
 import { GraphWords } from "./words.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
@@ -45,8 +47,13 @@ export class GraphPane {
       (items) => app.selection.isPinned(items),
       app.model.units,
       () => app.selection.units,
+      new Halos(app, stage),
     );
-    this.viewport = new Viewport(this.drawing.element, () => this.moved());
+    this.viewport = new Viewport(
+      this.drawing.element,
+      () => this.moved(),
+      () => this.minimap.pan(),
+    );
     this.minimap = new Minimap(this.viewport);
     this.input = new GraphInput(this);
     this.search = new SearchBox(
@@ -77,6 +84,8 @@ export class GraphPane {
     );
     /** Bodies of the boxes that are open, in all scenes. @type {Set<number>} */
     this.open = new Set();
+    /** Bodies that were shown. @type {Set<number>} */
+    this.begun = new Set();
     this.scene = 0;
     /** @type {("whole" | "folded")[]} */
     this.forms = data.scenes.map((scene) => initialForm(data, scene));
@@ -132,14 +141,24 @@ export class GraphPane {
   show() {
     const { drawing, body } = this;
     this.tell("");
+    this.openFirsts();
     drawing.show(body, this.open);
     this.input.last = null;
     this.fitted();
-    const first = topmost(drawing.boxes);
-    this.viewport.start(first ? first.at[0] + first.at[2] / 2 : 0, this.left.get(body));
+    this.viewport.start(trunk(drawing.boxes, this.viewport.element.clientHeight), this.left.get(body));
     this.minimap.moved();
     this.describe();
     this.narrowing.update();
+  }
+
+  /** Of layers that are alike the first is open. Once: who closes it has closed it. */
+  openFirsts() {
+    const { body, data } = this;
+    if (body < 0 || this.begun.has(body)) return;
+    this.begun.add(body);
+    const { firsts } = alike(data, body);
+    const open = new Set([...this.open, ...firsts]);
+    if (boxesDrawn(data, body, open) <= MOST_BOXES) this.open = open;
   }
 
   /** Says what the drawing is, and what it is not. */
@@ -357,6 +376,12 @@ export class GraphPane {
     return true;
   }
 
+  /** @param {number[]} items */
+  sees(items) {
+    const boxes = items.map((item) => this.drawing.shown[item - this.start]);
+    return boxes.some((view) => view && this.viewport.sees(view.at));
+  }
+
   resized() {
     this.viewport.resized();
     if (this.waiting.length === 0 || !this.viewport.sized) return;
@@ -369,6 +394,7 @@ export class GraphPane {
     for (const timer of this.flashes.values()) clearTimeout(timer);
     this.search.close();
     this.viewport.close();
+    this.minimap.close();
     this.drawing.close();
   }
 }

@@ -27,8 +27,10 @@ const DRAWN_KINDS = new Set([
 ]);
 
 /** Sizes of text in pixels, as the places of the boxes were made for. */
-const LINE_SIZES = /** @type {Record<string, number>} */ ({ name: 12, target: 10.5, small: 9.5 });
-const LABEL_SIZE = 9.5;
+const LINE_SIZES = /** @type {Record<string, number>} */ ({ name: 13, target: 12, small: 12 });
+const LABEL_SIZE = 10;
+/** Of badges at the corners of a box. */
+const BADGE_SIZE = 10;
 const LINE_STEP = 1.32;
 const CHARACTER = 0.602;
 const WING = 5.2;
@@ -91,10 +93,10 @@ export function cardShapes(box, w, h, saved, banded = false) {
  * @param {number} top
  */
 export function tagShapes(name, text, right, top) {
-  const across = text.length * CHARACTER * 8.5 + 9;
+  const across = text.length * CHARACTER * BADGE_SIZE + 9;
   return [
-    s("rect", { class: name, x: pixel(right - across), y: top, width: pixel(across), height: 12, rx: 6 }),
-    s("text", { class: `on-${name}`, x: pixel(right - across / 2), y: top + 9 }, text),
+    s("rect", { class: name, x: pixel(right - across), y: top, width: pixel(across), height: 14, rx: 7 }),
+    s("text", { class: `on-${name}`, x: pixel(right - across / 2), y: top + 10.5 }, text),
   ];
 }
 

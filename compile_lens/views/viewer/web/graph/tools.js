@@ -36,7 +36,10 @@ export class GraphTools {
       label: "show only what is around the node that was focused or pinned last (n)",
     });
     this.actual = button("100%", commands.actual, { label: "actual size", class: "button graph-scale" });
-    this.map = button("map", () => this.toggleMap(commands), { label: "map of a large drawing", pressed: true });
+    this.map = button("map", () => this.toggleMap(commands), {
+      label: "keep the map of a large drawing",
+      pressed: false,
+    });
     this.kinds = button("kinds", () => commands.kinds(toggled(this.kinds)), {
       label: "colours for kinds of operators, not for Python lines",
       pressed: false,
@@ -45,11 +48,6 @@ export class GraphTools {
       "div",
       { class: "graph-tools", role: "group", "aria-label": "graph" },
       this.scenes,
-      this.form,
-      h("span", { class: "graph-group" }, this.open, this.close),
-      this.neighbours,
-      this.kinds,
-      search,
       h(
         "span",
         { class: "graph-group graph-zoom" },
@@ -57,8 +55,13 @@ export class GraphTools {
         this.actual,
         button("+", () => commands.zoom(1), { label: "zoom in (+)" }),
         button("fit", commands.fit, { label: "fit the whole drawing (0)" }),
-        this.map,
       ),
+      this.form,
+      h("span", { class: "graph-group" }, this.open, this.close),
+      this.neighbours,
+      this.kinds,
+      this.map,
+      search,
     );
   }
 

@@ -4,8 +4,8 @@ import { h } from "../dom.js";
 
 const SMALLEST = 0.05;
 const LARGEST = 4;
-/** A drawing opens at this scale at least: text below it cannot be read. */
-const READABLE = 0.55;
+/** A small drawing opens larger than it is, at this scale at most; a large one as it is, so that it can be read. */
+const LARGEST_START = 1.35;
 /** Blank ground around the drawing, in its own pixels. */
 const MARGIN = 18;
 const STEP = 1.25;
@@ -18,8 +18,10 @@ export class Viewport {
   /**
    * @param {SVGSVGElement} svg
    * @param {() => void} changed called after each move and zoom
+   * @param {() => void} panned called when someone scrolls or drags
    */
-  constructor(svg, changed) {
+  constructor(svg, changed, panned) {
+    this.panned = panned;
     this.svg = svg;
     this.changed = changed;
     this.width = 0;
@@ -67,7 +69,7 @@ export class Viewport {
   }
 
   /**
-   * Chooses scale and place anew: the width of the drawing if that can be read, and its top.
+   * Chooses scale and place anew: as large as it is, or larger if all of it is in view then, and its top.
    * @param {number} entry the middle of what should be seen, if not all is in view
    * @param {ViewState | undefined} state to go back to instead
    */
@@ -81,7 +83,9 @@ export class Viewport {
       this.moveTo(state.left, state.top);
       return;
     }
-    this.scale = Math.max(READABLE, Math.min(1, this.element.clientWidth / (this.width + 2 * MARGIN)));
+    const { clientWidth, clientHeight } = this.element;
+    const whole = Math.min(clientWidth / (this.width + 2 * MARGIN), clientHeight / (this.height + 2 * MARGIN));
+    this.scale = Math.max(1, Math.min(LARGEST_START, whole));
     this.apply();
     this.moveTo((entry + MARGIN) * this.scale - this.element.clientWidth / 2, 0);
   }
@@ -124,7 +128,10 @@ export class Viewport {
   scrolled() {
     if (!this.sized) return;
     // Where the scripts move to is known before the event comes.
-    if (this.left !== this.element.scrollLeft || this.top !== this.element.scrollTop) this.touched = true;
+    if (this.left !== this.element.scrollLeft || this.top !== this.element.scrollTop) {
+      this.touched = true;
+      this.panned();
+    }
     this.left = this.element.scrollLeft;
     this.top = this.element.scrollTop;
     this.changed();
@@ -140,6 +147,17 @@ export class Viewport {
       width: clientWidth / this.scale,
       height: clientHeight / this.scale,
     };
+  }
+
+  /**
+   * Whether all of a part of the drawing is in view.
+   * @param {readonly [number, number, number, number]} rectangle
+   */
+  sees([x, y, w, h]) {
+    const { visible } = this;
+    return (
+      x >= visible.x && y >= visible.y && x + w <= visible.x + visible.width && y + h <= visible.y + visible.height
+    );
   }
 
   /** Where the corner of the drawing is, from the corner of the element, in pixels of the page. */
@@ -281,6 +299,7 @@ export class Viewport {
         element.classList.add("dragging");
       }
       this.moveTo(start.left - dx, start.top - dy);
+      this.panned();
     };
     const end = () => {
       element.classList.remove("dragging");

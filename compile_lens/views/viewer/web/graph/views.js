@@ -1,6 +1,7 @@
 // What a drawing is made of while it is on the page, and where each piece stands.
 
-import { s } from "../dom.js";
+import { s, shortened } from "../dom.js";
+import { alike } from "./alike.js";
 
 /** @import { BodyBox, GraphData } from "../types.d.ts" */
 /** @import { Rectangle } from "./curves.js" */
@@ -19,6 +20,8 @@ export class LevelView {
     const { boxes, labels, stubs, layout: number } = data.bodies[body];
     const layout = data.layouts[number];
     this.parent = parent;
+    /** Its boxes that look like one before them, by the body inside. */
+    this.like = alike(data, body).like;
     this.x = 0;
     this.y = 0;
     /** Whether it was taken from the page. */
@@ -30,7 +33,8 @@ export class LevelView {
     this.stubs = layout.stubs.map(({ box, outgoing }, i) => new StubView(this, this.boxes[box], outgoing, stubs[i]));
     this.lines = s("g", { class: "lines" });
     this.cards = s("g", { class: "cards" });
-    this.element = s("g", { class: "level" }, this.lines, this.cards);
+    this.halos = s("g", { class: "halos" });
+    this.element = s("g", { class: "level" }, this.halos, this.lines, this.cards);
   }
 }
 
@@ -77,6 +81,19 @@ export class BoxView {
     this.opener = null;
     /** @type {SVGGElement | null} */
     this.extra = null;
+  }
+
+  /** The box with the lines that it shows: of one that looks like another, that it does. @returns {BodyBox} */
+  get shown() {
+    const first = this.level.like.get(this.box.body);
+    if (!first) return this.box;
+    return {
+      ...this.box,
+      lines: this.box.lines.map(([text, role]) => [
+        text.replace(/^holds (?=\d+ nodes)/, `= ${shortened(first.name, 16)}, `),
+        role,
+      ]),
+    };
   }
 
   /**

@@ -105,3 +105,19 @@ function middle(stop) {
   const [x, y, w, h] = held(stop);
   return [x + w / 2, y + h / 2];
 }
+
+/**
+ * The middle, from left to right, of what does the work at the top of a drawing.
+ * @param {BoxView[]} boxes
+ * @param {number} height of the window
+ */
+export function trunk(boxes, height) {
+  const top = topmost(boxes)?.at[1] ?? 0;
+  const idle = new Set(["input", "output", "constant", "symbol"]);
+  const middles = boxes
+    .filter(({ box, inside, at }) => !inside && !idle.has(box.kind) && at[1] < top + height)
+    .map(({ at }) => at[0] + at[2] / 2)
+    .sort((a, b) => a - b);
+  const first = topmost(boxes);
+  return middles.length ? middles[Math.floor(middles.length / 2)] : first ? first.at[0] + first.at[2] / 2 : 0;
+}

@@ -74,11 +74,11 @@ export function usualCount(width) {
  * @param {Compilation | undefined} compilation
  * @param {number} width pixels
  * @param {boolean} python whether there is a source to show
- * @param {boolean} [short] whether the source is so short that the graph stands below it
+ * @param {boolean} [below] whether the graph stands below the source, where three fit
  * @param {string} [phase] that is wanted first
  * @returns {Place[]} the most wanted first
  */
-export function usualPlaces(compilation, width, python, short = false, phase = "") {
+export function usualPlaces(compilation, width, python, below = false, phase = "") {
   const steps = (compilation?.lanes ?? []).flatMap((lane) => lane.steps).filter((step) => step.stage >= 0);
   /** @param {string[]} keys */
   const first = (...keys) => keys.map((key) => steps.find((step) => step.key === key)).find(Boolean);
@@ -87,7 +87,7 @@ export function usualPlaces(compilation, width, python, short = false, phase = "
   const wanted = python ? [0] : [];
   for (const step of [code, graph]) if (step) wanted.push(step.stage);
   if (wanted.length === 0 && steps.length) wanted.push(steps[0].stage);
-  const count = short && width >= PHONE_WIDTH ? 3 : usualCount(width);
+  const count = below && width >= PHONE_WIDTH ? 3 : usualCount(width);
   return wanted.slice(0, count).map((stage) => placeOf(stage));
 }
 

@@ -75,7 +75,13 @@ export class Flow {
       put(
         this.which,
         h("span", { class: "flow-count" }, h("b", {}, compilation.id), ` ${shortened(compilation.function, 28)}`),
-        h("span", { class: "flow-what" }, `${number + 1} of ${count} compilations ▾`),
+        h(
+          "span",
+          { class: "flow-what" },
+          `${number + 1} of ${count}`,
+          h("span", { class: "flow-wide" }, " compilations"),
+          " ▾",
+        ),
       );
     }
     this.show();

@@ -38,6 +38,14 @@ export class PaneFrame {
     this.title = frameTitle(app, place);
     this.views = h("span", { class: "frame-views" });
     this.tools = h("div", { class: "frame-tools" });
+    this.more = button("⋯", () => this.unfold(this.more.getAttribute("aria-expanded") !== "true"), {
+      label: `more tools of ${this.title}`,
+      class: "button frame-more",
+    });
+    this.more.setAttribute("aria-expanded", "false");
+    this.more.hidden = true;
+    // They wrap where they have too little room, and are higher then.
+    this.watch = new ResizeObserver(() => this.fitTools());
     this.body = h("div", { class: "frame-body" });
     this.none = h("p", { class: "frame-none", hidden: true });
     const close = button("×", tell.close, { label: `close ${this.title}`, class: "button frame-close" });
@@ -59,6 +67,7 @@ export class PaneFrame {
         h("span", { class: "frame-facts", title: facts }, facts),
         this.views,
         this.tools,
+        this.more,
         close,
       ),
       this.none,
@@ -166,6 +175,9 @@ export class PaneFrame {
     this.pane = pane;
     put(this.body, pane.element);
     put(this.tools, pane.tools);
+    this.unfold(false);
+    this.watch.disconnect();
+    if (pane.tools) this.watch.observe(pane.tools);
     this.restoreScroll();
     pane.resized();
     pane.mark(this.app.selection.marks);
@@ -242,6 +254,22 @@ export class PaneFrame {
     if (this.element.isConnected) this.pane?.resized();
   }
 
+  /** Tools that do not fit into the head are behind a button. */
+  fitTools() {
+    if (this.more.getAttribute("aria-expanded") === "true") return;
+    this.more.hidden = this.tools.scrollHeight <= this.tools.clientHeight + 4;
+  }
+
+  /**
+   * Shows all tools, in as many rows as they need, or what fits.
+   * @param {boolean} open
+   */
+  unfold(open) {
+    this.more.setAttribute("aria-expanded", String(open));
+    this.element.classList.toggle("tools-open", open);
+    if (!open) this.tools.scrollTop = 0;
+  }
+
   /** Notes how far everything in the pane is scrolled: an element that leaves the page forgets it. */
   keepScroll() {
     if (!this.element.isConnected || !this.pane) return;
@@ -261,6 +289,7 @@ export class PaneFrame {
 
   close() {
     this.closed = true;
+    this.watch.disconnect();
     for (const pane of this.panes.values()) pane.close();
     this.panes.clear();
   }

@@ -14,6 +14,7 @@ import {
   usualPlaces,
   withPlace,
 } from "./arrangement.js";
+import { firstLook } from "./first_look.js";
 import { PaneFrame } from "./pane_frame.js";
 import { separator } from "./resizer.js";
 
@@ -93,16 +94,15 @@ export class Panes {
     this.arrange();
   }
 
-  /** Whether the source is so short that the graph stands below it. */
-  get short() {
+  /** Whether the graph stands below the source: where that is short, and where three would be too narrow. */
+  get below() {
     const { sources } = this.app.model.core;
-    return sources.length > 0 && this.lines() <= SHORT_SOURCE;
+    return sources.length > 0 && (this.lines() <= SHORT_SOURCE || (this.width > 0 && this.width < WIDE));
   }
 
   /** Lines of all functions. */
   lines() {
-    const { sources } = this.app.model.core;
-    return sources.reduce((sum, { code }) => sum + code.text.trimEnd().split("\n").length, 0);
+    return this.app.model.core.sources.reduce((sum, { code }) => sum + code.text.trimEnd().split("\n").length, 0);
   }
 
   /** Puts the usual panes where they tell most; others stand side by side and share the room. */
@@ -116,7 +116,7 @@ export class Panes {
       source.stage === 0 &&
       !model.isCode(graph.stage) &&
       model.isCode(code.stage);
-    const stacked = usual && this.short && this.width >= PHONE_WIDTH;
+    const stacked = usual && this.below && this.width >= PHONE_WIDTH;
     this.row.classList.toggle("panes-stacked", stacked);
     this.row.classList.toggle("panes-usual", usual && !stacked && this.width >= WIDE);
     const heads = HEAD + model.core.sources.length * SOURCE_HEAD + NAMES_BELOW;
@@ -140,7 +140,7 @@ export class Panes {
   usual() {
     const { core, index } = this.app.model;
     const python = core.sources.length > 0 || index.stages[0].count > 0;
-    return usualPlaces(core.compilations[this.compilation], this.width, python, this.short, this.phase);
+    return usualPlaces(core.compilations[this.compilation], this.width, python, this.below, this.phase);
   }
 
   /**
@@ -250,6 +250,8 @@ export class Panes {
     this.explain();
     this.forget();
     this.tell.changed();
+    const { shown } = this;
+    if (!this.chosen) void firstLook(this.app, shown, () => !this.chosen && this.shown === shown);
   }
 
   /**
