@@ -62,7 +62,7 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
             f"What was given is of type {name}. Give the function itself: it is captured afresh here.",
         )
     try:
-        found = captured(made, wanted.calls)
+        found = captured(made, wanted.calls, wanted.target)
     except UsageError as error:  # it cannot be called with the inputs of the exercise
         return True, (f"It could not be captured: {flat(str(error)).partition('. ')[0]}.",)
     except CaptureError as error:

@@ -48,6 +48,7 @@ class Exercise:
         hints: from a nudge to nearly there.
         solution: one program that is right, as text; there are others.
         same_as: what it is to compute, if that is asked: its results are compared with those of this function.
+        target: the device that its code is captured for, ``""`` for the one that is there.
         again: inputs of further calls, where the exercise is about several: one capture sees all of them.
     """
 
@@ -60,6 +61,7 @@ class Exercise:
     solution: str
     same_as: Callable[..., Any] | None = None
     again: tuple[tuple[Input, ...], ...] = ()
+    target: str = ""
 
     @property
     def calls(self) -> tuple[tuple[Input, ...], ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..measures.ledger import COLUMNS
 from ..record.figures import AtLeast, Figure
+from ..record.kernel import Kernel
 from ..record.memory import Partition, extra
 from ..results.capture import Capture
 from ..views.words.launches import counted
@@ -28,6 +30,8 @@ class Fact:
         """The number with its noun."""
         if value is None:
             return f"{self.many}: not known"
+        if self.many.endswith(" of"):  # the number comes last
+            return f"{self.many} {value}"
         return counted(value if isinstance(value, AtLeast) else Figure(value), self.one, self.many)
 
 
@@ -61,6 +65,20 @@ def _dynamo_calls(capture: Capture) -> Number:
 def _patterns(capture: Capture) -> Number:
     rewrites = (rewrite for c in capture.compilations for step in c.passes for rewrite in step.rewrites)
     return sum(bool(rewrite.pattern) for rewrite in rewrites)
+
+
+def _step(capture: Capture) -> Number:
+    """How many numbers the widest loop of the C++ kernels takes at a time; not known where there is no such loop."""
+    found = (re.findall(r"\+=\s*static_cast<int64_t>\((\d+)L?\)", k.source) for k in _cpp(capture))
+    return max((int(step) for steps in found for step in steps), default=None)
+
+
+def _tails(capture: Capture) -> Number:
+    return sum(kernel.source.count("C10_UNLIKELY(") for kernel in _cpp(capture))
+
+
+def _cpp(capture: Capture) -> list[Kernel]:
+    return [kernel for kernel in capture.kernels if kernel.language == "cpp"]
 
 
 def _externs(capture: Capture) -> Number:
@@ -119,6 +137,8 @@ FACTS: dict[str, Fact] = {
         "pair of loops apart by size",
         "pairs of loops apart by size",
     ),
+    "step": Fact(_step, "steps of", "steps of"),
+    "tails": Fact(_tails, "tail", "tails"),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),

@@ -20,11 +20,11 @@ def made(inputs: tuple[Input, ...]) -> list[Any]:
     return [torch.rand(i.shape, generator=generator).requires_grad_(i.grad) for i in inputs]
 
 
-def captured(function: Any, calls: Calls) -> Capture:
+def captured(function: Any, calls: Calls, target: str = "") -> Capture:
     """A capture of a function, of all calls together. Raises what ``compile_lens.capture`` raises."""
     if len(calls) == 1:
-        return capture(function, *made(calls[0]))
-    return capture(each, function, *(made(inputs) for inputs in calls))
+        return capture(function, *made(calls[0]), target=target or None)
+    return capture(each, function, *(made(inputs) for inputs in calls), target=target or None)
 
 
 def each(function: Any, *calls: list[Any]) -> None:

@@ -1,0 +1,89 @@
+"""Lesson 7: C++ and SIMD."""
+
+from __future__ import annotations
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("library_calls", EXACTLY, 0), Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+_X = (Input((1000,)),)
+_TARGET = "cpu:avx512"
+
+QUESTIONS = tuple(
+    Question(
+        f"7.{key}",
+        f"How many {dtype} numbers does the kernel of sin(x) * 2 take at a time, with AVX-512?",
+        (("numbers", "step"),),
+    )
+    for key, dtype in (("single", "float32"), ("half", "bfloat16"))
+)
+
+EXERCISES = (
+    Exercise(
+        "7.1",
+        "Write a function of one vector of 1,000 float32 numbers whose kernel takes 32 numbers at a time.",
+        _X,
+        (Need("step", EXACTLY, 32), *_UNBROKEN),
+        (
+            Slip(
+                (Need("step", EXACTLY, 16),),
+                "A register of 512 bits holds 16 numbers of 32 bits. What would it hold 32 of?",
+            ),
+            Slip(
+                (Need("step", EXACTLY, 1),),
+                "This kernel takes one number at a time: what it reads does not lie side by side in memory.",
+            ),
+        ),
+        (
+            "The type of what is computed may differ from that of x.",
+            "Make x short before you do anything else with it.",
+        ),
+        "def f(x):\n    return torch.sin(x.bfloat16())",
+        target=_TARGET,
+    ),
+    Exercise(
+        "7.2",
+        "Write a function of one vector of 1,000 float32 numbers whose kernel takes one number at a time.",
+        _X,
+        (Need("step", EXACTLY, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call is no kernel of Inductor's: how it goes about it cannot be seen.",
+            ),
+            Slip(
+                (Need("step", AT_LEAST, 2),),
+                "A dear or rare operator is no obstacle: it is computed for a whole register all the same. What "
+                "matters is where the numbers lie.",
+            ),
+        ),
+        (
+            "A register is filled from places that lie side by side.",
+            "Take every second number, or take them in another order.",
+        ),
+        "def f(x):\n    return torch.sin(x[::2])",
+        target=_TARGET,
+    ),
+    Exercise(
+        "7.3",
+        "Write a function of one vector of 1,000 float32 numbers whose kernel takes 16 numbers at a time, and has no "
+        "tail.",
+        _X,
+        (Need("step", EXACTLY, 16), Need("tails", EXACTLY, 0), *_UNBROKEN),
+        (
+            Slip(
+                (Need("step", EXACTLY, 1),),
+                "One at a time there is no tail either, but the task is about registers of 16.",
+            ),
+            Slip(
+                (Need("tails", AT_LEAST, 1),),
+                "The number of elements that the loop goes over is no multiple of 16, so that something is left over.",
+            ),
+        ),
+        (
+            "The loop goes over the numbers of the result.",
+            "Let the result have fewer numbers than x, or more.",
+        ),
+        "def f(x):\n    return torch.sin(x[:992])",
+        target=_TARGET,
+    ),
+)

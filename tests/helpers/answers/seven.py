@@ -1,0 +1,30 @@
+"""Answers to the exercises of lesson 7."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from .common import Made, Mistake, halved
+
+RIGHT: dict[str, list[Made]] = {
+    "7.1": [lambda x: x.bfloat16().sin(), lambda x: x.half() * 2],
+    "7.2": [lambda x: x.flip(0).cos(), lambda x: x[::3] + 1],
+    "7.3": [lambda x: x[:992].sin(), lambda x: F.pad(x, (0, 8)) * 2, lambda x: x[40:].cos()],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "7.1": [
+        (lambda x: torch.sin(x), "steps of 16; asked for: exactly 32", "holds 16 numbers of 32 bits"),
+        (lambda x: x[::2].bfloat16().sin(), "steps of 1; asked", "does not lie side by side"),
+    ],
+    "7.2": [
+        (lambda x: torch.lgamma(x), "steps of 16; asked for: exactly 1", "no obstacle"),
+        (lambda x: torch.cumsum(x, 0), "1 library call; asked", "no kernel of Inductor's"),
+    ],
+    "7.3": [
+        (lambda x: torch.sin(x), "1 tail; asked for: exactly 0", "something is left over"),
+        (lambda x: x.flip(0), "steps of 1; asked for: exactly 16", "the task is about registers"),
+        (halved, "1 graph break; asked", ""),
+    ],
+}

@@ -1,0 +1,53 @@
+"""Lesson 7, C++ and SIMD: what it prints, and what its text says of it."""
+
+from __future__ import annotations
+
+import re
+
+import lessons
+import pytest
+import torch
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+NAME = lessons.named("07")
+
+
+def test_it_reads_registers() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    assert re.findall(r"you said 1, but the capture has steps of (\d+)", cells["run"]) == ["16", "32"]
+    kernel = cells["kernel"]
+    assert "Vectorized<float>::loadu(" in kernel and "C10_UNLIKELY(" in kernel and ".sin()" in kernel
+    assert ", static_cast<int64_t>(8L))" in kernel, "what is left of 1000 after 62 registers of 16"
+    half = cells["half"].splitlines()
+    assert "Vectorized<at::BFloat16>::loadu" in half[0] and "convert<float,2,at::BFloat16,1>" in half[1]
+    assert "convert<at::BFloat16,1,float,2>" in half[-2] and len(half) == 8
+    assert re.match(r"step 1\n", cells["scalar"]) and "std::sin(" in cells["scalar"]
+    assert "Vectorized" not in cells["scalar"]
+    threads, small, large = cells["threads"].splitlines()
+    assert threads == f"threads here: {torch.get_num_threads()}"
+    assert small.endswith("1,000 numbers: in one thread")
+    if torch.get_num_threads() > 1:
+        assert large.endswith("1,048,576 numbers: shared among threads")
+
+
+def test_steps_are_registers() -> None:
+    """The table against the widths of the registers: 64 bits take two of them."""
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    head, *rows = map(str.split, cells["targets"].splitlines())
+    assert head == ["float32", "bfloat16", "float64"]
+    for target, bits in (("neon", 128), ("sve256", 256), ("avx2", 256), ("avx512", 512)):
+        (row,) = (row[1:] for row in rows if row[0] == f"cpu:{target}")
+        assert row == [str(bits // 32), str(bits // 16), str(2 * bits // 64)], target
+
+
+def test_its_prose_says_what_the_captures_say() -> None:
+    prose = lessons.prose(NAME)
+    assert lessons.said(prose["take-home"], r"(\d+) float32 with AVX-512, (\d+) in bfloat16") == (16, 32)
+    assert lessons.said(prose["kernel-meaning"], r"512 bits are (\w+) times (\d+)") == (16, 32)
+    assert lessons.said(prose["half-meaning"], r"register of (\d+) short numbers") == (32,)
+    assert 1000 % 16 and lessons.said(prose["targets-why"], r"(\d+) bits on most ARM") == (128,)
+
+
+def test_its_exercises_wait_for_their_functions() -> None:
+    lessons.exercises_wait(NAME, 7)
