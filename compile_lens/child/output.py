@@ -15,6 +15,9 @@ NAMES = ("stdout", "stderr")
 
 CHUNK = 1 << 16
 
+FULL = 16
+"""Chunks that a pipe holds at most."""
+
 KEPT = 4000
 """Characters that are remembered, to be said if the child ends."""
 
@@ -30,8 +33,10 @@ class Heard:
         os.set_blocking(fd, False)
 
     def hear(self, show: bool) -> None:
-        """Take all that is there, and write it if it is to be shown."""
-        while self.open:
+        """Take what is there, all that a pipe can hold, and write it if it is to be shown."""
+        for _ in range(FULL):  # a child that never stops to write must not hold the caller
+            if not self.open:
+                return
             try:
                 data = os.read(self.fd, CHUNK)
             except BlockingIOError:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
 
 from . import imports
 
@@ -19,7 +18,6 @@ def start(
     module: str,
     environment: Mapping[str, str],
     fds: Sequence[int] = (),
-    stderr: int | IO[Any] = subprocess.PIPE,
     cwd: str | None = None,
 ) -> tuple[subprocess.Popen[bytes], int]:
     """A process that calls ``module``'s ``main`` with ``fds``, and the descriptor that must stay open while it lives.
@@ -43,7 +41,7 @@ def start(
                 [sys.executable, *flags(), BOOT, module, *map(str, numbers)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=stderr,
+                stderr=subprocess.PIPE,
                 bufsize=0,
                 env=dict(environment),
                 cwd=cwd,

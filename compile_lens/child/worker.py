@@ -1,6 +1,6 @@
 """What runs in the child process: reads requests, runs each, writes what came of it.
 
-Started by ``process.py`` through ``boot.py``. ``message.py`` has the frames of requests, which are pickled, and of
+Started by ``child.py`` through ``boot.py``. ``message.py`` has the frames of requests, which are pickled, and of
 replies, which are JSON.
 """
 
@@ -19,7 +19,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from . import imports, message
@@ -34,22 +34,34 @@ YOUNG = 200_000
 
 def main(replies: int) -> None:
     """Serve until the caller closes the pipe, or is silent for long."""
-    pipes = Pipes(os.dup(0), replies)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    said = Said()
     gc.set_threshold(YOUNG, 20, 100)
+    serve(replies, _served, _made_ready)
+
+
+def _made_ready() -> None:
     with quick_imports(), warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
         )  # what libraries say of themselves is not of the program, which may forbid it
         load()  # while the caller makes its request
+
+
+def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callable[[], None]) -> None:
+    """Answer each request, once ``ready`` has returned, until the caller closes the pipe or is silent for long.
+
+    An answer is plain data. Standard input is empty for it, and what it prints goes to the caller.
+    """
+    pipes = Pipes(os.dup(0), replies)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    said = Said()
+    ready()
     said.flush()
     pipes.put(message.READY, b"")
     while (request := pipes.get()) is not None:
         number, data = request
         said.fresh()
-        reply = _served(data)
+        reply = answer(data)
         said.flush()
         if not pipes.own:
             _end_of_fork(reply)

@@ -38,6 +38,7 @@ def capture(
 ) -> Capture:
     """As ``compile_lens.capture``, for the device of ``model``."""
     from ..child import crossing, process
+    from ..child.child import ChildError
 
     try:
         made, how = _in_child(fn, args, kwargs, asked, model)
@@ -46,7 +47,7 @@ def capture(
     except CaptureError as error:
         said = CaptureError(str(error), _finished(error.capture, "in a child process"))
         raise said from error.__cause__
-    except process.ChildError:
+    except ChildError:
         process.close()
         raise
     made = _finished(made, how)

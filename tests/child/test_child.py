@@ -18,7 +18,8 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.child import crossing, process
+from compile_lens.child import crossing, output, process
+from compile_lens.child.child import ChildError
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
@@ -132,7 +133,7 @@ def test_a_capture_of_a_function_that_forks_does_not_answer_for_others() -> None
 
 def test_a_reply_of_another_request_is_not_taken() -> None:
     before = asked("pid")
-    with pytest.raises(process.ChildError, match="another request"):
+    with pytest.raises(ChildError, match="another request"):
         asked("write_everywhere")
     assert gone(before) and asked("echo", "mine") == "mine"
 
@@ -226,10 +227,10 @@ def test_also_a_child_that_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_child_that_is_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "STOPPED", 1.0)
+    monkeypatch.setattr("compile_lens.child.child.STOPPED", 1.0)
     before = asked("pid")
     begun = time.monotonic()
-    with pytest.raises(process.ChildError, match="stopped by a signal"):
+    with pytest.raises(ChildError, match="stopped by a signal"):
         asked("stop")
     assert time.monotonic() - begun < 20 and gone(before) and asked("echo", 1) == 1
 
@@ -260,7 +261,7 @@ def test_an_interrupt_ends_the_wait(how: str) -> None:
 
 
 def test_what_a_killed_child_started_ends_too(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(process.ChildError, match="signal 9"):
+    with pytest.raises(ChildError, match="signal 9"):
         asked("sleeper_then_death")
     (pid,) = map(int, capsys.readouterr().out.split())
     assert gone(pid)
@@ -434,8 +435,24 @@ def test_much_output_does_not_block(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [f"line {i} of many" for i in range(20_000)]
 
 
+def test_a_child_that_never_stops_to_print_does_not_hold_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    come: list[int] = []
+
+    def read(fd: int, most: int) -> bytes:
+        come.append(most)
+        assert len(come) < 1000
+        return b"x" * most
+
+    monkeypatch.setattr(output.os, "read", read)
+    fd = os.open(os.devnull, os.O_RDONLY)
+    heard = output.Heard("stdout", fd)
+    heard.hear(False)
+    os.close(fd)
+    assert sum(come) == 1 << 20 and heard.open, "as much as a pipe holds"
+
+
 def test_last_words_are_heard(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(process.ChildError, match=r"signal 6(.|\n)*the reason"):
+    with pytest.raises(ChildError, match=r"signal 6(.|\n)*the reason"):
         asked("last_words")
     found = capsys.readouterr()
     assert found.out == "on the way out\n" and "the reason" in found.err

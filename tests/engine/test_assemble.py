@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import os
 import re
@@ -491,18 +490,29 @@ class TestWithTriton:
         found = list(process.compiled([(endless, 0)], H100, seconds=6))
         assert found[0].machine_note == "it was not compiled within 6 seconds"
 
-    def test_a_process_answers_line_by_line(self) -> None:
-        from compile_lens.engine.kernels.worker import serve
+    def test_what_a_process_answers(self) -> None:
+        from compile_lens.engine.kernels.worker import answered
 
-        asked = [
-            dataclasses.asdict(H100),
-            *({"name": "triton_poi_fused_wave_0", "source": wave(), "index": i} for i in (1, 5)),
-        ]
-        answers = io.StringIO()
-        serve([json.dumps(a) for a in asked], answers)
-        first, second = (json.loads(line) for line in answers.getvalue().splitlines())
+        model = dataclasses.asdict(H100)
+        first, second = (
+            answered(
+                json.dumps(
+                    {"model": model, "name": "triton_poi_fused_wave_0", "source": wave(), "index": i}
+                ).encode()
+            )
+            for i in (1, 5)
+        )
         assert first["machine"]["candidate"] == 1 and len(first["candidates"]) == 2 and first["note"] == ""
         assert list(second) == ["refused"] and "no launch configuration 5" in second["refused"]
+
+    def test_a_process_that_cannot_begin_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from compile_lens.engine.kernels import process
+
+        monkeypatch.setattr(process, "__package__", "nowhere")
+        with pytest.raises(
+            BuildError, match=r"ended with 1: ModuleNotFoundError: .*nowhere.*, before it was asked"
+        ):
+            list(process.compiled([(kernel(wave()), 0)], H100))
 
     @pytest.mark.usefixtures("in_this_process")
     def test_what_is_asked_wrongly_is_refused(self) -> None:

@@ -6,14 +6,11 @@ import contextlib
 import dataclasses
 import json
 import os
-import queue
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ...child import life, start
+from ...child.child import Child, ChildError, TooLong
 from ...errors import BuildError, UsageError
 from ...record.device import DeviceModel
 from ...record.kernel import Kernel
@@ -38,56 +35,40 @@ def compiled(
         UsageError: for an index that a kernel does not have.
         BuildError: if the process cannot even start.
     """
-    done = 0
-    while done < len(kernels):
-        with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder:
-            begun = done
-            for kernel, answer in _asked(kernels[done:], model, seconds, folder):
-                done += 1
-                if "refused" in answer:
-                    raise UsageError(answer["refused"])
-                yield filled(kernel, answer)
-                if "died" in answer:
-                    break
-            if done == begun:
-                raise BuildError("the process that compiles kernels did not start")
+    with contextlib.ExitStack() as last:
+        child: Child | None = None
+        for kernel, index in kernels:
+            if child is None:
+                last.close()
+                child = _started(last)
+            asked = {
+                "model": dataclasses.asdict(model),
+                "name": kernel.name,
+                "source": kernel.source,
+                "index": index,
+            }
+            try:
+                answer = child.ask(json.dumps(asked).encode(), seconds)
+            except TooLong:
+                child, answer = None, _gone(f"it was not compiled within {seconds:.0f} seconds")
+            except ChildError as error:
+                if not error.began:
+                    raise BuildError(f"{_last_words(error)}, before it was asked for anything") from error
+                child, answer = None, _gone(_last_words(error))
+            if "refused" in answer:
+                raise UsageError(answer["refused"])
+            yield filled(kernel, answer)
 
 
-def _asked(
-    kernels: Sequence[tuple[Kernel, int]], model: DeviceModel, seconds: float, folder: str
-) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """Kernels and answers, until all are answered or the process is gone."""
-    with open(Path(folder) / "stderr", "w+", encoding="utf-8", errors="replace") as errors:
-        module = f"{__package__}.worker"
-        process, held = start.start(module, _environment(), stderr=errors, cwd=folder)
-        assert process.stdin is not None and process.stdout is not None
-        answers: queue.Queue[bytes] = queue.Queue()
-        reader = threading.Thread(target=_read, args=(process.stdout, answers), daemon=True)
-        reader.start()
-        try:
-            _tell(process.stdin, dataclasses.asdict(model))
-            for kernel, index in kernels:
-                asked = {"name": kernel.name, "source": kernel.source, "index": index}
-                # In a thread of its own: a process that does not read must not block the caller.
-                threading.Thread(target=_tell, args=(process.stdin, asked), daemon=True).start()
-                try:
-                    line = answers.get(timeout=seconds)
-                except queue.Empty:
-                    yield kernel, _gone(f"it was not compiled within {seconds:.0f} seconds")
-                    return
-                if not line:
-                    code = life.end(process)
-                    errors.seek(0)
-                    yield kernel, _gone(_last_words(code, errors.read()))
-                    return
-                yield kernel, json.loads(line)
-        finally:
-            life.end(process)
-            reader.join()
-            for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    pipe.close()
-            os.close(held)
+def _started(last: contextlib.ExitStack) -> Child:
+    """A new process, and what must be done when it is not needed any more."""
+    folder = last.enter_context(tempfile.TemporaryDirectory(prefix="compile-lens-"))
+    try:
+        child = Child(f"{__package__}.worker", _environment(), folder, show=False)
+    except ChildError as error:
+        raise BuildError(f"the process that compiles kernels did not start: {error}") from error
+    last.callback(child.close)
+    return child
 
 
 def _environment() -> dict[str, str]:
@@ -99,26 +80,13 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _tell(stdin: IO[bytes], said: dict[str, Any]) -> None:
-    left = memoryview(json.dumps(said).encode() + b"\n")
-    try:
-        while left:
-            left = left[stdin.write(left) :]
-    except BrokenPipeError:
-        pass  # the process is gone; the missing answer says so
-
-
-def _read(stdout: IO[bytes], answers: queue.Queue[bytes]) -> None:
-    for line in stdout:
-        answers.put(line)
-    answers.put(b"")
-
-
 def _gone(note: str) -> dict[str, Any]:
-    return {"candidates": [], "machine": None, "note": note, "died": True}
+    return {"candidates": [], "machine": None, "note": note}
 
 
-def _last_words(code: int, errors: str) -> str:
-    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
-    how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+def _last_words(error: ChildError) -> str:
+    if error.code is None:
+        return f"the process that compiles kernels: {error}"
+    last = next((line.strip() for line in reversed(error.last.splitlines()) if line.strip()), "")
+    how = f"was ended by signal {-error.code}" if error.code < 0 else f"ended with {error.code}"
     return f"the process that compiles kernels {how}" + (f": {last[:300]}" if last else "")

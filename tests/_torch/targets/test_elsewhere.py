@@ -18,6 +18,7 @@ from suite import rand, wave
 
 from compile_lens import CaptureError, capture
 from compile_lens.child import crossing, process
+from compile_lens.child.child import ChildError
 from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
@@ -257,7 +258,7 @@ def test_a_child_that_dies_is_replaced() -> None:
         assert os.getpid() != mine
         return dies(x)
 
-    with pytest.raises(process.ChildError, match="signal 9"):
+    with pytest.raises(ChildError, match="signal 9"):
         capture(torch.compiler.disable(careful), rand(5), target="mps")
     assert capture(wave, rand(5), target="mps").kernels
 

@@ -1,0 +1,219 @@
+"""One child process, as the caller sees it: it is started, asked, heard and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import selectors
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import LensError
+from . import life, message, start
+from .output import Heard
+
+BEAT = 0.5
+"""Seconds between two looks at a child that says nothing."""
+
+STOPPED = 20.0
+"""Seconds for which a child may be held by a signal before it is given up."""
+
+
+class ChildError(LensError, RuntimeError):
+    """The child process could not be started, or ended in the middle of a request.
+
+    Attributes:
+        code: its exit code, negative for a signal; ``None`` where it did not end by itself.
+        last: what it wrote last to standard error.
+        began: whether it was ready for requests.
+    """
+
+    def __init__(self, said: str, code: int | None = None, last: str = "", began: bool = True) -> None:
+        super().__init__(said)
+        self.code, self.last, self.began = code, last, began
+
+
+class TooLong(ChildError):
+    """The child process did not answer within the time that the caller gave it, and was ended."""
+
+
+class Child:
+    """One process that answers requests, one at a time, until it is closed.
+
+    Args:
+        module: its ``main`` answers, with ``serve`` of ``worker.py``.
+        environment: all of its variables.
+        folder: where it stands; ``None``: where the caller does.
+        show: whether what it prints during a request is printed here. What it wrote last is remembered either way.
+    """
+
+    leaving = False
+    """Whether this program is ending, and every child with it."""
+
+    def __init__(
+        self, module: str, environment: Mapping[str, str], folder: str | None = None, show: bool = True
+    ) -> None:
+        self._show = show
+        self.owner = os.getpid()
+        self.known: dict[str, int] = {}
+        self.busy = False
+        self._number = message.READY
+        self._come = bytearray()
+        self._held_since: float | None = None
+        self._replies, theirs = os.pipe()
+        try:
+            self._process, self._life = start.start(module, environment, (theirs,), folder)
+        except OSError as error:
+            os.close(self._replies)
+            raise ChildError(f"no child process could be started with {sys.executable!r}: {error}") from error
+        finally:
+            os.close(theirs)
+        pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
+        self._requests, *said = [pipe.fileno() for pipe in pipes if pipe is not None]
+        self._heard = [Heard(name, fd) for name, fd in zip(("stdout", "stderr"), said)]
+        for fd in (self._requests, self._replies):
+            os.set_blocking(fd, False)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take a request."""
+        if self.owner != os.getpid() or self._process.returncode is not None:
+            return False
+        return not life.ended(self._process.pid) and not self._come
+
+    def ask(self, data: bytes, seconds: float = math.inf) -> dict[str, Any]:
+        """Send a request and wait for the reply, at most for ``seconds``, the child's own start included.
+
+        Raises ``ChildError`` if the child ends meanwhile, is held for long, or answers anything else; ``TooLong`` after
+        ``seconds``. It is closed then, and after whatever interrupts the waiting.
+        """
+        self.busy = True
+        self._until = time.monotonic() + seconds
+        try:
+            if self._number == message.READY:
+                self._reply(message.READY, b"")
+            self._number += 1
+            reply = self._reply(self._number, message.framed(self._number, data))
+            found: dict[str, Any] = json.loads(reply)
+        except (message.Broken, ValueError) as error:
+            self.close()
+            raise ChildError(f"the child process was ended: {error}") from None
+        except BaseException:  # interrupted: the reply would be taken for that of the next request
+            self.close()
+            raise
+        finally:
+            self.busy = False
+        return found
+
+    def _reply(self, number: int, sent: bytes) -> bytes:
+        """The message of that number, while ``sent`` goes out."""
+        left = memoryview(sent)
+        began = number != message.READY
+        show = began and self._show
+        looked = time.monotonic()
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._replies, selectors.EVENT_READ)
+            for heard in self._heard:
+                if heard.open:
+                    waiting.register(heard.fd, selectors.EVENT_READ, heard)
+            if left:
+                waiting.register(self._requests, selectors.EVENT_WRITE)
+            while True:
+                events = waiting.select(max(0.0, min(BEAT, self._until - time.monotonic())))
+                for key, _ in events:
+                    if key.fd == self._requests:
+                        left = left[self._write(left) :]
+                        if not left:
+                            waiting.unregister(self._requests)
+                    elif key.data is not None:
+                        key.data.hear(show)
+                        if not key.data.open:
+                            waiting.unregister(key.fd)
+                    elif not self._read():
+                        raise self._ending(began)
+                reply = message.taken(self._come, number)
+                if reply is not None:
+                    self._hear(show)  # what was said before it is in the pipes
+                    return reply
+                now = time.monotonic()
+                if now > self._until:
+                    raise TooLong("the child process did not answer in time")
+                if now - looked > BEAT:
+                    looked = now
+                    self._look(now, began)
+
+    def _write(self, data: memoryview) -> int:
+        try:
+            return os.write(self._requests, data[:1048576])
+        except BlockingIOError:
+            return 0
+        except OSError:  # it is gone: the pipe of replies says so
+            return len(data)
+
+    def _read(self) -> bool:
+        """Take what there is of the reply; whether more may come."""
+        try:
+            data = os.read(self._replies, 1 << 20)
+        except BlockingIOError:
+            return True
+        self._come += data
+        return bool(data)
+
+    def _hear(self, show: bool) -> None:
+        for heard in self._heard:
+            heard.hear(show)
+
+    def _look(self, now: float, began: bool) -> None:
+        """Whether it is still at work. A process that it forked may hold its pipes open when it is gone."""
+        if os.getpid() != self.owner:
+            raise message.Broken("it is the child of another process, which forked this one")
+        pid = self._process.pid
+        if life.ended(pid):
+            raise self._ending(began)
+        if not life.stopped(pid):
+            self._held_since = None
+        elif self._held_since is None:
+            self._held_since = now
+        elif now - self._held_since > STOPPED:
+            raise message.Broken(
+                f"it was stopped by a signal, and did not go on within {STOPPED:.0f} seconds"
+            )
+
+    def _ending(self, began: bool) -> ChildError:
+        self._hear(began and self._show)
+        code = life.end(self._process)
+        if Child.leaving:
+            return ChildError("this program is ending, and so did the child process")
+        how = f"by signal {-code}" if code < 0 else f"with code {code}"
+        what = "in the middle of its work" if began else "before it began to work"
+        last = self._heard[1].last.strip()
+        words = "".join(f"\n  {line}" for line in last.splitlines()[-5:])
+        return ChildError(f"the child process ended {how} {what}{words}", code, last, began)
+
+    def end(self) -> None:
+        """End the process, and all that it started. Its pipes stay open for whoever waits for a reply."""
+        if self.owner == os.getpid():
+            life.end(self._process)
+
+    def close(self) -> None:
+        """End it, and forget it."""
+        self.end()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the pipes of this process alone: a process that was forked from the owner has its own."""
+        self._process.returncode = self._process.returncode or 0  # nothing is left to wait for
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        for heard in self._heard:
+            heard.open = False
+        for fd in (self._replies, self._life):
+            if fd >= 0:
+                os.close(fd)
+        self._replies = self._life = -1
