@@ -150,6 +150,9 @@ def _add_story(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print it told in plain words, stage by stage, instead of the page",
     )
+    command.add_argument(
+        "--lang", choices=("en", "zh"), default="en", help="the language of the story (default: %(default)s)"
+    )
 
 
 def _add_out(command: argparse.ArgumentParser, comparison: bool = False) -> None:

@@ -48,7 +48,7 @@ def report(
 ) -> int:
     """Print the capture (a partial one too), then write what was asked for; the exit code."""
     if text and not args.json:
-        say(str(capture.story() if getattr(args, "story", False) else capture))
+        say(str(capture.story(args.lang) if getattr(args, "story", False) else capture))
     done = list(written)
     for path in paths:
         with progress(f"writing {path}", quiet=args.quiet):
@@ -60,7 +60,7 @@ def report(
         document = {
             "command": args.command,
             **capture_summary(capture),
-            **({"story": _story(capture)} if getattr(args, "story", False) else {}),
+            **({"story": _story(capture, args.lang)} if getattr(args, "story", False) else {}),
             "written": [str(path) for path in done],
         }
         if failure is not None:
@@ -90,10 +90,10 @@ def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
     return {"launches": found.most if found.most == found.least else None, "launched": launched(code, kernel)}
 
 
-def _story(capture: Capture) -> list[dict[str, Any]]:
+def _story(capture: Capture, lang: str) -> list[dict[str, Any]]:
     """The sentences of the story, each with the stage and the compilation that it tells of."""
     keys = ("text", "chapter", "compilation", "stage", "about")
-    return [{key: getattr(sentence, key) for key in keys} for sentence in capture.story().sentences]
+    return [{key: getattr(sentence, key) for key in keys} for sentence in capture.story(lang).sentences]
 
 
 def _target(capture: Capture) -> dict[str, Any] | None:

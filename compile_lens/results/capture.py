@@ -91,7 +91,8 @@ class Capture(Record):
         """The capture told stage by stage in plain words, made of the record alone.
 
         ``str()`` of it is the text, ``.sentences`` say what each is about (stage, addresses of ``chain``) and what
-        it counts. Raises ``UsageError`` for a language that there is not.
+        it counts. ``lang`` is ``"en"`` or ``"zh"``; what the program and the compiler said stays in their words.
+        Raises ``UsageError`` for a language that there is not.
         """
         from ..views.story import story
 

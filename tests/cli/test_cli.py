@@ -196,6 +196,9 @@ def test_open_tells_the_story(record: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["open", str(record), "--story", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["story"]
     assert [sentence["text"] for sentence in told] == [sentence.text for sentence in story.sentences]
+    assert main(["open", str(record), "--story", "--lang", "zh"]) == 0
+    chinese = Capture.from_json(record.read_text(encoding="utf-8")).story("zh")
+    assert capsys.readouterr().out == str(chinese) != str(story)
     assert {"chapter", "compilation", "stage", "about"} <= set(told[0])
 
 

@@ -321,5 +321,5 @@ def test_telling_is_pure() -> None:
 
 
 def test_a_language_that_there_is_not() -> None:
-    with pytest.raises(UsageError, match="no story in 'tlh'; there is one in en"):
+    with pytest.raises(UsageError, match="no story in 'tlh'; there is one in en, zh"):
         samples.sample().story("tlh")

@@ -57,6 +57,8 @@ class Language:
         counted: a number with its noun (for one, for many).
         amount: bytes in a unit that reads well.
         more: names in a row, of which so many more are left out.
+        separator: what stands between names in a row.
+        between: what stands between two sentences.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Language:
     amount: Callable[[Figure | AtLeast], str]
     more: Callable[[str, int], str]
     separator: str = ", "
+    between: str = " "
 
     def say(self, key: str, values: Mapping[str, Value]) -> str:
         """The sentence with its values."""

@@ -47,11 +47,13 @@ class Story:
     Attributes:
         title: what it is the story of.
         lang: the language of the words.
+        between: what stands between two sentences in it.
     """
 
     title: str
     lang: str
     sentences: tuple[Sentence, ...]
+    between: str = " "
 
     @property
     def chapters(self) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
@@ -62,7 +64,7 @@ class Story:
         lines = [*wrap(self.title, WIDTH)]
         for name, sentences in self.chapters:
             lines += ["", *(wrap(name, WIDTH) if name else ())]
-            lines += wrap(" ".join(s.text for s in sentences), WIDTH, "  " if name else "")
+            lines += wrap(self.between.join(s.text for s in sentences), WIDTH, "  " if name else "")
         return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:

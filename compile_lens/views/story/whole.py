@@ -10,6 +10,7 @@ from compile_lens.record.figures import summed
 from ..words import outcome, stamp
 from ..words.outline import STAMPS, place
 from .autograd import autograd
+from .chinese import CHINESE
 from .english import ENGLISH
 from .frames import dynamo, left_to_python
 from .inductor import inductor
@@ -17,7 +18,7 @@ from .language import BYTES, Amount, text
 from .model import Story
 from .teller import Teller
 
-LANGUAGES = {language.name: language for language in (ENGLISH,)}
+LANGUAGES = {language.name: language for language in (ENGLISH, CHINESE)}
 """The languages that a story can be told in, by their codes."""
 
 
@@ -34,7 +35,8 @@ def story(capture: Record, lang: str = "en") -> Story:
         autograd(teller, compilation)
         inductor(teller, compilation)
     _total(Teller(capture, language, None, language.words["total"], teller.told))
-    return Story(language.say("title", {"function": capture.function}), lang, tuple(teller.told))
+    title = language.say("title", {"function": capture.function})
+    return Story(title, lang, tuple(teller.told), language.between)
 
 
 def _outcome(teller: Teller) -> None:

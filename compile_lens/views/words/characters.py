@@ -119,8 +119,8 @@ def wrap(text: str, width: int, indent: str = "", more: str | None = None) -> li
         while True:
             room = max(width - cells(start), 8)
             head, tail = _split(rest, room)
-            if tail and " " in head.strip() and not tail.startswith(" "):
-                cut = head.rindex(" ")
+            if tail and not tail.startswith(" "):
+                cut = _cut(head, tail)
                 if head[:cut].strip():
                     head, tail = head[:cut], head[cut:] + tail
             lines.append((start + head).rstrip())
@@ -129,6 +129,24 @@ def wrap(text: str, width: int, indent: str = "", more: str | None = None) -> li
             if not rest:
                 break
     return lines
+
+
+_NOT_FIRST = frozenset("，。、；：！？）”’》」』】…")
+_NOT_LAST = frozenset("（“‘《「『【")
+"""Marks that a line of wide characters does not begin or end with."""
+
+
+def _cut(head: str, tail: str) -> int:
+    """Where a line may be broken at the latest: at a space, or beside a wide character; 0 if nowhere in it."""
+    text = head + tail[:1]
+    for at in range(len(head), 0, -1):
+        before, after = text[at - 1], text[at]
+        if after == " ":
+            return at
+        wide = 2 in (_cells(before), _cells(after)) and " " not in (before, after)
+        if wide and after not in _NOT_FIRST and before not in _NOT_LAST:
+            return at
+    return 0
 
 
 def _split(text: str, width: int) -> tuple[str, str]:
