@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
     _disable_current_modes,
@@ -22,6 +23,8 @@ from ..ground import containers, unseen
 from ..ground.undo import Undo
 from . import accesses, fx_values, kinds
 
+_DEVICE = torch.ops.prim.device.default
+
 
 class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
     supports_higher_order_operators = True
@@ -32,6 +35,8 @@ class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed 
         self.nbytes: dict[str, int | None] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _DEVICE and isinstance(args[0], FakeTensor):
+            return args[0].fake_device  # three calls of four ask for this, and it is no work
         out = func(*args, **(kwargs or {}))
         if kinds.is_work(kinds.kind_of(func)):
             name = str(func)
@@ -127,8 +132,6 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
 
 def _fake(mode: Any, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        from torch._subclasses.fake_tensor import FakeTensor
-
         if isinstance(value, FakeTensor):
             with mode:
                 sizes = [fx_values.hint(s) for s in value.shape]
