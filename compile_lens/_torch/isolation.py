@@ -40,7 +40,9 @@ def optimize(
 
     def export(found: Any) -> None:
         if (alive := held()) is not None:
-            dynamo.current_draft(alive, None).guards = dynamo.guards(found)
+            tensors = getattr(_capturing, "tensors", None) or {}
+            dynamo.current_draft(alive, None).guards = dynamo.guards(found, tensors)
+            tensors.clear()
 
     def failed(failure: Any) -> None:
         if (alive := held()) is not None:
@@ -77,6 +79,17 @@ def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
     if len(registry) > before:
         finalizers.append(next(reversed(registry)))
     return result
+
+
+@free_hook("torch._dynamo.guards:get_tensor_guard_code_part")
+def tensor_guard(real: Any, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """What is asked of a tensor (its type, sizes, strides) is checked in C++; this is the text of it, which torch
+    keeps beside its guards and does not export with them."""
+    text = real(value, name, *args, **kwargs)
+    tensors = getattr(_capturing, "tensors", None)
+    if tensors is not None:
+        tensors[name] = text
+    return text
 
 
 @free_hook("torch.fx.graph_module:_EvalCacheLoader.cache")
@@ -151,7 +164,8 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     texts: list[tuple[Any, str]] = []
     undo.add(_let_go, finalizers)
     undo.add(_drop_texts, texts)
-    own = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
+    own: dict[str, Any] = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
+    own["tensors"] = {}
     for name, value in own.items():
         undo.add(setattr, _capturing, name, getattr(_capturing, name, None))
         setattr(_capturing, name, value)

@@ -141,6 +141,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         for k in code.kernels
     ]
     from ..views.words.outcome import graphs, state, verdict
+    from ..views.words.savings import saved, saving
 
     failure = capture.failure
     return {
@@ -148,6 +149,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         "environment": asdict(capture.environment),
         "state": state(capture),
         "verdict": verdict(capture),
+        "headline": [saved(part) for part in saving(capture.ledger)],
         "graphs": graphs(capture),
         "compilations": [c.id for c in capture.compilations],
         "nothing": capture.nothing,

@@ -29,7 +29,14 @@ Stage = Union[Graph, Code, Missing, NotApplicable]  # noqa: UP007
 
 @dataclass(frozen=True)
 class Guard:
-    """One condition under which the compiled code may be used again."""
+    """One condition under which the compiled code may be used again.
+
+    Attributes:
+        text: what is checked, as torch writes it; ``kind`` where torch has no text of it. Of a tensor: its class,
+            dispatch keys, type, device, whether it needs a gradient, sizes and strides (``None``: any).
+        source: the value that it is about, ``L['x']`` for a local; ``""``: none.
+        kind: torch's name of the check.
+    """
 
     text: str
     source: str = ""

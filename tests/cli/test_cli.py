@@ -487,6 +487,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
 
     opened = shell("open", "here/record.json", "--json", cwd=tmp_path)
     data = json.loads(opened.stdout)
+    assert data["headline"] == ["work: 17 eager ops → 2 launches", "memory traffic: ~160 kB → ~20 kB"]
     rows = {name: data["ledger"][name] for name in ("forward", "backward", "total")}
     assert [rows["forward"][c] for c in ("eager_ops", "aten_ops", "loops", "groups", "launches")] == [
         5,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -121,14 +122,16 @@ def whole_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     return summary
 
 
-def guards(exported: Any) -> tuple[Guard, ...]:
-    """Guards of a compile, in a stable order."""
+def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
+    """Guards of a compile, in a stable order; ``tensors`` has the text of what is asked of each tensor."""
     found = []
     for guard in exported:
         create = getattr(guard, "create_fn_name", None)
         kind = str(create() if callable(create) else create or "")
         lines = [str(line) for line in (getattr(guard, "code_list", None) or ())]
         name = str(getattr(guard, "name", "") or "")
+        if kind == "TENSOR_MATCH" and name in tensors:
+            lines.insert(0, tensors[name])
         found.append(Guard(_stable(" and ".join(lines)) or kind, _stable(name), kind))
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
 

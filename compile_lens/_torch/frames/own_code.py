@@ -7,7 +7,6 @@ the copy, and neither meets nor disturbs what the program compiled.
 from __future__ import annotations
 
 import copy
-import inspect
 import types
 from typing import Any
 
@@ -48,7 +47,7 @@ def on_own_code(undo: Undo, fn: Any) -> Any:
     if not isinstance(fn, torch.nn.Module):
         return _copied(fn)
     if not _own_forward(fn):
-        return _wrapped(fn) if _is_skipped(fn.forward) else fn
+        return _wrapped(fn) if _is_skipped(fn) else fn
     if not _has_hooks(fn):
         return _copy_method(fn.forward)  # calling the module is calling this, and nothing more
     # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
@@ -57,14 +56,10 @@ def on_own_code(undo: Undo, fn: Any) -> Any:
 
 
 def _copied(fn: Any) -> Any:
-    if (
-        isinstance(fn, types.MethodType)
-        and isinstance(fn.__func__, types.FunctionType)
-        and not _is_skipped(fn)
-    ):
-        return _copy_method(fn)
-    if isinstance(fn, types.FunctionType) and not _is_skipped(fn):
-        return _copy_function(fn)
+    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType):
+        return _wrapped(fn) if _is_wrapped(fn) else _copy_method(fn)
+    if isinstance(fn, types.FunctionType):
+        return _wrapped(fn) if _is_wrapped(fn) else _copy_function(fn)
     return _wrapped(fn)
 
 
@@ -82,7 +77,7 @@ def _own_forward(module: torch.nn.Module) -> bool:
         and getattr(module, "_compiled_call_impl", None) is None
         and isinstance(module.forward, types.MethodType)
         and isinstance(module.forward.__func__, types.FunctionType)
-        and not _is_skipped(module.forward)
+        and not _is_skipped(module)
     )
 
 
@@ -99,15 +94,24 @@ def _has_hooks(module: torch.nn.Module) -> bool:
     return any(hooks)
 
 
-def _is_skipped(fn: Any) -> bool:
-    """Whether Dynamo would not look at this function's own frame (it is torch's, or it is not Python)."""
+def _is_wrapped(fn: Any) -> bool:
+    """Whether torch.compile puts a frame of torch's around a callable: it has none that Dynamo looks at.
+
+    Torch is asked, for its rule is not the same in every version: not all wrap a function without a source file.
+    """
+    compiled = torch._dynamo.optimize(_never)(fn)
+    return compiled._torchdynamo_orig_callable is not fn
+
+
+def _never(graph: Any, inputs: Any) -> Any:
+    raise AssertionError("nothing is compiled with this backend")
+
+
+def _is_skipped(module: torch.nn.Module) -> bool:
+    """Whether torch.compile puts a frame of torch's around a module, as it does around torch's own."""
     from torch._dynamo import trace_rules
 
-    try:
-        filename = inspect.getsourcefile(fn)
-    except TypeError:
-        filename = None
-    return filename is None or bool(trace_rules.check(fn))
+    return isinstance(module.forward, types.MethodType) and bool(trace_rules.check(module.forward))
 
 
 def _copy_function(fn: types.FunctionType) -> types.FunctionType:

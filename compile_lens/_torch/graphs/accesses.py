@@ -27,9 +27,10 @@ LOOKUPS = {
     **dict.fromkeys("embedding embedding_bag _embedding_bag _embedding_bag_forward_only".split(), "weight"),
     **dict.fromkeys("index _unsafe_index _unsafe_masked_index gather index_select take".split(), "self"),
     "constant_pad_nd": "self",
+    **dict.fromkeys("grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback".split(), "input"),
 }
 """Operators that take of one argument only as many elements as they make, and the name of that argument; bags take
-a row for each index."""
+a row for each index, samplers the neighbours of each point."""
 
 UNREAD = frozenset(
     "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
@@ -172,9 +173,13 @@ def _changed(target: Any, named: dict[str, Any], made: list[torch.Tensor]) -> li
 
 
 def _looked_up(name: str, named: dict[str, Any], made: torch.Tensor) -> int | None:
-    """How many elements a lookup takes: as many as it makes, but bags add up a row for each index."""
+    """How many elements a lookup takes: as many as it makes, but bags add up a row for each index, and samplers
+    weigh the neighbours of each point."""
     if "embedding_bag" in name:
         return _times(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
+    if "grid_sampler" in name:
+        side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
+        return _times(_numel(made.shape), side ** (made.dim() - 2))
     return _numel(made.shape)
 
 

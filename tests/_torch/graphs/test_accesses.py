@@ -346,6 +346,17 @@ def test_one_eager_operator_that_picks_is_no_saving() -> None:
     assert (what, before) == (f"memory traffic, {savings.UNSAVED}", "")
 
 
+@pytest.mark.parametrize(("mode", "neighbours"), [("bilinear", 4), ("nearest", 1), ("bicubic", 16)])
+def test_a_sampler_reads_the_neighbours_of_each_point(mode: str, neighbours: int) -> None:
+    def sample(image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        return F.grid_sample(image, grid, mode=mode, align_corners=False)
+
+    image, grid = x(2, 3, 50, 50), x(2, 4, 5, 2)
+    made = 2 * 3 * 4 * 5
+    (op,) = capture(sample, image, grid).compilations[0].eager
+    assert op.nbytes == made * neighbours * F4 + grid.numel() * F4 + made * F4
+
+
 def test_before_fusion_eager_operators_move_their_own_bytes() -> None:
     found = traffic(lambda x: F.gelu(x) + 1, x(1000, 1000))
     assert found == ("memory traffic, eager operators before", "~16 MB", "~8 MB")
