@@ -9,8 +9,9 @@ import io
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from compile_lens import Capture, CaptureError, capture
+from compile_lens import Capture, CaptureError, capture, compare
 from compile_lens.record.graph import Source
+from compile_lens.results.comparison import Comparison
 
 T = TypeVar("T")
 
@@ -103,6 +104,17 @@ def on_h100() -> Capture:
         return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
     return capture(f, torch.rand(1000, requires_grad=True), target="h100")
+
+
+@functools.cache
+def compared() -> Comparison:
+    """A line whose softmax is one operator for an H100 and five elsewhere, for three targets."""
+    import torch
+
+    def softgelu(x: Any, w: Any) -> Any:
+        return torch.softmax(torch.nn.functional.gelu(x @ w), -1)
+
+    return compare(softgelu, torch.rand(64, 64), torch.rand(64, 128), targets=["cpu", "h100", "mps"])
 
 
 @functools.cache

@@ -1,4 +1,7 @@
-"""A comparison as one self-contained page without a script: figures, reasons, lines and code side by side."""
+"""A comparison as one self-contained page: figures, reasons, lines and code side by side.
+
+As that of a capture it has two layers: one that needs no script, and one that takes its place where scripts run.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,7 @@ from compile_lens.views.words.palette import INK
 
 from . import outline
 from .dark import style
+from .live import live
 
 _MANY = 60
 """Differences, lines and kernels shown one by one before the rest is only counted."""
@@ -51,7 +55,10 @@ _MANY = 60
 _WIDTH = 300
 """Least width of a column, in CSS pixels: where they do not fit beside each other, they scroll."""
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 
 def mimebundle(
@@ -71,8 +78,11 @@ def mimebundle(
     return {kind: make() for kind, make in makers.items() if kind in wanted}
 
 
-def fragment(comparison: ComparisonRecord) -> str:
-    """The comparison as one ``<div class="compile-lens cl-comparison">``, right also where its style is removed."""
+def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:
+    """The comparison as one ``<div class="compile-lens cl-comparison">``, right also where its style is removed.
+
+    ``standalone`` says that it has a page of its own.
+    """
     budget = Budget()
     parts = [
         _header(comparison),
@@ -91,20 +101,25 @@ def fragment(comparison: ComparisonRecord) -> str:
     )
     page = "\n".join(part for part in parts if part)
     inner = f'<div class="cl-static" style="{look}">\n{page}\n</div>'
-    return f'<div class="compile-lens cl-comparison">\n<style>\n{style()}</style>\n{inner}\n</div>\n'
+    own = " data-standalone" if standalone else ""
+    alive = live(comparison)
+    return (
+        f'<div class="compile-lens cl-comparison"{own}>\n<style>\n{style()}</style>\n{inner}\n{alive}</div>\n'
+    )
 
 
 def document(comparison: ComparisonRecord) -> str:
-    """The comparison as a page of its own, with a policy that forbids scripts and outside requests."""
+    """The comparison as a page of its own, with a policy that forbids outside requests."""
     css = sheet().replace("max-width: 1280px", "max-width: 1600px")
     title = text(short(outline.heading(comparison), 200))
+    page = fragment(comparison, standalone=True)
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title} · compile_lens</title>\n"
-        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{fragment(comparison)}</main>\n</body>\n</html>\n"
+        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
     )
 
 

@@ -19,7 +19,7 @@ from .parts import encoded, packed
 def live(capture: Record) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
     # Base 85 and plain names: no character that HTML could misread.
-    data = json.dumps({**_inside(), **encoded(capture)}, separators=(",", ":"))
+    data = json.dumps({**inside(), **encoded(capture)}, separators=(",", ":"))
     return (
         f"<style>{built('host.min.css')}</style>"
         f'<script type="application/json" class="cl-data">{data}</script>\n'
@@ -45,5 +45,6 @@ def built(name: str) -> str:
 
 
 @functools.cache
-def _inside() -> dict[str, str]:
+def inside() -> dict[str, str]:
+    """The script and the style of the page's inside, packed."""
     return {"script": packed(built("viewer.min.js")), "style": packed(sheet())}

@@ -210,6 +210,28 @@ export interface IndexStage {
   part: PartName;
 }
 
+/** What a comparison says beyond the captures in it. */
+export interface Compared {
+  function: string;
+  agreement: string;
+  facts: string[];
+  columns: { target: string; failure: string; facts: string[] }[];
+  /** Generated modules of one phase and compilation; values stand in the order of the columns. */
+  modules: ComparedModule[];
+  differences: { where: string; sentence: string; facts: [string, string][] }[];
+  mayDiffer: string[];
+}
+
+export interface ComparedModule {
+  phase: string;
+  compilation: string;
+  bytes: string[];
+  /** `["loops", ["5", "4", "4"]]`. */
+  counts: [string, string[]][];
+  /** For each column `[item of a line of a kernel, operators]`: lines that no other column has. */
+  own: [number, string][][];
+}
+
 /** One graph stage. Numbers of nodes are local: item = stage.start + local. */
 export interface GraphData {
   /** Strings that are used below by number. */

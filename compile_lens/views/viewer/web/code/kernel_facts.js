@@ -165,3 +165,17 @@ export function moduleLinks(app, kernels) {
   }
   return { items, words, titles, ranges };
 }
+
+/**
+ * The lines of a kernel that no other target has, and what they compute.
+ * @param {KernelData} kernel
+ * @param {ReadonlyMap<number, string>} own items of such lines, and their operators
+ * @returns {Map<number, string>}
+ */
+export function signsOf(kernel, own) {
+  return new Map(
+    kernel.items.flatMap(([line, item]) =>
+      own.has(item) ? [/** @type {[number, string]} */ ([line, `only here: ${own.get(item)}`])] : [],
+    ),
+  );
+}

@@ -34,6 +34,7 @@ const SCALE = 200;
  * @property {Fold[]} [folds]
  * @property {Map<number, string>} [words] a remark behind a line
  * @property {Map<number, string>} [titles] tooltips
+ * @property {Map<number, string>} [signs] lines that a ≠ stands behind, and why
  * @property {string} [unlinked] tooltip of lines without items
  * @property {boolean} [coloured] whether lines have the colours of the units that their items came from
  * @property {boolean} [tagged] and the tags of these at their end

@@ -3,7 +3,7 @@
 import { button, h, plural, put, shortened } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
 import { itemsInView } from "./in_view.js";
-import { kernelHead, kernelLinks, moduleLinks, remarkList } from "./kernel_facts.js";
+import { kernelHead, kernelLinks, moduleLinks, remarkList, signsOf } from "./kernel_facts.js";
 import { KernelForms } from "./kernel_forms.js";
 import { launchRow, markLaunch, mostJoined } from "./launches.js";
 import { Listing } from "./listing.js";
@@ -27,8 +27,10 @@ export class CodePane {
    * @param {App} app
    * @param {number} stage
    * @param {CodeData} data
+   * @param {ReadonlyMap<number, string>} [own] items of lines that other targets lack, and their operators
    */
-  constructor(app, stage, data) {
+  constructor(app, stage, data, own = new Map()) {
+    this.own = own;
     this.app = app;
     this.data = data;
     this.stage = stage;
@@ -164,10 +166,7 @@ export class CodePane {
     });
   }
 
-  /**
-   * The source and the machine code that a page shows.
-   * @param {CodePage | undefined} [page]
-   */
+  /** The source and the machine code that a page shows. @param {CodePage | undefined} [page] */
   listings(page = this.pages.get(this.shown)) {
     return [page?.listing, page?.forms?.listing].filter((listing) => !!listing);
   }
@@ -177,10 +176,7 @@ export class CodePane {
     return kernel ? (kernel.source?.text ?? kernel.name) : this.data.module.text;
   }
 
-  /**
-   * Shows the module or a kernel.
-   * @param {number} number of the page
-   */
+  /** Shows the module or a kernel. @param {number} number of the page */
   open(number) {
     if (number === this.shown) return;
     this.shown = number;
@@ -270,6 +266,7 @@ export class CodePane {
       first: kernel.first || 1,
       ranges: [{ first: 1, last, item: kernel.item, whole: kernel.whole }],
       folds: kernel.folds,
+      signs: signsOf(kernel, this.own),
       coloured: true,
       tagged: true,
       ...kernelLinks(this.app, kernel, 0),

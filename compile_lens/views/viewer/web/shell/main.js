@@ -6,6 +6,7 @@ import { Payload } from "../data/payload.js";
 import { Selection } from "../data/selection.js";
 import { h, put, turnOfOthers } from "../dom.js";
 import { placeOfFinding } from "./arrangement.js";
+import { openComparison } from "./comparison.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
 import { FindAll } from "./find.js";
@@ -47,6 +48,13 @@ export async function start(root, parts, style, unpack) {
   try {
     checkBrowser();
     const shadow = host.attachShadow({ mode: "open" });
+    if ("comparison" in parts) {
+      const compared = await openComparison(host, parts, unpack, root.hasAttribute("data-standalone"));
+      shadow.append(h("style", {}, style), compared.element);
+      root.setAttribute("data-alive", "");
+      for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
+      return;
+    }
     const payload = new Payload(parts, unpack);
     const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
     // The page may draw and answer between the steps.

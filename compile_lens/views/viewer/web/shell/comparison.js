@@ -1,0 +1,381 @@
+// A comparison as a living page: the source as a band on top, a column for each target, what differs between them.
+
+import { CodePane } from "../code/pane.js";
+import { SourcePane } from "../code/source_pane.js";
+import { Chain } from "../data/chain.js";
+import { Model } from "../data/model.js";
+import { Payload } from "../data/payload.js";
+import { COLOURS, Selection } from "../data/selection.js";
+import { button, grouped, h, put } from "../dom.js";
+import { onlyDifferences } from "./comparison_rows.js";
+import { FindAll } from "./find.js";
+import { Popover } from "./popover.js";
+
+/** @import { App } from "../data/app.d.ts" */
+/** @import { Compared, ComparedModule } from "../types.d.ts" */
+
+/** What led from one count to the next. @type {Record<string, string>} */
+const VERBS = { loops: "inlined", groups: "fused", kernels: "written", launches: "called" };
+
+/**
+ * @param {HTMLElement} host
+ * @param {Record<string, string>} parts
+ * @param {(packed: string) => Promise<string>} unpack
+ * @param {boolean} standalone
+ */
+export async function openComparison(host, parts, unpack, standalone) {
+  /** @type {Compared} */
+  const compared = JSON.parse(await unpack(parts.comparison));
+  const voice = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
+  const sides = await Promise.all(
+    compared.columns.map(async (_, number) => {
+      const own = parts[`column ${number}`];
+      if (own === undefined) return null;
+      const payload = new Payload(JSON.parse(own), unpack);
+      const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
+      return new Side(new Model(core, index, payload), voice);
+    }),
+  );
+  const page = new ComparisonPage(compared, sides, standalone, voice);
+  host.addEventListener("keydown", (event) => page.key(event));
+  await page.show();
+  return page;
+}
+
+/** One target's capture, and what is lit in it. */
+class Side {
+  /**
+   * @param {Model} model
+   * @param {HTMLElement} voice
+   */
+  constructor(model, voice) {
+    this.model = model;
+    const chain = new Chain(model.index);
+    this.selection = new Selection(chain, (items) => model.units.ofAll(items, this.app.compilation));
+    /** @type {App} */
+    this.app = {
+      model,
+      chain,
+      selection: this.selection,
+      compilation: 0,
+      say: (sentence) => put(voice, sentence),
+      show: () => undefined,
+    };
+    /** @type {CodePane | null} */
+    this.pane = null;
+    this.body = h("div", { class: "frame-body" });
+    this.tools = h("div", { class: "frame-tools" });
+  }
+
+  /**
+   * What a unit is called in every capture of the same function.
+   * @param {number} unit
+   */
+  nameOf(unit) {
+    const { line, column, end } = this.model.units.all[unit];
+    return `${this.model.name(line)} ${column} ${end}`;
+  }
+
+  /**
+   * The same of the other side: what came from the same lines or calls.
+   * @param {Side} other
+   * @param {number[]} items
+   */
+  like(other, items) {
+    const units = this.model.units.ofAll(items, this.app.compilation);
+    const names = new Set(units.map((unit) => this.nameOf(unit)));
+    return other.model.units.all.flatMap((unit, number) =>
+      unit.compilation === other.app.compilation && names.has(other.nameOf(number)) ? unit.items : [],
+    );
+  }
+
+  /** @param {Map<string, number>} colours by name of a unit; what is new gets the next one */
+  recolour(colours) {
+    this.model.units.all.forEach((unit, number) => {
+      const name = `${unit.compilation} ${this.nameOf(number)}`;
+      const colour = colours.get(name) ?? (colours.size === 0 ? unit.colour : colours.size % COLOURS);
+      colours.set(name, colour);
+      unit.colour = colour;
+    });
+  }
+}
+
+class ComparisonPage {
+  /**
+   * @param {Compared} compared
+   * @param {(Side | null)[]} sides in the order of the columns; null where it failed
+   * @param {boolean} standalone
+   * @param {HTMLElement} voice
+   */
+  constructor(compared, sides, standalone, voice) {
+    this.compared = compared;
+    this.sides = sides;
+    this.there = sides.filter((side) => side !== null);
+    this.module = 0;
+    this.only = false;
+    this.busy = false;
+    // The first has its colours from its record; the others take them over.
+    const colours = new Map();
+    for (const [number, side] of this.there.entries()) {
+      if (number === 0)
+        side.model.units.all.forEach((unit, i) => colours.set(`${unit.compilation} ${side.nameOf(i)}`, unit.colour));
+      side.recolour(colours);
+      side.selection.subscribe((what) => this.told(side, what));
+    }
+    this.source = this.there.length ? new SourcePane(this.there[0].app) : null;
+    this.band = h("section", { class: "compare-band", "aria-label": "Python source" }, this.source?.element);
+    this.columns = h("div", { class: "compare-columns" });
+    this.flow = h("nav", { class: "flow compare-flow", "aria-label": "what is counted" });
+    this.find = new FindAll(() => [this.columns]);
+    this.element = h(
+      "div",
+      { class: standalone ? "shell shell-standalone compare" : "shell compare" },
+      this.header(),
+      this.flow,
+      this.band,
+      this.columns,
+      this.reasons(),
+      voice,
+    );
+    new ResizeObserver(() => this.resized()).observe(this.element);
+  }
+
+  header() {
+    const { compared } = this;
+    const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
+    const facts = [...compared.facts, ...compared.mayDiffer].map((fact) => h("li", {}, fact));
+    const more = new Popover(about, h("ul", { class: "about" }, facts), { name: "about this comparison", right: true });
+    return h(
+      "header",
+      { class: "top" },
+      h("div", { class: "top-name", role: "heading", "aria-level": "2" }, compared.function),
+      compared.columns.map(({ target, failure }) =>
+        h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
+      ),
+      h("span", { class: "compare-agreement" }, compared.agreement),
+      h("span", { class: "top-rest" }),
+      this.find.element,
+      h("div", { class: "top-more" }, about, more.element),
+    );
+  }
+
+  /** The modules, what each counts, and whether that is the same for all targets. */
+  row() {
+    const { modules, columns } = this.compared;
+    const several = new Set(modules.map(({ compilation }) => compilation)).size > 1;
+    const now = modules[this.module];
+    const phases = modules.map(({ phase, compilation }, number) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: `flow-phase phase-${phase}`,
+          "aria-pressed": String(number === this.module),
+          onclick: () => this.choose(number),
+        },
+        h("span", { class: "flow-count" }, phase),
+        h("span", { class: "flow-what" }, several ? compilation : "code"),
+      ),
+    );
+    const targets = columns.map(({ target }) => target).join(" · ");
+    const steps = (now?.counts ?? []).flatMap(([title, values], i) => {
+      const same = values.every((value) => value === values[0]);
+      const chip = h(
+        "li",
+        { class: same ? "flow-step" : "flow-step compare-differs" },
+        h(
+          "span",
+          { class: "flow-noun" },
+          h("span", { class: "flow-count" }, same ? values[0] : values.join(" · ")),
+          h("span", { class: "flow-what" }, same ? one(title, values[0]) : `≠ ${title}`, [
+            h("span", { class: "flow-wide" }, same ? " each" : `: ${targets}`),
+          ]),
+        ),
+      );
+      const verb = h("li", { class: "flow-between", "aria-hidden": "true" }, [
+        h("span", { class: "flow-verb" }, [
+          h("span", { class: "flow-name" }, VERBS[title] ?? ""),
+          h("span", { class: "flow-arrow" }),
+        ]),
+      ]);
+      return i ? [verb, chip] : [chip];
+    });
+    const only = button("differences only", () => this.toggle(), {
+      class: "button compare-only",
+      label: "fold the lines that another target has as well",
+      pressed: this.only,
+    });
+    put(
+      this.flow,
+      h("div", { class: "flow-phases", role: "group", "aria-label": "phase" }, phases),
+      h("ol", { class: "flow-steps" }, steps),
+      h("div", { class: "flow-more" }, only),
+    );
+  }
+
+  toggle() {
+    this.only = !this.only;
+    void this.show().then(() => /** @type {HTMLElement} */ (this.flow.querySelector(".compare-only")).focus());
+  }
+
+  /** @param {number} module */
+  choose(module) {
+    this.module = module;
+    void this.show().then(() => /** @type {HTMLElement} */ (this.flow.querySelector("[aria-pressed=true]")).focus());
+  }
+
+  /** Shows the code of the module that is chosen. */
+  async show() {
+    this.row();
+    const now = this.compared.modules[this.module];
+    const frames = await Promise.all(this.compared.columns.map((_, number) => this.column(number, now)));
+    put(this.columns, frames);
+    this.source?.recolour();
+    this.resized();
+  }
+
+  /**
+   * @param {number} number
+   * @param {ComparedModule | undefined} now
+   */
+  async column(number, now) {
+    const { target, failure, facts } = this.compared.columns[number];
+    const side = this.sides[number];
+    side?.pane?.close();
+    const chips = now
+      ? now.counts.flatMap(([title, values]) => {
+          const others = new Set(values.filter((_, other) => other !== number));
+          return others.has(values[number]) || others.size === 0
+            ? []
+            : [`≠ ${values[number]} ${title}, others ${[...others].join(", ")}`];
+        })
+      : [];
+    const own = now?.own[number] ?? [];
+    if (own.length) chips.push(`≠ ${grouped(own.length)} ${own.length === 1 ? "line" : "lines"} that the others lack`);
+    const frame = h(
+      "section",
+      { class: "frame compare-column", "aria-label": target },
+      h(
+        "div",
+        { class: "frame-head" },
+        h("span", { class: "frame-title" }, target),
+        h("span", { class: "frame-facts", title: facts.join(" · ") }, facts.join(" · ")),
+        side?.tools,
+      ),
+      h(
+        "div",
+        { class: "compare-chips" },
+        chips.length
+          ? chips.map((text) => h("span", { class: "top-chip" }, text))
+          : h("span", { class: "compare-none" }, failure ? "failed" : "nothing of its own"),
+      ),
+      side?.body ?? h("pre", { class: "compare-failure", tabindex: "0" }, failure),
+    );
+    if (!side || !now) return frame;
+    const compilation = side.model.core.compilations.findIndex(({ id }) => id === now.compilation);
+    side.app.compilation = Math.max(0, compilation);
+    const stage = side.model.stage(compilation, `${now.phase}.code`);
+    if (stage < 0) {
+      side.pane = null;
+      put(side.tools);
+      put(side.body, h("p", { class: "listing-empty" }, "this target has no such code"));
+      return frame;
+    }
+    const data = await side.model.code(stage);
+    const lines = new Map(own);
+    side.pane = new CodePane(side.app, stage, this.only ? onlyDifferences(data, lines) : data, lines);
+    put(side.body, side.pane.element);
+    put(side.tools, side.pane.tools);
+    return frame;
+  }
+
+  /** Why they differ, below the columns. */
+  reasons() {
+    const { differences } = this.compared;
+    if (differences.length === 0) return null;
+    return h(
+      "section",
+      { class: "compare-reasons", "aria-label": "why they differ" },
+      h("h3", {}, "Why they differ"),
+      differences.map(({ where, sentence, facts }) =>
+        h(
+          "div",
+          { class: "compare-reason" },
+          h("p", {}, h("b", {}, sentence), ` ${where}`),
+          h(
+            "ul",
+            {},
+            facts.map(([target, text]) => h("li", {}, target ? h("b", {}, `${target}: `) : null, text)),
+          ),
+        ),
+      ),
+    );
+  }
+
+  /**
+   * What is lit on one side is lit on all.
+   * @param {Side} side
+   * @param {"hover" | "pins"} what
+   */
+  told(side, what) {
+    if (!this.busy) {
+      this.busy = true;
+      const { pins, hovered, hoveredName } = side.selection;
+      for (const other of this.there.filter((one) => one !== side)) {
+        const like = (/** @type {number[]} */ items) => side.like(other, items);
+        if (what === "pins")
+          other.selection.replace(
+            pins.map(({ items, name }) => ({ items: like(items), name })).filter(({ items }) => items.length),
+          );
+        else other.selection.preview(like(hovered), hoveredName);
+      }
+      this.busy = false;
+    }
+    const { units, pins, marks } = side.selection;
+    this.element.classList.toggle("spot", units !== null);
+    this.element.classList.toggle("pinned", pins.length > 0);
+    side.pane?.mark(marks);
+    if (side === this.there[0]) this.source?.mark(marks);
+    const last = what === "pins" ? pins.at(-1) : undefined;
+    if (last) side.pane?.reveal([...side.app.chain.through(last.items)]);
+  }
+
+  resized() {
+    this.source?.resized();
+    for (const side of this.there) side.pane?.resized();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const [target] = event.composedPath();
+    const typing = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
+    event.stopPropagation();
+    if (event.key === "Escape" && !event.defaultPrevented) this.there[0]?.selection.clear();
+    if (typing || event.defaultPrevented) return;
+    const phase = (/** @type {string[]} */ ...names) => {
+      const at = this.compared.modules.findIndex((one) => names.includes(one.phase));
+      if (at >= 0) this.choose(at);
+    };
+    /** @type {Record<string, () => void>} */
+    const acts = {
+      "/": () => this.find.input.focus(),
+      n: () => this.find.step(1),
+      N: () => this.find.step(-1),
+      f: () => phase("forward", "inference"),
+      b: () => phase("backward"),
+    };
+    if (!Object.hasOwn(acts, event.key)) return;
+    acts[event.key]();
+    event.preventDefault();
+  }
+}
+
+/**
+ * `1 loop`, `2 loops` without the number.
+ * @param {string} title
+ * @param {string} value
+ */
+function one(title, value) {
+  return value === "1" ? title.replace(/e?s$/, (end) => (end === "es" && !title.endsWith("ches") ? "e" : "")) : title;
+}

@@ -1,0 +1,136 @@
+"""A comparison as a living page: one source, a column for each target, the same colours, and what only one has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens.measures.comparison.own_lines import own_lines
+from compile_lens.views.comparison.html import document
+from compile_lens.views.words.outline import figure
+
+from . import captures
+from .pages import APP, ROOT, alive, contrast
+from .viewer import box
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Open = Callable[[], "Locator"]
+
+
+@pytest.fixture
+def app(standalone: Callable[..., Page]) -> Open:
+    """``app()`` is the living page of a comparison of three targets."""
+
+    def opened() -> Locator:
+        page = standalone(document(captures.compared()))
+        alive(page)
+        found = page.locator(f"{ROOT} .cl-app")
+        found.locator(".compare-column .listing-number").first.wait_for()
+        return found
+
+    return opened
+
+
+def units(lines: Locator) -> set[str]:
+    """Colours of the bars of lines that are in view, by number."""
+    found: list[str] = lines.evaluate_all(
+        """
+        (all) => all.filter((e) => {
+          const r = e.getBoundingClientRect();
+          const f = e.closest(".listing-box").getBoundingClientRect();
+          return r.top >= f.top && r.bottom <= Math.min(f.bottom, innerHeight);
+        }).flatMap((e) => [...e.style.getPropertyValue("--bar").matchAll(/unit-(\\d)/g)].map((m) => m[1]))
+        """
+    )
+    return set(found)
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
+    app: Open, viewport: tuple[int, int], colour_scheme: str
+) -> None:
+    page = app()
+    most = 96 if viewport[1] > 640 else 84
+    assert 60 < box(page.locator(".compare-band"))["y"] <= most
+    calls = page.locator(".compare-band .call").evaluate_all(
+        "all => all.map(e => /unit-(\\d)/.exec(e.className)[1])"
+    )
+    columns = page.locator(".compare-column")
+    assert columns.count() == 3
+    for column in columns.all():
+        place = box(column)
+        assert place["x"] + place["width"] <= viewport[0] + 1
+        assert set(calls) & units(column.locator(".listing-number.coloured")), "the same colour"
+    for words in (".compare-agreement", ".flow-count", ".flow-what", ".compare-chips .top-chip"):
+        for element in page.locator(words).all():
+            assert contrast(element) >= 4.5, words
+    for cut in page.locator(".flow-count, .flow-what").all():
+        assert cut.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> None:
+    comparison = captures.compared()
+    page = app()
+    loops = [figure(c.ledger.inference.loops) for c in comparison.captures.values()]
+    assert len(set(loops)) > 1
+    chips = page.locator(".compare-differs .flow-count").all_inner_texts()
+    assert " · ".join(loops) in chips
+    own = own_lines([column.capture for column in comparison.columns], "0/0", "inference")
+    assert [bool(lines) for lines in own] == [False, True, False]
+    assert all("softmax" in words for words in own[1].values()), (
+        "an operator that only the H100's code computes"
+    )
+    signs = [column.locator(".tag-differs").count() for column in page.locator(".compare-column").all()]
+    assert signs == [len(lines) for lines in own]
+    assert "lines that the others lack" in page.locator(".compare-column").nth(1).inner_text()
+    assert (
+        page.locator(".compare-column").nth(2).locator(".compare-none").inner_text() == "nothing of its own"
+    )
+    only = page.get_by_role("button", name="fold the lines that another target has")
+    only.click()
+    page.locator(".compare-only[aria-pressed=true]").wait_for()
+    second = page.locator(".compare-column").nth(1)
+    shown = second.locator(".listing-line[data-item]")
+    second.locator(".tag-differs").first.wait_for()
+    assert shown.count() == signs[1], "nothing else is open"
+    assert page.locator(".compare-column").first.locator(".listing-line[data-item]").count() == 0
+
+
+def test_what_is_pinned_on_one_side_is_lit_on_all(app: Open) -> None:
+    page = app()
+    page.get_by_role("button", name="call gelu", exact=True).click()
+    page.page.mouse.move(1, 1)
+    for column in page.locator(".compare-column").all():
+        lit = column.locator(".listing-line.lit").evaluate_all(
+            "all => all.flatMap(e => [...e.querySelectorAll('[data-unit-tag]')].map(t => t.dataset.tag))"
+        )
+        assert set(lit) == {"gelu"}
+    page.page.keyboard.press("Escape")
+    assert page.locator(".listing-line.lit").count() == 0
+    # And from a column to the source and to the others.
+    line = (
+        page.locator(".compare-column")
+        .nth(1)
+        .locator(".listing-line[data-item]:has([data-tag=softmax])")
+        .first
+    )
+    line.click(position={"x": 80, "y": 8})
+    page.page.mouse.move(1, 1)
+    assert page.locator(".call.on").all_inner_texts() != []
+    assert page.locator(".compare-column").first.locator(".listing-line.lit").count() > 0
+
+
+def test_without_scripts_all_of_it_is_there(standalone: Callable[..., Page]) -> None:
+    text, _, _ = document(captures.compared()).rpartition("<script>")
+    page = standalone(text)
+    assert page.locator(APP).count() == 0
+    layer = page.locator(f"{ROOT} .cl-static")
+    assert layer.is_visible()
+    assert "Why they differ" in layer.inner_text()
