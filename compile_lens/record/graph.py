@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,9 @@ from ..late import late
 if TYPE_CHECKING:
     import graphviz
     import pydot
+
+CELL = 840.0
+"""Pixels of a notebook's cell, in a window of 1280."""
 
 
 @dataclass(frozen=True)
@@ -216,4 +220,7 @@ class Graph:
         return made
 
     def _repr_svg_(self) -> str:
-        return self.to_svg()
+        """As ``to_svg``; a drawing that is wider than a cell takes the cell's width, so that nothing has to scroll."""
+        svg = self.to_svg()
+        size = re.match(r'<svg [^>]*?(width="([\d.]+)" height="[\d.]+")', svg)
+        return svg.replace(size[1], 'width="100%"', 1) if size and float(size[2]) > CELL else svg

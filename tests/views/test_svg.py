@@ -295,6 +295,15 @@ def test_the_graph_draws_itself() -> None:
     assert sin_cos()._repr_svg_() == svg.to_svg(sin_cos())
 
 
+def test_a_drawing_in_a_notebook_is_no_wider_than_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sin_cos().to_svg()
+    monkeypatch.setattr("compile_lens.record.graph.CELL", 100.0)
+    cell = parsed(sin_cos()._repr_svg_())
+    assert cell.get("width") == "100%" and cell.get("height") is None
+    assert cell.get("viewBox") == parsed(whole).get("viewBox")
+    assert sin_cos()._repr_svg_().partition(">")[2] == whole.partition(">")[2]
+
+
 @for_all(
     st.lists(st.tuples(*[st.floats(-2000, 2000)] * 2), min_size=4, max_size=10).filter(
         lambda points: len(points) % 3 == 1 and len(set(points)) > 1
