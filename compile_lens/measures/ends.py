@@ -28,7 +28,7 @@ NO_WORK = {
     "symbol": "a size: it is worked out by the code around the kernels",
     "view": "a view: it moves no data",
     "allocation": "it only sets memory aside",
-    "nop": "it runs nothing",
+    "nop": "a nop: it runs nothing",
 }
 """Why nothing needs to come of a node that does no work, by its kind."""
 

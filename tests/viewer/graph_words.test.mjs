@@ -21,7 +21,7 @@ const data = {
   members: [],
   saved: [0],
 };
-const words = new GraphWords(data, ["sin", "sin_1", "x"]);
+const words = new GraphWords(data, ["sin", "sin_1", "x"], "saved for backward");
 const box = (name, members, body = -1) => ({ name, kind: "pointwise", lines: [], members, body });
 
 test("a label names the node, what it does, what it makes, and whether it is kept", () => {

@@ -12,6 +12,16 @@ export function dice(seed) {
   };
 }
 
+/** What nodes are that do no work, as Python has it. */
+const NO_WORK = {
+  input: "an input: it computes nothing",
+  output: "the result of the graph: it computes nothing",
+  constant: "a constant: it computes nothing",
+  symbol: "a size: it is worked out by the code around the kernels",
+  view: "a view: it moves no data",
+  nop: "a nop: it runs nothing",
+};
+
 /**
  * A capture. Each stage is `[compilation, key, items]`, Python's first; an item is
  * `[name, kind, names of what it came from, reason why nothing]`, a name being `"key name"`, or `"id key name"`
@@ -66,7 +76,8 @@ export function capture(stages, missing = []) {
     const at = steps.findIndex((known) => known.key === before);
     steps.splice(at + 1, 0, step(key, -1, reason));
   }
-  const core = { sources: [], compilations: lanes.map((found, i) => ({ id: `0/${i}`, lanes: found })) };
+  const words = { noWork: NO_WORK };
+  const core = { words, sources: [], compilations: lanes.map((found, i) => ({ id: `0/${i}`, lanes: found })) };
   const model = new Model(core, index, {
     read: new Map(),
     get: (name) => Promise.reject(new Error(`no part ${name}`)),

@@ -137,10 +137,10 @@ test("a stage that was not seen on the way is named", () => {
 test("upwards: where the chain ends, in the record's words", () => {
   assert.equal(why("joint seed", 0, "dynamo"), "made by autograd alone");
   assert.equal(why("forward seed", -1, "python"), "the chain upward ends at `seed` in joint: made by autograd alone");
-  assert.equal(why("dynamo x", -1, "python"), "an input, not an operation");
+  assert.equal(why("dynamo x", -1, "python"), "an input: it computes nothing");
   assert.equal(
     why("forward.groups x", -1, "python"),
-    "the chain upward ends at `x` in dynamo: an input, not an operation",
+    "the chain upward ends at `x` in dynamo: an input: it computes nothing",
   );
   assert.equal(why("backward.loops op0", 0, "backward"), "Inductor kept no origin for it");
   assert.equal(why("forward out", 0, "joint"), "the record names no origin for it");
@@ -184,7 +184,7 @@ test("downwards: where it was last seen, and what it is", () => {
   );
   assert.equal(
     why("joint x", 0, "forward.code"),
-    "it was last seen in forward groups as `x`, an input, not an operation",
+    "it was last seen in forward groups as `x`, an input: it computes nothing",
   );
   assert.equal(
     why("forward.loops op1", 0, "forward.code"),
@@ -192,7 +192,7 @@ test("downwards: where it was last seen, and what it is", () => {
   );
   assert.equal(
     why("forward out", 0, "forward.loops"),
-    "it was last seen in forward post-grad as `out`, the output, not an operation",
+    "it was last seen in forward post-grad as `out`, the result of the graph: it computes nothing",
   );
   assert.equal(why("dynamo relu", 0, "forward.loops"), "the record names nothing in joint that came from it");
   assert.equal(

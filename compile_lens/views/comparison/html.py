@@ -39,7 +39,7 @@ from compile_lens.views.html.markup import (
     text,
 )
 from compile_lens.views.html.sheet import sheet
-from compile_lens.views.words import stamp
+from compile_lens.views.words import sentences, stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched
 from compile_lens.views.words.outline import LANGUAGES, names, plural, traffic
@@ -280,7 +280,7 @@ def _module(module: outline.Module, budget: Budget) -> str:
 def _code(column: Column, code: Code | None, budget: Budget) -> str:
     name = div(mono(column.target, "font-weight:600;font-size:14px"))
     if code is None:
-        return name + note(text(short(column.failure or "this target has no such code", 500)))
+        return name + note(text(short(column.failure or sentences.NO_CODE, 500)))
     said = div(text(stamp.of_code(code)), f"font-size:12px;color:{FAINT};overflow-wrap:break-word", "stamp")
     parts = [name, said]
     if code.may_differ:

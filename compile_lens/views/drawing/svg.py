@@ -17,6 +17,7 @@ from compile_lens.layout.plan import LABEL_SIZE, LINE_HEIGHT, SMALL_SIZE
 from compile_lens.layout.text import clean, columns, one_line, shorten, width
 from compile_lens.record.graph import Graph, Node
 
+from ..words.outline import SAVED
 from ..words.palette import COLOURS, known_kind
 from .sheet import style
 
@@ -154,7 +155,7 @@ def _wrap(text: str, limit: int) -> list[str]:
 
 def _counts(graph: Graph) -> str:
     calls = len(graph.calls)
-    saved = f", {len(graph.saved)} saved for backward" if graph.saved else ""
+    saved = f", {len(graph.saved)} {SAVED}" if graph.saved else ""
     return f"{_nodes(len(graph.nodes))}, {calls} {'call' if calls == 1 else 'calls'}{saved}"
 
 
@@ -226,7 +227,7 @@ def _about(node: Node, kept: bool) -> str:
             f"{file}:{frame.line} in {frame.function}" + (f": {frame.text.strip()}" if frame.text else "")
         )
     if kept:
-        lines.append("saved for backward")
+        lines.append(SAVED)
     return "\n".join(lines)
 
 
@@ -235,7 +236,7 @@ def _about_many(box: Box, kept: list[str]) -> str:
     more = f" and {len(box.members) - 12} more" if len(box.members) > 12 else ""
     lines = [box.name, f"holds {len(box.members)} nodes: {shown}{more}"]
     if kept:
-        lines.append(f"{len(kept)} of them saved for backward")
+        lines.append(f"{len(kept)} of them {SAVED}")
     return "\n".join(lines)
 
 
@@ -313,7 +314,7 @@ def _legend(kinds: set[str], marked: bool, across: float, top: float) -> tuple[l
     """The kinds that are present, in rows below the drawing, and the height they take."""
     entries = [(f"kind-{kind}", colour.meaning) for kind, colour in COLOURS.items() if kind in kinds]
     if marked:
-        entries.append(("saved", "saved for backward"))
+        entries.append(("saved", SAVED))
     if not entries:
         return [], 0.0
     parts = ['<g class="legend">']

@@ -37,7 +37,7 @@ def memory(capture: Record) -> Finding | None:
                 peaks += [] if held.peak is None else [held.peak]
     for compilation in capture.compilations:
         if compilation.partition is not None:
-            where = title(capture, compilation, "saved for backward")
+            where = title(capture, compilation, outline.SAVED)
             sections += _partition(where, compilation, compilation.partition)
             brief.append(f"{where}: {_choice(compilation.partition)}")
     if not sections:

@@ -117,7 +117,7 @@ class Stages:
         saved = ""
         if graph.saved:
             saved = div(
-                faint("saved for backward: ", "font-size:13px")
+                faint(f"{outline.SAVED}: ", "font-size:13px")
                 + mono(outline.names(graph.saved, 24), "font-size:13px"),
                 "margin:0 0 8px 0",
             )
@@ -257,7 +257,7 @@ def _unchanged(compilation: Compilation, graph: Graph) -> bool:
 def _nothing_new(compilation: Compilation, graph: Graph) -> str:
     """Why a graph needs neither text nor drawing, since other stages show it, as HTML; "" if it does."""
     if _unchanged(compilation, graph):
-        return f"{sentences.same_as(text(_name(graph.before)))}: no pass changed them"
+        return f"{sentences.same_as(text(_name(graph.before)))}: {sentences.UNCHANGED}"
     if graph.stage == "groups" and f"{graph.phase}.loops" in compilation.graphs and _alone(graph):
         return "nothing was fused: each loop is a group of its own"
     if graph.stage == "joint" and {"forward", "backward"} <= set(compilation.graphs) and not graph.subgraphs:

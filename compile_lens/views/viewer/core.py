@@ -43,6 +43,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "created": line(capture.created),
         "environment": [line(fact) for fact in outline.environment(capture)],
         "stamp": line(stamp.of_capture(capture)),
+        "shortStamp": line(stamp.short(capture)),
         "asked": line(outline.asked(capture)),
         "device": line(stamp.device(capture)),
         "inputs": _some(capture.inputs, "input", "capture.inputs"),

@@ -69,6 +69,9 @@ class Step:
     none: str = ""
 
 
+SAVED = "saved for backward"
+FROM_SIZES = "from sizes, not measured"
+
 UNSAID = "no reason was recorded"
 
 
@@ -383,7 +386,7 @@ def basis_note(rows: Iterable[Row]) -> str:
         return ""
     said = ["counts are measured"]
     if any(f is not None and f.basis == MODELLED for f in shown):
-        said.append("~ is modelled from sizes, not measured")
+        said.append(f"~ is modelled {FROM_SIZES}")
     if any(f is None for f in shown):
         said.append("— is not known")
     return "; ".join(said)

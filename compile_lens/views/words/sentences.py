@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compile_lens.measures.ends import NO_WORK
 from compile_lens.measures.neighbours import Apart
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
@@ -15,14 +16,21 @@ RECOMPILE = "the guard that failed"
 BROKE = "ended in a graph break"
 WHOLE_MESSAGE = "the compiler's whole message"
 NO_STAGE = "no stage was recorded"
+NO_CODE = "this target has no such code"
+UNCHANGED = "no pass changed them"
 
-ALL = {
+ALL: dict[str, str | dict[str, str]] = {
     "ledger": LEDGER,
     "sources": SOURCES,
     "recompile": RECOMPILE,
     "broke": BROKE,
     "wholeMessage": WHOLE_MESSAGE,
     "noStage": NO_STAGE,
+    "noCode": NO_CODE,
+    "unchanged": UNCHANGED,
+    "saved": outline.SAVED,
+    "modelled": outline.FROM_SIZES,
+    "noWork": NO_WORK,
 }
 """Those that are the same for every capture, by the names that the live page has for them."""
 

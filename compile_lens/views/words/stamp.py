@@ -12,6 +12,8 @@ from .outline import STAMPS, place, plural
 
 _MODELLED = {"generated only": "generated only", "built": "built, not run", "ran": "built and run"}
 
+NOT_THERE = "the device was not there"
+
 MAY_DIFFER = "may differ on the real device"
 """The title of ``Code.may_differ``."""
 
@@ -38,7 +40,15 @@ def of_capture(capture: Record) -> str:
         return head
     if not any(code.model for code in codes):
         return f"{head}: {'; '.join(STAMPS.get(stamp, stamp) for stamp in found)}"
-    return f"{head}: {'; '.join(_MODELLED.get(s, s) for s in found)}, the device was not there"
+    return f"{head}: {'; '.join(_MODELLED.get(s, s) for s in found)}, {NOT_THERE}"
+
+
+def short(capture: Record) -> str:
+    """The same in a few words, to stand beside the name of the device."""
+    said = of_capture(capture)
+    if said.endswith(NOT_THERE):
+        return "device not here, generated only"
+    return "code only, not run" if said == STAMPS["generated only"] else said
 
 
 def device(capture: Record) -> str:

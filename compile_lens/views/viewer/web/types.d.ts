@@ -21,6 +21,8 @@ export interface Core {
   /** Where the capture was made, short facts. */
   environment: string[];
   stamp: string;
+  /** The same in a few words. */
+  shortStamp: string;
   asked: string;
   /** What the code is for. */
   device: string;
@@ -59,6 +61,22 @@ export interface Words {
   broke: string;
   wholeMessage: string;
   noStage: string;
+  /** Of a column of a comparison. */
+  noCode: string;
+  /** Of stages that hold the same operations. */
+  unchanged: string;
+  saved: string;
+  modelled: string;
+  /** What a node is that does no work, by its kind. */
+  noWork: {
+    input: string;
+    output: string;
+    constant: string;
+    symbol: string;
+    view: string;
+    allocation: string;
+    nop: string;
+  };
 }
 
 export interface Failure {

@@ -9,16 +9,16 @@ import { PYTHON } from "./model.js";
 /** @import { Model } from "./model.js" */
 
 /**
- * What an item is, and before which stages that alone says why it goes no further.
- * @type {Record<string, { is: string, before: string[] }>}
+ * Before which stages the kind of an item alone says why it goes no further.
+ * @type {Record<string, string[]>}
  */
 const ENDING_KINDS = {
-  input: { is: "an input, not an operation", before: ["code"] },
-  output: { is: "the output, not an operation", before: ["loops", "groups", "code"] },
-  constant: { is: "a constant, not an operation", before: ["loops", "groups", "code"] },
-  symbol: { is: "a size, not an operation", before: ["loops", "groups", "code"] },
-  view: { is: "a view: it moves no data", before: ["loops", "groups", "code"] },
-  nop: { is: "a nop: it runs nothing", before: ["code"] },
+  input: ["code"],
+  output: ["loops", "groups", "code"],
+  constant: ["loops", "groups", "code"],
+  symbol: ["loops", "groups", "code"],
+  view: ["loops", "groups", "code"],
+  nop: ["code"],
 };
 
 /**
@@ -188,14 +188,15 @@ export class Reach {
     const tips = this.stages.get(last) ?? [];
     const before = model.index.stages[next].key.split(".").pop() ?? "";
     const kinds = new Set(tips.map((item) => model.kind(item)));
-    const only = kinds.size === 1 ? ENDING_KINDS[[...kinds][0]] : undefined;
-    if (!only || !only.before.includes(before)) {
+    const [kind] = kinds;
+    if (kinds.size !== 1 || !ENDING_KINDS[kind]?.includes(before)) {
       return this.lastSeen(
         last,
         `the record names nothing in ${model.index.stages[next].title} that came from ${this.own.length > 1 ? "them" : "it"}`,
       );
     }
-    const what = kinds.has("view") && before === "loops" ? `${only.is}, so no loop was made of it` : only.is;
+    const is = this.is(kind);
+    const what = kind === "view" && before === "loops" ? `${is}, so no loop was made of it` : is;
     if (this.home.includes(last) && tips.length === 1) return `it is ${what}`;
     return this.lastSeen(last, tips.length > 1 ? `each ${what}` : what, true);
   }
@@ -251,7 +252,14 @@ export class Reach {
   /** What an item is that no line of the program makes. @param {number} item @param {number} stage */
   startsHere(item, stage) {
     const kind = this.model.kind(item);
-    return stage === PYTHON && kind !== "view" && kind !== "nop" ? (ENDING_KINDS[kind]?.is ?? "") : "";
+    return stage === PYTHON && kind !== "view" && kind !== "nop" && ENDING_KINDS[kind] ? this.is(kind) : "";
+  }
+
+  /** What an item of a kind is that does no work. @param {string} kind @returns {string} */
+  is(kind) {
+    /** @type {Record<string, string>} */
+    const words = this.model.core.words.noWork;
+    return words[kind];
   }
 
   /** @param {number} below @param {number} above @param {string | undefined} reason */

@@ -114,7 +114,7 @@ export class FusionPane {
             step(before.replace("~", ""), "B before"),
             arrow(),
             step(after.replace("~", ""), "B after"),
-            h("span", { class: "fusion-note", title: "from sizes, not measured" }, "modelled"),
+            h("span", { class: "fusion-note", title: this.app.model.core.words.modelled }, "modelled"),
           ];
     return h("div", { class: "fusion-summary" }, ...counts, ...bytes);
   }

@@ -42,7 +42,7 @@ export class GraphPane {
     this.holders = new Holders(data);
     this.drawing = new Drawing(
       data,
-      new GraphWords(data, names),
+      new GraphWords(data, names, app.model.core.words.saved),
       start,
       (items) => app.selection.isPinned(items),
       app.model.units,

@@ -14,9 +14,11 @@ export class GraphWords {
   /**
    * @param {GraphData} data
    * @param {string[]} names of the nodes
+   * @param {string} saved what is said of a node that the backward needs
    */
-  constructor(data, names) {
+  constructor(data, names, saved) {
     this.data = data;
+    this.saved = saved;
     this.names = names;
     this.kept = new Set(data.saved);
     this.details = new Map(data.detail);
@@ -46,7 +48,7 @@ export class GraphWords {
         this.operation(local),
         ...this.data.outputs[local].slice(0, 4).map((i) => tensorWord(this.data.tensors[i])),
       ];
-      if (this.kept.has(local)) parts.push("saved for backward");
+      if (this.kept.has(local)) parts.push(this.saved);
       return [...new Set(parts)]
         .filter(Boolean)
         .map((part) => shortened(part, TIP_COLUMNS))
@@ -54,7 +56,7 @@ export class GraphWords {
     }
     const saved = this.savedIn(box);
     const parts = [shortened(box.name, TIP_COLUMNS), `holds ${plural(box.members.length, "node")}`];
-    if (saved) parts.push(`${saved} saved for backward`);
+    if (saved) parts.push(`${saved} ${this.saved}`);
     return parts.join(", ");
   }
 
@@ -89,7 +91,7 @@ export class GraphWords {
     if (read >= 0 && written >= 0) lines.push(`reads ~${grouped(read)} B, writes ~${grouped(written)} B (modelled)`);
     const detail = this.details.get(local);
     if (detail) lines.push(...detail.split("\n").slice(0, 6));
-    if (this.kept.has(local)) lines.push("saved for backward");
+    if (this.kept.has(local)) lines.push(this.saved);
     return lines.filter(Boolean);
   }
 
@@ -102,7 +104,7 @@ export class GraphWords {
       `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`,
     ];
     const saved = this.savedIn(box);
-    if (saved) lines.push(`${saved} of them saved for backward`);
+    if (saved) lines.push(`${saved} of them ${this.saved}`);
     lines.push(box.body >= 0 ? "double-click to open" : "its inside is not drawn");
     return lines;
   }

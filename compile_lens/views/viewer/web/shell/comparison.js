@@ -278,7 +278,7 @@ class ComparisonPage {
     if (stage < 0) {
       side.pane = null;
       put(side.tools);
-      put(side.body, h("p", { class: "listing-empty" }, "this target has no such code"));
+      put(side.body, h("p", { class: "listing-empty" }, side.model.core.words.noCode));
       return frame;
     }
     const data = await side.model.code(stage);

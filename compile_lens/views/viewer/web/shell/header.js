@@ -34,21 +34,12 @@ export function pageHeader(core, find) {
           "span",
           { class: "top-device", title: core.stamp },
           h("b", {}, core.device),
-          core.stamp ? h("span", { class: "top-stamp" }, ` · ${shortStamp(core.stamp)}`) : null,
+          core.stamp ? h("span", { class: "top-stamp" }, ` · ${shortened(core.shortStamp, 40)}`) : null,
         )
       : null,
     find,
     h("div", { class: "top-more" }, about, more.element),
   );
-}
-
-/**
- * `generated only: nothing was built or run` in two words.
- * @param {string} stamp
- */
-function shortStamp(stamp) {
-  if (stamp.includes("device was not there")) return "device not here, generated only";
-  return stamp.startsWith("generated only") ? "code only, not run" : shortened(stamp, 40);
 }
 
 /** @param {Core} core */

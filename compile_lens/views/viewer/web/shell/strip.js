@@ -127,7 +127,7 @@ export class Strip {
   /** @param {Step} step */
   stepCard(step) {
     const facts = step.unchanged ? [...step.facts, `= ${step.unchanged}`] : step.facts;
-    const meaning = step.same ? `${step.meaning}; ${step.same}: no pass changed them` : step.meaning;
+    const meaning = step.same ? `${step.meaning}; ${step.same}: ${this.app.model.core.words.unchanged}` : step.meaning;
     return this.card(placeOf(step.stage), [step.stage], step.title, facts, step.time, meaning);
   }
 

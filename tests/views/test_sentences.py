@@ -1,0 +1,72 @@
+"""A sentence stands in one place: the live page gets what Python says too with its data, not written again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import compile_lens
+from compile_lens.views.words import sentences
+
+PACKAGE = Path(compile_lens.__file__).parent
+SCRIPTS = PACKAGE / "views" / "viewer" / "web"
+
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
+"""A text in double quotes or in backquotes: the formatter leaves no others."""
+
+
+def script_sentences(text: str) -> Iterator[str]:
+    """The sentences in the literals of a script: what has at least four words, values left out."""
+    text = re.sub(r"/\*.*?\*/|(?m:^\s*//[^\n]*)", "", text, flags=re.DOTALL)
+    for plain, template in LITERAL.findall(text):
+        for part in re.split(r"\$\{[^}]*\}", plain or template):
+            yield from _sentence(part)
+
+
+def python_sentences(text: str) -> Iterator[str]:
+    """Those in the literals of a Python file, documentation left out."""
+    tree = ast.parse(text)
+    documentation = {
+        item.value
+        for item in ast.walk(tree)
+        if isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
+    }
+    for item in ast.walk(tree):
+        if isinstance(item, ast.Constant) and isinstance(item.value, str) and item not in documentation:
+            yield from _sentence(item.value)
+
+
+def _sentence(text: str) -> Iterator[str]:
+    words = re.sub(r"\s+", " ", text).strip(" .,;:")
+    if len(words.split(" ")) > 3 and re.search("[a-z]{2}", words):
+        yield words
+
+
+def twice(scripts: list[str], files: list[str]) -> list[str]:
+    """Sentences of scripts that are also, or are part of, or hold, a sentence of Python files."""
+    known = {said for text in files for said in python_sentences(text)}
+    found = {said for text in scripts for said in script_sentences(text)}
+    return sorted(said for said in found if any(said in other or other in said for other in known))
+
+
+def test_no_sentence_stands_in_python_and_in_a_script() -> None:
+    scripts = [file.read_text(encoding="utf-8") for file in sorted(SCRIPTS.rglob("*.js"))]
+    files = [file.read_text(encoding="utf-8") for file in sorted(PACKAGE.rglob("*.py"))]
+    assert len(scripts) > 40 and len({s for text in scripts for s in script_sentences(text)}) > 60
+    assert twice(scripts, files) == [], "add it to views/words/sentences.py: the page gets it with its data"
+
+
+def test_the_scan_sees_one_that_does() -> None:
+    said = 'def f():\n    """A view: it moves no data."""\n    return f"{x}: a view: it moves no data"\n'
+    assert twice(["h('p', `${name}: a view: it moves no data, ${why}`);"], [said]) == [
+        "a view: it moves no data"
+    ]
+    assert twice(["// a view: it moves no data\n/* a view: it moves no data */"], [said]) == []
+    assert twice(['const a = "a view: it moves no data";'], [said.partition("return")[0]]) == []
+
+
+def test_each_that_the_page_is_given_is_used_there() -> None:
+    scripts = "".join(file.read_text(encoding="utf-8") for file in SCRIPTS.rglob("*.js"))
+    assert [name for name in sentences.ALL if not re.search(rf"\bwords\.{name}\b", scripts)] == []
