@@ -24,7 +24,7 @@ ROOMS = {
     "views": "text, HTML, SVG, the live page",
     "results": "what users hold: data with methods",
 }
-"""Each room with what is in it; files that every room may use (errors, progress, versions, late) are no rooms."""
+"""Each room with what is in it; files that every room may use (errors, versions) are no rooms."""
 
 CALLS = (
     *(

@@ -5,7 +5,7 @@ Importing this is instant and changes nothing: a name loads what it needs when i
 
 from __future__ import annotations
 
-from . import late
+from .record import delegates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ _ROOMS = ("course",)
 """Rooms that users reach by name: ``compile_lens.course.check``."""
 
 # What users may ask of a thing from a lower room, and where a higher one makes it.
-late.PLACES.update(
+delegates.PLACES.update(
     {
         "Benchmark.__str__": "measures.timing:words",
         "Capture.unsupported": "api.support:lacking",

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..progress import progress
 from ..results.capture import CaptureError
+from ..trials.progress import progress
 
 if TYPE_CHECKING:
     from ..results.capture import Capture

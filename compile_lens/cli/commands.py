@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ..errors import UsageError
-from ..progress import progress
+from ..trials.progress import progress
 from .capturing import called, captured, capturing, evaluated, options, resolved
 from .exit_codes import NOT_INSTALLED, OK
 from .output import check_endings, report, say

@@ -7,7 +7,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..progress import progress
+from ..trials.progress import progress
 from .capturing import called, capturing, one_voice, options
 from .exit_codes import OK
 from .output import capture_summary, check_endings, say

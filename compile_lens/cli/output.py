@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LayoutError, LensError, RecordError, UsageError
-from ..progress import progress
+from ..trials.progress import progress
 from .exit_codes import FAILED, NOT_INSTALLED, OK, USAGE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..errors import UsageError
-from ..progress import progress
+from ..trials.progress import progress
 from .exit_codes import OK
 from .output import say
 

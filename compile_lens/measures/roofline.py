@@ -120,9 +120,9 @@ class Roofline:
 
     def to_svg(self, title: str = "") -> str:
         """The roof and the kernels as a self-contained SVG document."""
-        from compile_lens.late import late
+        from compile_lens.record.delegates import delegate
 
-        made: str = late("Roofline.to_svg")(self, title=title)
+        made: str = delegate("Roofline.to_svg")(self, title=title)
         return made
 
     def _repr_svg_(self) -> str:

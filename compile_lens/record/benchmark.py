@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..late import late
+from .delegates import delegate
 
 FORWARD, BOTH = "forward", "forward+backward"
 """What a series times: one call; one call and the gradients of its results."""
@@ -74,5 +74,5 @@ class Benchmark:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        words: tuple[str, ...] = late("Benchmark.__str__")(self)
+        words: tuple[str, ...] = delegate("Benchmark.__str__")(self)
         return "\n".join(words)

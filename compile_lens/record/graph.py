@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
 
-from ..late import late
+from .delegates import delegate
 
 if TYPE_CHECKING:
     import graphviz
@@ -206,17 +206,17 @@ class Graph:
 
     def to_dot(self) -> graphviz.Source:
         """The graph as a ``graphviz.Source`` (text only: rendering it needs Graphviz's ``dot``)."""
-        made: graphviz.Source = late("Graph.to_dot")(self)
+        made: graphviz.Source = delegate("Graph.to_dot")(self)
         return made
 
     def to_pydot(self) -> pydot.Dot:
         """The graph as a ``pydot.Dot``."""
-        made: pydot.Dot = late("Graph.to_pydot")(self)
+        made: pydot.Dot = delegate("Graph.to_pydot")(self)
         return made
 
     def to_svg(self, title: str = "") -> str:
         """The graph as a self-contained SVG document. Raises ``LayoutError`` if it cannot be placed."""
-        made: str = late("Graph.to_svg")(self, title=title)
+        made: str = delegate("Graph.to_svg")(self, title=title)
         return made
 
     def _repr_svg_(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..late import late
+from .delegates import delegate
 from .graph import Frame
 
 BACKENDS = ("cpu", "cuda", "mps")
@@ -96,7 +96,7 @@ class Support:
         return f"<Support of {self.asked}: {len(self.overloads)} overloads>"
 
     def __str__(self) -> str:
-        made: str = late("Support.__str__")(self)
+        made: str = delegate("Support.__str__")(self)
         return made
 
 
@@ -158,7 +158,7 @@ class Lacking:
         return f"<Lacking on {self.target}: {len(self.lacks)} of {len(self.checked)} operators>"
 
     def __str__(self) -> str:
-        made: str = late("Lacking.__str__")(self)
+        made: str = delegate("Lacking.__str__")(self)
         return made
 
 

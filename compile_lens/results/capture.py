@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError
-from ..late import late
 from ..record.benchmark import DeviceSpeed
 from ..record.capture import Record
+from ..record.delegates import delegate
 from ..record.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Capture(Record):
 
     def unsupported(self, target: str) -> Lacking:
         """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
-        lacking: Lacking = late("Capture.unsupported")(self, target)
+        lacking: Lacking = delegate("Capture.unsupported")(self, target)
         return lacking
 
     def story(self, lang: str = "en") -> Story:
@@ -129,7 +129,7 @@ class Capture(Record):
         code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
         capture is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
         """
-        made: Verification = late("Capture.verify")(self, fn, args, kwargs, target)
+        made: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target)
         return made
 
     def __repr__(self) -> str:

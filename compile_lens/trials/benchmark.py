@@ -21,7 +21,6 @@ from ..engine.steps import with_steps
 from ..errors import BuildError, UsageError
 from ..measures.ledger import ledger
 from ..measures.steps import stepped
-from ..progress import bar, progress, watched
 from ..record.benchmark import BOTH, FORWARD, Benchmark, DeviceSpeed, Series
 from ..record.capture import ABLATIONS
 from ..record.figures import Figure, summed
@@ -29,6 +28,7 @@ from ..results.capture import Capture
 from .agreement import TOLERANCES
 from .clock import Clock, clock_of, profiled
 from .copies import copied
+from .progress import bar, progress, watched
 from .repeatable import Reached
 from .trial import draws
 

@@ -16,7 +16,6 @@ import samples_machine
 from compile_lens.cli import main
 from compile_lens.cli.names import evaluate, resolve
 from compile_lens.errors import UsageError
-from compile_lens.progress import progress
 from compile_lens.record.capture import Environment
 from compile_lens.record.codec import to_json
 from compile_lens.record.compilation import Compilation
@@ -24,6 +23,7 @@ from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.results.capture import Capture
 from compile_lens.trials import doctor
+from compile_lens.trials.progress import progress
 
 PROGRAM = """
 import torch

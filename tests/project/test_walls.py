@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import compile_lens
-from compile_lens import late
+from compile_lens.record import delegates
 
 PACKAGE = Path(compile_lens.__file__).parent
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
@@ -36,21 +36,21 @@ FLOORS = (
     {"measures"},
     {"layout", "devices"},
     {"record"},
-    {"errors", "progress", "versions", "late"},
+    {"errors", "versions"},
 )
 """The rooms, from the top down: a room imports from the floors below it, and from none beside it."""
 
 APART = {"_torch", "_triton", "child"}
 """Rooms that know nothing but what was seen, and what is below it; ``_torch`` also knows ``_triton``."""
 
-ROOMS = {"": 20, "_torch": 13}
-"""The most rooms of a folder."""
+ROOMS = {"": 20, "_torch": 14}
+"""The most files and folders of a folder, its ``__init__`` among them."""
 
 WITHOUT_TORCH = [
     name
     for name in NAMES
     if name.startswith(("record/", "devices/", "measures/", "views/", "layout/", "results/"))
-] + ["errors.py", "__init__.py", "progress.py", "late.py"]
+] + ["errors.py", "__init__.py"]
 LONGEST = 450
 
 
@@ -239,7 +239,7 @@ def test_no_circle_between_files() -> None:
 @pytest.mark.parametrize("folder", ROOMS)
 def test_rooms_are_few(folder: str) -> None:
     path = tuple(filter(None, [folder]))
-    rooms = {room_of(module, path) for module in MODULES} - {"", "__init__"}
+    rooms = {entry.name for entry in PACKAGE.joinpath(*path).iterdir()} - {"__pycache__"}
     assert len(rooms) <= ROOMS[folder], sorted(rooms)
 
 
@@ -282,8 +282,12 @@ def fresh(code: str) -> str:
 LOADED = "import sys; print(*sorted(n for n in sys.modules if n.split('.')[0] in ('torch', 'compile_lens')))"
 
 
-def test_importing_the_package_loads_neither_torch_nor_any_room() -> None:
-    assert fresh(f"import compile_lens; {LOADED}").split() == ["compile_lens", "compile_lens.late"]
+def test_importing_the_package_loads_the_list_of_delegates_alone() -> None:
+    assert fresh(f"import compile_lens; {LOADED}").split() == [
+        "compile_lens",
+        "compile_lens.record",
+        "compile_lens.record.delegates",
+    ]
 
 
 def test_importing_the_package_changes_nothing() -> None:
@@ -325,11 +329,11 @@ def test_what_is_made_above_has_a_place() -> None:
         str(item.args[0].value)
         for _, text in TEXTS
         for item in ast.walk(ast.parse(text))
-        if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "late"
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "delegate"
         if item.args and isinstance(item.args[0], ast.Constant)
     }
-    assert asked == set(late.PLACES)
-    for place in late.PLACES.values():
+    assert asked == set(delegates.PLACES)
+    for place in delegates.PLACES.values():
         module, _, name = place.partition(":")
         assert any(
             getattr(item, "name", "") == name

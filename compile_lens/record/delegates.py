@@ -1,4 +1,4 @@
-"""What the rooms above make of what is seen here: a graph drawn, times in words, a capture checked.
+"""Methods whose work a room above does: a graph drawn, times in words, a capture checked.
 
 Data come up through the rooms, and so imports go down. Where something that users hold from a lower room can be
 asked for what a higher one makes, the package's face says which place makes it, and it is loaded when it is asked for.
@@ -14,9 +14,10 @@ PLACES: dict[str, str] = {}
 """For ``"Class.method"`` the place that makes it, as ``"module:name"`` of this package."""
 
 
-def late(method: str) -> Any:
+def delegate(method: str) -> Any:
     """The function at the place of ``"Class.method"``, imported now."""
     import importlib
 
     module, _, name = PLACES[method].partition(":")
-    return getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    package = __name__.partition(".")[0]
+    return getattr(importlib.import_module(f"{package}.{module}"), name)
