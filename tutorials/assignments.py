@@ -1,0 +1,133 @@
+"""Makes an nbgrader course of the lessons: ``python tutorials/assignments.py FOLDER``.
+
+``FOLDER/source`` gets each lesson with the solutions of its exercises, between ``### BEGIN SOLUTION`` and
+``### END SOLUTION``, and a cell for each that gives a point; ``FOLDER/release`` the students' copies, which
+nbgrader's preprocessors make of it. Both come of the lessons here and of the exercises' data in
+``compile_lens.course``, so that nothing is written twice. A tool of lecturers: students need none of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from compile_lens.course.lessons import EXERCISES
+
+LESSONS = Path(__file__).resolve().parent
+STUB = "return None  # your function"
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+POINTS = 1
+
+CONFIG = f"""\
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "compile-lens"
+c.ClearSolutions.code_stub = {{"python": {STUB!r}}}
+c.ExecutePreprocessor.timeout = 240
+"""
+
+Notebook = dict[str, Any]
+
+
+def source(lesson: Path) -> Notebook:
+    """The lecturer's copy of a lesson: solved, with nbgrader's metadata, each exercise followed by a graded cell."""
+    book: Notebook = json.loads(lesson.read_text(encoding="utf-8"))
+    cells = []
+    for cell in book["cells"]:
+        key = _exercise(cell)
+        cells.append(_solved(cell, key) if key else cell)
+        if key:
+            cells.append(_graded(cell, key))
+    return {**book, "cells": cells}
+
+
+def released(solved: Notebook) -> Notebook:
+    """The students' copy of a lecturer's, made by nbgrader's own preprocessors."""
+    import nbformat
+    from nbgrader import preprocessors as steps
+
+    book = nbformat.reads(json.dumps(solved), as_version=4)
+    made = (
+        steps.ClearSolutions(code_stub={"python": STUB}),
+        steps.LockCells(),
+        steps.ComputeChecksums(),
+        steps.CheckCellMetadata(),
+        steps.ClearOutput(),
+    )
+    for step in made:
+        book, _ = step.preprocess(book, {"nbgrader": {"notebook": ""}})
+    nbformat.validate(book)
+    result: Notebook = json.loads(nbformat.writes(book))
+    return result
+
+
+def _exercise(cell: Notebook) -> str:
+    """The key of the exercise that a cell waits for, ``""`` for every other cell."""
+    text = "".join(cell["source"])
+    if cell["cell_type"] != "code" or STUB not in text:
+        return ""
+    (key,) = (key for key in EXERCISES if f'course.check("{key}", ' in text)
+    return key
+
+
+def _solved(cell: Notebook, key: str) -> Notebook:
+    imports, _, body = EXERCISES[key].solution.partition("def f(x):\n")
+    lines = [f"    {line}" for line in imports.split("\n") if line.strip()] + body.rstrip("\n").split("\n")
+    solution = "\n".join((f"    {BEGIN}", *lines, f"    {END}"))
+    text = "".join(cell["source"]).replace(f"    {STUB}", solution)
+    metadata = {"nbgrader": _metadata(f"exercise-{key}", solution=True)}
+    return {**cell, "source": text.splitlines(keepends=True), "metadata": metadata}
+
+
+def _graded(cell: Notebook, key: str) -> Notebook:
+    name = "".join(cell["source"]).partition("def ")[2].partition("(")[0]
+    return {
+        **copy.deepcopy(cell),
+        "id": f"point-{key.replace('.', '-')}",
+        "source": [f'assert course.check("{key}", {name}), "{key} is not right yet"'],
+        "metadata": {"nbgrader": _metadata(f"point-{key}", grade=True, locked=True, points=POINTS)},
+    }
+
+
+def _metadata(name: str, **more: Any) -> dict[str, Any]:
+    plain = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
+    return {"grade_id": name.replace(".", "-"), **plain, **more}
+
+
+def write(folder: Path) -> list[Path]:
+    """Make the course in a folder; the files that were written."""
+    written = [folder / "nbgrader_config.py"]
+    folder.mkdir(parents=True, exist_ok=True)
+    written[0].write_text(CONFIG, encoding="utf-8")
+    for lesson in sorted(LESSONS.glob("*.ipynb")):
+        solved = source(lesson)
+        for kind, book in (("source", solved), ("release", released(solved))):
+            file = folder / kind / lesson.stem / lesson.name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            written.append(file)
+    return written
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument(
+        "folder", type=Path, help="where the course is made; what is there of it is written anew"
+    )
+    given = parser.parse_args()
+    try:
+        import nbgrader
+    except ImportError:
+        print("nbgrader is not installed: pip install '.[grading]'", file=sys.stderr)
+        return 3
+    written = write(given.folder)
+    print(f"nbgrader {nbgrader.__version__}: wrote {len(written)} files below {given.folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
