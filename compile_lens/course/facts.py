@@ -77,6 +77,15 @@ def _tails(capture: Capture) -> Number:
     return sum(kernel.source.count("C10_UNLIKELY(") for kernel in _cpp(capture))
 
 
+def _in_triton(pattern: str) -> Callable[[Capture], Number]:
+    """How often a pattern stands in the Triton kernels."""
+
+    def of(capture: Capture) -> Number:
+        return sum(len(re.findall(pattern, k.source)) for k in capture.kernels if k.language == "triton")
+
+    return of
+
+
 def _cpp(capture: Capture) -> list[Kernel]:
     return [kernel for kernel in capture.kernels if kernel.language == "cpp"]
 
@@ -139,6 +148,15 @@ FACTS: dict[str, Fact] = {
     ),
     "step": Fact(_step, "steps of", "steps of"),
     "tails": Fact(_tails, "tail", "tails"),
+    "masks": Fact(_in_triton(r"mask = \w+ < \w+"), "comparison with a size", "comparisons with a size"),
+    "tiles": Fact(
+        _in_triton(r"YBLOCK : tl\.constexpr"),
+        "kernel with blocks of two dimensions",
+        "kernels with blocks of two dimensions",
+    ),
+    "triton_loops": Fact(
+        _in_triton(r"\n +for \w+ in (?:tl\.)?range\("), "loop in Triton kernels", "loops in Triton kernels"
+    ),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),

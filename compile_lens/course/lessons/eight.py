@@ -1,0 +1,87 @@
+"""Lesson 8: Triton and Metal, without the device."""
+
+from __future__ import annotations
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_OWN = (Need("library_calls", EXACTLY, 0), Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+_VECTOR = (Input((1000,)),)
+_MATRIX = (Input((64, 64)),)
+_TARGET = "h100"
+
+QUESTIONS = tuple(
+    Question(
+        f"8.{key}",
+        f"How many kernels does an H100 get for a softmax of 512 × 512 numbers over the {key} dimension?",
+        (("kernels", "launches"),),
+    )
+    for key in ("last", "first")
+)
+
+EXERCISES = (
+    Exercise(
+        "8.1",
+        "Write a function of one vector of 1,000 numbers whose Triton kernel compares no index with a size.",
+        _VECTOR,
+        (Need("masks", EXACTLY, 0), Need("launches", AT_LEAST, 1), *_OWN),
+        (
+            Slip(
+                (Need("masks", AT_LEAST, 1),),
+                "The number of elements that the kernel goes over is no multiple of the largest block that might be "
+                "chosen, so that the last block may reach beyond the end.",
+            ),
+        ),
+        (
+            "The kernel goes over the elements of the result. How many should there be?",
+            "Make a larger result: a multiple of 4,096 is enough. Repeat x, pad it, or multiply parts of it with each "
+            "other.",
+        ),
+        "def f(x):\n    return torch.sin(x.repeat(4096))",
+        target=_TARGET,
+    ),
+    Exercise(
+        "8.2",
+        "Write a function of one matrix of 64 × 64 numbers whose Triton kernel has blocks of two dimensions.",
+        _MATRIX,
+        (Need("tiles", AT_LEAST, 1), *_OWN),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call is no Triton kernel.",
+            ),
+            Slip(
+                (Need("tiles", EXACTLY, 0),),
+                "The kernel can go over its numbers in one row, since all that it reads and writes lies in the same "
+                "order.",
+            ),
+        ),
+        (
+            "When do rows and columns both have to lie side by side?",
+            "Read the matrix one way, and write, or read it again, the other way.",
+        ),
+        "def f(x):\n    return x + x.t()",
+        target=_TARGET,
+    ),
+    Exercise(
+        "8.3",
+        "Write a function of one matrix of 64 × 64 numbers whose Triton kernel has a loop in it.",
+        _MATRIX,
+        (Need("triton_loops", AT_LEAST, 1), *_OWN),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library call is no Triton kernel.",
+            ),
+            Slip(
+                (Need("triton_loops", EXACTLY, 0),),
+                "Each program can hold all that it needs in one block: there is nothing to go through piece by piece.",
+            ),
+        ),
+        (
+            "A row of 64 numbers fits into a block. What does not?",
+            "Reduce over everything.",
+        ),
+        "def f(x):\n    return x.sum()",
+        target=_TARGET,
+    ),
+)

@@ -1,0 +1,32 @@
+"""Answers to the exercises of lesson 8."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from .common import Made, Mistake, halved
+
+RIGHT: dict[str, list[Made]] = {
+    "8.1": [lambda x: F.pad(x, (0, 3096)).sin(), lambda x: x[:512, None] * x[None, :512]],
+    "8.2": [lambda x: x.t().contiguous() + 1, lambda x: x * x.T],
+    "8.3": [lambda x: x.flatten().amax(), lambda x: torch.softmax(x.flatten(), 0)],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "8.1": [
+        (lambda x: torch.sin(x), "1 comparison with a size; asked", "may reach beyond the end"),
+        (lambda x: x[:992] * 2, "1 comparison with a size; asked", "no multiple of the largest block"),
+        (halved, "1 graph break; asked", ""),
+    ],
+    "8.2": [
+        (lambda x: x + 1, "0 kernels with blocks of two dimensions; asked", "lies in the same order"),
+        (lambda x: x.t() + 1, "0 kernels with blocks of two dimensions; asked", "lies in the same order"),
+        (lambda x: x @ x, "1 library call; asked", "is no Triton kernel"),
+    ],
+    "8.3": [
+        (lambda x: x.sum(1), "0 loops in Triton kernels; asked", "in one block"),
+        (lambda x: x.sin().cos(), "0 loops in Triton kernels; asked", "in one block"),
+        (lambda x: x @ x, "1 library call; asked", "is no Triton kernel"),
+    ],
+}

@@ -1,0 +1,54 @@
+"""Lesson 8, Triton and Metal without the device: what it prints, and what its text says of it."""
+
+from __future__ import annotations
+
+import re
+
+import lessons
+import pytest
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+NAME = lessons.named("08")
+
+
+def test_it_reads_blocks_and_threads() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    program = cells["triton"]
+    assert program.startswith("def triton_poi_fused_mul_sin_0(") and "for " not in program
+    for text in ("tl.program_id(0) * XBLOCK", "xmask = xindex < xnumel", "tl.load(in_ptr0 + (x0), xmask)"):
+        assert text in program
+    odd, even = cells["mask"].strip().split("\n\n")
+    assert "xindex < xnumel" in odd and "xindex < xnumel" not in even
+    assert "tl.load(in_ptr0 + (x0), None)" in even and "tmp3, None)" in even
+    assert "[[thread_position_in_grid]]" in cells["metal"] and "mask" not in cells["metal"]
+
+
+def test_a_softmax_is_one_kernel_or_several() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    assert re.findall(r"the capture has (\d) launch", cells["softmax"]) == ["1", "3"]
+    last, first = cells["loads"].split("over the first dimension: ")
+    least = 2 * 512 * 512 * 4
+    assert f"over the last dimension: {least:,} bytes" in last
+    assert int(first.partition(" bytes")[0].replace(",", "")) > 1.5 * least
+    assert re.findall(r"loads at (.*)", last) == ["r0_1 + 512*x0"]
+    assert all(index.startswith("x") for index in re.findall(r"loads at (.*)", first)), (
+        "the column runs fastest"
+    )
+    kinds = re.findall(r"triton_(\w{3})_", first)
+    assert kinds == ["red", "per", "poi"], "the pieces, their results, and the division"
+    assert re.findall(r"in Metal: (\d) kernels", cells["metal-softmax"]) == ["1", "5"]
+
+
+def test_its_prose_says_what_the_captures_say() -> None:
+    prose = lessons.prose(NAME)
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    last, first = map(int, re.findall(r"the capture has (\d) launch", cells["softmax"]))
+    sentence = r"softmax is (\w+) kernel that moves the least there is; over the first it is (\w+) on"
+    assert lessons.said(prose["take-home"], sentence) == (last, first)
+    assert lessons.said(prose["loads-meaning"], r"are (\d+) places apart") == (512,)
+    assert "512*r0_" in cells["loads"] and "`512*r0_…`" in prose["loads-meaning"]
+
+
+def test_its_exercises_wait_for_their_functions() -> None:
+    lessons.exercises_wait(NAME, 8)
