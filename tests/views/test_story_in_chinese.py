@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import string
+from collections import Counter
 
 import pytest
 import samples
@@ -50,6 +52,9 @@ AOTAutograd
 CAPTURES = {
     "sample": samples.sample,
     "break": samples.graph_break,
+    "skipped": samples.skipped,
+    "failed": samples.failed,
+    "nothing": samples.nothing,
     "missing": samples.missing,
     "findings": samples_findings.told,
     "h100": samples_machine.h100,
@@ -70,6 +75,12 @@ def test_it_says_the_same_of_the_same(name: str) -> None:
         same = ("key", "compilation", "stage", "about", "counts")
         assert [getattr(one, field) for field in same] == [getattr(other, field) for field in same]
         assert one.text != other.text
+        assert numbers(one.text) == numbers(other.text), other.text
+
+
+def numbers(text: str) -> Counter[str]:
+    """The numbers that a text has in digits, also those in names, in no order."""
+    return Counter(re.findall(r"\d(?:[\d.,]*\d)?", text))
 
 
 def _fields(template: str | tuple[str, str]) -> list[set[str]]:

@@ -183,6 +183,18 @@ def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
     assert value in again if isinstance(again, set) else value == again, sentence
 
 
+def digits(sentence: Sentence) -> list[str]:
+    """The numbers that a sentence has in digits, also those in names."""
+    return sorted(re.findall(r"\d(?:[\d.,]*\d)?", sentence.text))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=[entry.name for entry in ENTRIES])
+def test_the_same_numbers_are_said_in_chinese(entry: zoo.Entry) -> None:
+    made = outcome(entry.name).capture
+    for one, other in zip(made.story().sentences, made.story("zh").sentences, strict=True):
+        assert one.key == other.key and digits(one) == digits(other), other.text
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=[entry.name for entry in ENTRIES])
 def test_every_number_is_counted_again(entry: zoo.Entry) -> None:
     made = outcome(entry.name).capture
