@@ -1,0 +1,202 @@
+"""The lessons in Chinese: cell by cell those in English, of which only the prose is another."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import lessons
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.torch
+
+FOLDER = lessons.FOLDER / "zh"
+LESSONS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
+
+WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef"
+"""Characters of Chinese text and its punctuation, for a class in a pattern."""
+
+WORDS = lessons.NUMBERS | {
+    **{"twenty": 20, "thousand": 1000, "million": 10**6},
+    **{"first": 1, "second": 2, "both": 2, "two": 2, "half": 2, "third": 3, "either": 2},
+}
+"""Numbers that English prose has in words."""
+
+NUMERALS = {mark: value for value, mark in enumerate("二三四五六七八九十", 2)} | {"两": 2}
+"""Numbers in Chinese prose; 一 is left out, which is the article as well."""
+
+NO_NUMBER = "三角函数"
+"""A word that has a numeral in it and counts nothing: trigonometry."""
+
+
+def cells(name: str) -> list[tuple[Any, Any]]:
+    """The cells of a lesson in English and in Chinese."""
+    both = (nbformat.read(folder / name, as_version=4).cells for folder in (lessons.FOLDER, FOLDER))
+    return list(zip(*both, strict=True))
+
+
+def prose(name: str) -> Iterator[tuple[str, str, str]]:
+    """The id and the text in both languages of each cell that is read, less the code in fences."""
+    for english, chinese in cells(name):
+        if english.cell_type == "markdown":
+            yield english.id, *(FENCE.sub("", cell.source) for cell in (english, chinese))
+
+
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+
+
+def is_chinese(text: str) -> bool:
+    return re.search(f"[{WIDE}]", text) is not None
+
+
+def told(code: str) -> ast.Module:
+    """Code without its comments, and with stories in the one language."""
+    return ast.parse(code.replace('.story("zh")', ".story()"))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two pieces of code are equal, but for texts that are Chinese in the second.
+
+    What names an exercise is the same; so is, in any order, what stands in a text's braces. A text has no number
+    that the other lacks.
+    """
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, ast.Call) and ast.unparse(one.func).startswith("course."):
+        return ast.dump(one) == ast.dump(other)
+    if isinstance(one, ast.JoinedStr) and is_chinese(ast.unparse(other)):
+        parts = [
+            sorted(ast.dump(v) for v in node.values if isinstance(v, ast.FormattedValue))
+            for node in (one, other)
+        ]
+        plain = [
+            "".join(v.value for v in node.values if isinstance(v, ast.Constant)) for node in (one, other)
+        ]
+        return parts[0] == parts[1] and numbers_in_chinese(plain[1]) <= numbers_in_english(plain[0])
+    if isinstance(one, str) and is_chinese(other):
+        return re.search("[a-z]{2}", one) is not None and numbers_in_chinese(other) <= numbers_in_english(one)
+    if isinstance(one, ast.AST):
+        return all(same(getattr(one, field, None), getattr(other, field, None)) for field in one._fields)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def digits(text: str) -> set[float]:
+    return {float(found.replace(",", "")) for found in re.findall(r"\d(?:[\d,]*\d)?(?:\.\d+)?", text)}
+
+
+def numbers_in_english(text: str) -> set[float]:
+    """Numbers in digits and in words; "twenty-five" is 25."""
+    words = re.sub(r"\btwenty-(\w+)", lambda found: str(20 + lessons.NUMBERS.get(found[1], 0)), text.lower())
+    return digits(words) | {float(WORDS[word]) for word in re.findall(r"[a-z]+", words) if word in WORDS}
+
+
+def numbers_in_chinese(text: str) -> set[float]:
+    rest = text.replace(NO_NUMBER, "")
+    return digits(rest) | {float(value) for mark, value in NUMERALS.items() if mark in rest}
+
+
+def test_each_is_a_lesson_and_in_the_index() -> None:
+    assert LESSONS and {path.name for path in lessons.FOLDER.glob("*.ipynb")} >= set(LESSONS)
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\]\((\d[\w-]+\.ipynb)\)", index)) == LESSONS
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_it_has_the_same_cells_and_the_same_code(name: str) -> None:
+    for english, chinese in cells(name):
+        assert (english.id, english.cell_type, english.metadata) == (
+            chinese.id,
+            chinese.cell_type,
+            chinese.metadata,
+        )
+        if english.cell_type == "code":
+            assert not chinese.outputs and chinese.execution_count is None, (
+                f"clear the outputs of {chinese.id}"
+            )
+            assert same(told(english.source), told(chinese.source)), chinese.id
+        else:
+            fenced = [FENCE.findall(cell.source) for cell in (english, chinese)]
+            assert [ast.dump(told(code)) for code in fenced[0]] == [
+                ast.dump(told(code)) for code in fenced[1]
+            ]
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_it_says_the_same_numbers(name: str) -> None:
+    """What stands in digits in English does so in Chinese; and no number in Chinese is one of its own."""
+    for cell, english, chinese in prose(name):
+        assert digits(english) <= digits(chinese), cell
+        assert numbers_in_chinese(chinese) <= numbers_in_english(english), cell
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_it_has_the_same_names_links_and_parts(name: str) -> None:
+    for cell, english, chinese in prose(name):
+        for pattern in (r"`([^`\n]+)`", r"\]\(([^)]+)\)", r"^(#+ |\d\. |- )", r"^\*\*([\d.]+)\*\*"):
+            found = [
+                sorted(set(re.findall(pattern, text.replace('.story("zh")', ".story()"), re.M)))
+                for text in (english, chinese)
+            ]
+            assert found[0] == found[1], cell
+        assert len(english.split("\n\n")) == len(chinese.split("\n\n")), f"{cell}: paragraphs"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_it_is_written_in_chinese(name: str) -> None:
+    """Every cell of prose, with the punctuation of its script."""
+    for cell, _, chinese in prose(name):
+        assert is_chinese(chinese), cell
+        words = re.sub(r"`[^`\n]+`|\]\([^)]+\)", "", chinese)
+        assert not re.search(f"[{WIDE}][,;:?!.(]|[,;:?!)][{WIDE}]", words.replace("\n", "")), cell
+        assert not re.search(r"[A-Za-z\d][\u4e00-\u9fff]|[\u4e00-\u9fff][A-Za-z\d]", words), cell
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_what_it_links_to_is_there(name: str) -> None:
+    text = "\n".join(cell.source for _, cell in cells(name))
+    assert all((FOLDER / file).is_file() for file in re.findall(r"\]\(([\w-]+\.ipynb)\)", text))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", LESSONS)
+def test_it_runs_and_prints_the_same_numbers(name: str) -> None:
+    """Its code is that of the lesson in English, which runs in every test run. A page has times in it, too."""
+    ours, theirs = lessons.run(f"zh/{name}"), lessons.run(name)
+    for cell, outputs in ours.items():
+        if not any("text/html" in output.get("data", {}) for output in outputs):
+            chinese, english = lessons.text(outputs), lessons.text(theirs[cell])
+            assert digits(english) <= digits(chinese) <= numbers_in_english(english), cell
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("x + 1", "x + 2"),
+        ("f(x)", "f(x, 1)"),
+        ("print('a graph')", "print('2 张图')"),
+        ("print(f'{x} graphs')", "print(f'{y} 张图')"),
+        ("print(f'{x} graphs')", "print(f'{x} {x} 张图')"),
+        ("check('1.1', f)", "check('1.2', f)"),
+        ("course.predict('1.graphs', 2)", "course.predict('图', 2)"),
+        ("a\nb", "a"),
+    ],
+)
+def test_other_code_is_found(english: str, chinese: str) -> None:
+    assert not same(told(english), told(chinese))
+    assert same(told(english), told(english))
+
+
+def test_prose_in_code_may_be_another() -> None:
+    english = "print(f'{x} of {y} graphs', 'times')  # yours\nprint(c.story())"
+    assert same(told(english), told("print(f'{y} 张图中的 {x} 张', '次')\nprint(c.story(\"zh\"))"))
+
+
+def test_a_number_of_its_own_is_found() -> None:
+    assert numbers_in_english("Twenty-five of both, 4,000 and 2.5") == {25, 2, 4000, 2.5}
+    assert numbers_in_chinese("三角函数：两个，4,000 与 2.5") == {2, 4000, 2.5}
+    assert numbers_in_chinese("十次") == {10}
