@@ -1,9 +1,9 @@
 """Makes everything here: ``python assets/make.py``.
 
-Two SVGs are what ``compile-lens demo`` draws, byte for byte; ``rooms.svg`` is the picture of ``ARCHITECTURE.md``. The
-pictures of the viewer need a Chromium: where there is none, they stay as they are, and that is said. ``--check``
-writes nothing and exits with 1 if a drawing differs from the one in this folder, or if a picture is no PNG of the
-promised size.
+``gallery/`` has a page for each of its programs (``exhibits.py``). Two SVGs are what ``compile-lens demo`` draws, byte
+for byte; ``rooms.svg`` is the picture of ``ARCHITECTURE.md``. The pictures of the viewer need a Chromium: where there
+is none, they stay as they are, and that is said. ``--check`` writes nothing and exits with 1 if a drawing or a page
+differs from the one in this folder, or if a picture is no PNG of the promised size.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import exhibits
 import flow
 import png
 import screens
@@ -32,16 +33,36 @@ DRAWINGS = (*DEMO, "rooms.svg")
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with what is here, and write nothing")
-    check = parser.parse_args().check
+    parser.add_argument(
+        "--only", choices=("drawings", "gallery", "pictures"), help="make or compare only these"
+    )
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        drawings = {**demo(folder), "rooms.svg": rooms()}
-        if check:
-            return _check(drawings)
-        for file, text in drawings.items():
-            (HERE / file).write_bytes(text.encode("utf-8"))
-            print(f"wrote assets/{file}")
-        return _write_pictures(folder)
+        parts = [given.only] if given.only else ["drawings", "gallery", "pictures"]
+        made: dict[str, str] = {}
+        if "drawings" in parts or "pictures" in parts:
+            made |= drawings(folder)
+        if "gallery" in parts:
+            made |= gallery()
+        if given.check:
+            return _check(made, "pictures" in parts)
+        _write(made, "gallery" in parts)
+        return _write_pictures(folder) if "pictures" in parts else 0
+
+
+def drawings(folder: Path) -> dict[str, str]:
+    """The drawings by the names they have here; ``folder`` gets what the demo writes."""
+    return {**demo(folder), "rooms.svg": rooms()}
+
+
+def _write(made: dict[str, str], whole_gallery: bool) -> None:
+    if whole_gallery:
+        for old in set(gallery_here()) - set(made):
+            (HERE / old).unlink()
+    for file, text in made.items():
+        (HERE / file).write_bytes(text.encode("utf-8"))
+        print(f"wrote assets/{file}")
 
 
 def _write_pictures(folder: Path) -> int:
@@ -59,20 +80,20 @@ def _write_pictures(folder: Path) -> int:
     return 1 if problems else 0
 
 
-def _check(drawings: dict[str, str]) -> int:
+def _check(made: dict[str, str], pictures: bool) -> int:
     problems = [
-        f"assets/{file} differs from a fresh drawing" for file in DRAWINGS if kept(file) != drawings[file]
+        f"assets/{file} differs from a fresh one" for file, text in made.items() if kept(file) != text
     ]
+    shown = screens.SCREENS if pictures else ()
     problems += [
         f"assets/{screen.file} {problem}"
-        for screen in screens.SCREENS
+        for screen in shown
         if (problem := flaw(screen, kept_bytes(screen.file)))
     ]
     for problem in problems:
         print(f"{problem}: run `python assets/make.py`, and look at what it made", file=sys.stderr)
     if not problems:
-        made = (*DRAWINGS, *(screen.file for screen in screens.SCREENS))
-        print(f"assets: {', '.join(made)} are as they should be")
+        print(f"assets: {', '.join([*made, *(screen.file for screen in shown)])} are as they should be")
     return 1 if problems else 0
 
 
@@ -84,6 +105,19 @@ def demo(folder: Path) -> dict[str, str]:
     if code:
         raise SystemExit(f"compile-lens demo ended with {code}:\n{said.getvalue()}")
     return {file: (folder / file.partition("-")[2]).read_text(encoding="utf-8") for file in DEMO}
+
+
+def gallery() -> dict[str, str]:
+    """Every page of the gallery and its drawings, by their names here."""
+    shown = [exhibits.exhibit(name) for name in exhibits.NAMES]
+    with _embedded_graphviz():
+        files = {file: text for each in shown for file, text in each.files().items()}
+    return {f"gallery/{file}": text for file, text in {**files, "README.md": exhibits.index(shown)}.items()}
+
+
+def gallery_here() -> list[str]:
+    """What of the gallery is here, by its names in this folder."""
+    return [f"gallery/{path.name}" for path in exhibits.GALLERY.glob("*.*")]
 
 
 def rooms() -> str:

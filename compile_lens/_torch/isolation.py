@@ -30,6 +30,12 @@ from .ground.undo import Undo
 
 _capturing = threading.local()
 
+_KINDS_OF_COMPILER = tuple(
+    f"torch._inductor.cpp_builder:is_{kind}"
+    for kind in ("gcc", "clang", "intel_compiler", "apple_clang", "msvc_cl")
+)
+"""What torch asks of a compiler while it writes code, and remembers."""
+
 
 def optimize(
     recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None
@@ -165,7 +171,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     undo.add(_let_go, finalizers)
     undo.add(_drop_texts, texts)
     own: dict[str, Any] = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
-    own["tensors"] = {}
+    own |= {"tensors": {}, "note": recorder.note}
     for name, value in own.items():
         undo.add(setattr, _capturing, name, getattr(_capturing, name, None))
         setattr(_capturing, name, value)
@@ -213,6 +219,30 @@ def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
     return True if getattr(_capturing, "no_compiler", False) else real(*args, **kwargs)
 
 
+@free_hook("torch._inductor.cpp_builder:get_cpp_compiler")
+def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Some loops are written differently for each compiler. Where there is none, they are written for the one that
+    Inductor looked for, and that is said."""
+    if not getattr(_capturing, "no_compiler", False):
+        return real(*args, **kwargs)
+    try:
+        return real(*args, **kwargs)
+    except RuntimeError:  # torch has an error of its own for each way of not finding one
+        name = _looked_for()
+        _capturing.assumed.append(name)
+        note = getattr(_capturing, "note", None)
+        if note is not None:
+            note(f"no C++ compiler was found: the code is what Inductor writes for {name}")
+        return name
+
+
+def _looked_for() -> str:
+    import torch._inductor.config as config
+
+    names = config.cpp.cxx if isinstance(config.cpp.cxx, (list, tuple)) else (config.cpp.cxx,)
+    return next((str(name) for name in reversed(names) if name), "g++")
+
+
 @contextlib.contextmanager
 def no_compiler() -> Iterator[None]:
     """Take the processor's word for its vector instructions."""
@@ -231,6 +261,18 @@ def ask_no_compiler(undo: Undo) -> None:
         undo.add(probe.cache_clear)
     undo.add(setattr, _capturing, "no_compiler", getattr(_capturing, "no_compiler", False))
     _capturing.no_compiler = True
+    kinds = [getattr(*found) for path in _KINDS_OF_COMPILER if (found := hook_points.find(path)) is not None]
+    fresh = [k for k in kinds if hasattr(k, "cache_clear") and not k.cache_info().currsize]
+    assumed: list[str] = []
+    undo.add(_forget_assumed, fresh, assumed)
+    undo.add(setattr, _capturing, "assumed", getattr(_capturing, "assumed", None))
+    _capturing.assumed = assumed
+
+
+def _forget_assumed(kinds: list[Any], assumed: list[str]) -> None:
+    """Torch remembers what kind of compiler it found; it shall not remember one that there is not."""
+    for kind in kinds if assumed else ():
+        kind.cache_clear()
 
 
 def _metric_edits() -> list[Any]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from needs import not_here
 
 from compile_lens._torch.targets import isa
 from compile_lens.api.capture import capture
@@ -117,6 +124,43 @@ def test_no_compiler_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         with isa.standing_in(arch):
             assert bool(cpu_vec_isa.pick_vec_isa())
         assert seen_for(arch).failure is None
+
+
+WITHOUT = """
+import json, os, sys
+os.environ["PATH"] = sys.argv[1]
+os.environ.pop("CXX", None)
+import torch
+from torch._inductor import cpp_builder
+from compile_lens import capture
+found = {}
+for name, fn in {"sum": lambda x: x.sin().sum(), "softmax": lambda x: torch.softmax(x, -1)}.items():
+    for target in (None, "cpu:avx2"):
+        seen = capture(fn, torch.linspace(0, 1, 4096).reshape(64, 64), target=target)
+        found[f"{name} {target}"] = [[k.source for k in seen.kernels], list(seen.notes)]
+print(json.dumps([found, cpp_builder.is_gcc.cache_info().currsize]))
+"""
+
+
+def test_code_is_written_where_there_is_no_compiler(tmp_path: Path) -> None:
+    """A function with a reduction asks torch for the kind of the compiler; a laptop may have none."""
+
+    if shutil.which("g++") is None:
+        not_here("there is no g++ to compare with")
+
+    def run(path: str) -> tuple[dict[str, Any], int]:
+        command = [sys.executable, "-c", WITHOUT, path]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+        found, remembered = json.loads(done.stdout.splitlines()[-1])
+        return found, remembered
+
+    there, _ = run(os.environ["PATH"])
+    missing, remembered = run(str(tmp_path))
+    assert not remembered, "torch would take a compiler for granted"
+    for case, (kernels, notes) in missing.items():
+        assert kernels and kernels == there[case][0]
+        assert any("no C++ compiler was found" in note for note in notes), case
+        assert not any("no C++ compiler was found" in note for note in there[case][1])
 
 
 def test_the_variable_for_the_own_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
