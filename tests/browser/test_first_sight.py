@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
+from compile_lens.measures.neighbours import apart
 from compile_lens.views.html import page as html
 
 from . import captures
@@ -252,6 +253,71 @@ def test_a_pin_turns_the_row_into_its_chain(viewer: Open) -> None:
     page.page.keyboard.press("Escape")
     assert page.pins() == []
     assert page.find(".flow-noun").first.inner_text().startswith("1 line")
+
+
+def test_what_is_known_of_why_stands_beside_the_code(viewer: Open) -> None:
+    shown = captures.layer()
+    page = viewer(shown)
+    pane = page.pane("forward.code")
+    count = len(apart(shown, "0/0", "forward"))
+    assert 0 < count < count + len(apart(shown, "0/0", "backward"))
+    assert page.find(".flow-note").all_inner_texts() == [f"{count} apart"], "those of the phase"
+    tabs = pane.locator(".frame-view")
+    assert [" ".join(text.split()) for text in tabs.all_inner_texts()] == [
+        "code",
+        f"why {count}",
+        "memory",
+        "story",
+    ]
+    tabs.filter(has_text="why").click()
+    assert pane.locator(".finding").is_visible() and not pane.locator(".code-pane").is_visible()
+    tabs.filter(has_text="story").click()
+    pane.locator(".story").wait_for()
+    assert " ".join(shown.story().sentences[0].text.split()) in pane.locator(".story").inner_text()
+    sentence = pane.locator(".story-link").first
+    sentence.click()
+    assert len(page.pins()) == 1 and page.pane("python").locator(".lit").count() > 0
+    assert len(page.find(".frame").all()) == 3, "it costs no pane"
+    tabs.filter(has_text="code").click()
+    assert pane.locator(".code-pane").is_visible()
+
+
+def test_what_happened_in_between_stands_below_a_short_kernel(viewer: Open) -> None:
+    shown = captures.sin_cos()
+    page = viewer(shown)
+    foot = page.pane("forward.code").locator(".between")
+    foot.wait_for()
+    told = {s.text for s in shown.story().sentences if s.stage.startswith("forward")}
+    said = foot.locator("p").all_inner_texts()
+    assert 2 <= len(said) <= 3 and set(said) <= told
+    long = viewer(captures.layer())
+    assert not long.pane("forward.code").locator(".between").is_visible(), "there is no room for it"
+
+
+def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) -> None:
+    shown = captures.graph_break()
+    page = viewer(shown)
+    source = page.pane("python")
+    (ending,) = [c.ending for c in shown.compilations if c.ending and c.ending.kind == "graph break"]
+    broken = source.locator(".listing-line:has(.listing-note)")
+    assert broken.count() == 1 and "print" in broken.inner_text()
+    note = broken.locator(".listing-note")
+    assert note.inner_text().startswith("graph break: ") and ending.hint.split("\n")[0] in str(
+        note.get_attribute("title")
+    )
+    rows = source.locator(".compilation")
+    cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
+    name, line = shown.compilations[0].function, ending.frames[-1].line
+    work = [f"{shown.ledger.graphs[i][1].total.eager_ops} → 2" for i in range(2)]
+    assert cells == [
+        ["0/0", name, work[0], "called"],
+        ["1/0", f"{name}, after line {line}", work[1], "continues after a break"],
+    ]
+    assert rows.first.get_attribute("aria-pressed") == "true"
+    rows.nth(1).click()
+    page.frame()
+    assert rows.nth(1).get_attribute("aria-pressed") == "true"
+    assert page.chip("dynamo", 1).count() == 1
 
 
 def test_letters_lead_somewhere(viewer: Open) -> None:

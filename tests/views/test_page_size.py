@@ -17,4 +17,4 @@ def test_a_cell_of_sin_and_cos_is_small() -> None:
 
     found = capture(f, torch.rand(1000, requires_grad=True))
     assert {"forward", "backward"} <= set(found.code)
-    assert len(fragment(found).encode()) < 170_000
+    assert len(fragment(found).encode()) < 180_000

@@ -134,6 +134,7 @@ def test_parts_obey_the_contract(name: str) -> None:
     _, parts = made(name)
     contract.check(parts["core"], "Core")
     contract.check(parts["index"], "Index")
+    contract.check(parts["story"], "StoryData")
     index = parts["index"]
     assert [s["part"] for s in index["stages"]] == ["", *(n for n in parts if n[0] == "g")]
     heads = [finding for finding in parts["core"]["findings"] if finding["part"]]
@@ -141,7 +142,7 @@ def test_parts_obey_the_contract(name: str) -> None:
         kernel for stage in index["stages"] if is_code(stage) for kernel in parts[stage["part"]]["kernels"]
     ]
     named = {thing["part"] for thing in (*heads, *index["stages"], *kernels)}
-    assert named - {""} == set(parts) - {"core", "index"}
+    assert named - {""} == set(parts) - {"core", "index", "story"}
     for kernel in kernels:
         assert bool(kernel["part"]) == bool(kernel["forms"])
         if kernel["part"]:

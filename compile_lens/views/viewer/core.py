@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.neighbours import apart
 from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
@@ -114,6 +115,7 @@ def _compilation(
     return {
         "id": line(compilation.id),
         "function": line(compilation.function),
+        "name": line(outline.readable(compilation.function)),
         "place": line(place),
         "recompile": _some(compilation.recompile_reasons, "reason", "capture.recompiles"),
         "ending": _ending(compilation.ending),
@@ -125,7 +127,11 @@ def _compilation(
         "guardsMeaning": sentences.guards(compilation),
         "guardsLeft": sentences.guards_left(len(compilation.guards) - GUARDS),
         "lanes": [
-            {"phase": lane.phase, "steps": [_step(items, index, step) for step in lane.steps]}
+            {
+                "phase": lane.phase,
+                "steps": [_step(items, index, step) for step in lane.steps],
+                "apart": len(apart(capture, compilation.id, lane.phase)) if lane.phase else 0,
+            }
             for lane in outline.lanes(capture, compilation)
         ],
         "ledger": _ledger(ledger),
@@ -155,6 +161,8 @@ def _reason(ending: Ending) -> dict[str, object]:
         "link": line(reason.link),
         "whole": block(reason.whole),
         "frames": [frame_line(frame) for frame in ending.frames],
+        "file": line(ending.frames[-1].file) if ending.frames else "",
+        "line": ending.frames[-1].line if ending.frames else 0,
     }
 
 

@@ -19,6 +19,7 @@ from .findings import finding_part, findings_data
 from .graphs import Graphs
 from .index import index, part_name
 from .items import Items
+from .story import told
 from .texts import Texts
 
 SMALL = 30_000
@@ -37,7 +38,7 @@ LEVEL_LARGE = 6
 
 def parts(capture: Record) -> dict[str, object]:
     """The parts as plain JSON data, by name: ``core``, ``index``, and one for each stage seen, for the machine code
-    of each kernel and for each finding."""
+    of each kernel, for each finding and for the story."""
     items = Items(capture)
     texts = Texts(capture, items)
     made: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
@@ -46,6 +47,7 @@ def parts(capture: Record) -> dict[str, object]:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of
         made[part_name(seen)] = of(seen)
     made.update(codes.forms)
+    made["story"] = told(capture, items)
     for finding in findings(capture):
         if not finding.missing:
             made[finding_part(finding)] = findings_data(finding, items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -96,6 +97,16 @@ def lanes(capture: Record, compilation: Compilation) -> tuple[Lane, ...]:
             shared.append(step)
     found = [Lane("", tuple(shared))] if shared else []
     return (*found, *(Lane(p, tuple(phases[p])) for p in PHASES if p in phases))
+
+
+_RESUME = re.compile(r"torch_dynamo_resume_in_(.*)_at_(\d+)", re.DOTALL)
+
+
+def readable(function: str) -> str:
+    """The name of a compiled function as a reader knows it: what Dynamo made of the rest of one after a break,
+    ``"torch_dynamo_resume_in_f_at_7"``, is ``"f, after line 7"``."""
+    rest = _RESUME.fullmatch(function)
+    return f"{readable(rest[1])}, after line {rest[2]}" if rest else function
 
 
 def phase_of(key: str) -> str:

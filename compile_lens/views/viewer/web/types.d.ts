@@ -107,6 +107,8 @@ export interface Source {
 export interface Compilation {
   id: string;
   function: string;
+  /** The same as a reader knows it: `f, after line 7`. */
+  name: string;
   /** `name.py:7`. */
   place: string;
   recompile: string[];
@@ -129,6 +131,9 @@ export interface Ending {
   hint: string;
   link: string;
   frames: string[];
+  /** The line itself; "" and 0 where it is not known. */
+  file: string;
+  line: number;
   whole: string;
 }
 
@@ -141,6 +146,9 @@ export interface Eager {
   hint: string;
   link: string;
   frames: string[];
+  /** The line itself; "" and 0 where it is not known. */
+  file: string;
+  line: number;
   whole: string;
 }
 
@@ -148,6 +156,8 @@ export interface Eager {
 export interface Lane {
   phase: string;
   steps: Step[];
+  /** Pairs of its groups that stayed apart though they touch common data. */
+  apart: number;
 }
 
 export interface Step {
@@ -433,6 +443,31 @@ export interface FormData {
   text: string;
   /** `[line of text counted from 1, item of the line of the kernel that it came from]`. */
   items: [number, number][];
+}
+
+/** The capture in sentences. */
+export interface StoryData {
+  title: string;
+  chapters: StoryChapter[];
+  /** How many sentences the page leaves out; "" for none. */
+  left: string;
+}
+
+export interface StoryChapter {
+  title: string;
+  sentences: StorySentence[];
+}
+
+export interface StorySentence {
+  /** Which sentence it is: `"inlined"`. */
+  key: string;
+  text: string;
+  /** The number of the compilation that it tells of; -1 for the whole call. */
+  compilation: number;
+  /** The phase that it tells of; "" for none. */
+  phase: string;
+  /** Items that it is about. */
+  items: number[];
 }
 
 /** Something that the record tells about why the code is as it is. */

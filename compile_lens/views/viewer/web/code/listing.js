@@ -35,6 +35,7 @@ const SCALE = 200;
  * @property {Map<number, string>} [words] a remark behind a line
  * @property {Map<number, string>} [titles] tooltips
  * @property {Map<number, string>} [signs] lines that a ≠ stands behind, and why
+ * @property {Map<number, { text: string, title: string }>} [notes] what happened at a line, in amber behind it
  * @property {string} [unlinked] tooltip of lines without items
  * @property {boolean} [coloured] whether lines have the colours of the units that their items came from
  * @property {boolean} [tagged] and the tags of these at their end

@@ -107,6 +107,8 @@ export class ListingBlock {
       element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     if (segments) element.append(callNames(this.listing.app.model.units, segments));
     else if (own.length && this.listing.content.tagged) element.append(rowTags(this.listing.app.model.units, own));
+    const note = this.listing.content.notes?.get(line + 1);
+    if (note) element.append(h("span", { class: "listing-note", title: note.title || null }, note.text));
     const sign = this.listing.content.signs?.get(line + 1);
     if (sign)
       (element.querySelector(".tags") ?? element).append(

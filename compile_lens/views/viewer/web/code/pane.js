@@ -1,6 +1,7 @@
 // A generated module and its kernels: the whole text, and each kernel by itself.
 
 import { button, h, plural, put, shortened } from "../dom.js";
+import { between } from "./between.js";
 import { Finder, copyButton } from "./finder.js";
 import { itemsInView } from "./in_view.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList, signsOf } from "./kernel_facts.js";
@@ -130,9 +131,10 @@ export class CodePane {
 
   /** Large letters where few lines are shown and there is room. */
   fit() {
-    const { listing } = this.pages.get(this.shown) ?? {};
-    if (listing && this.element.clientWidth)
-      setLarge(listing, listing.folds.rows <= FEW_ROWS && this.element.clientWidth >= ROOMY);
+    const { listing, panel } = this.pages.get(this.shown) ?? {};
+    if (!listing || !this.element.clientWidth) return;
+    setLarge(listing, listing.folds.rows <= FEW_ROWS && this.element.clientWidth >= ROOMY);
+    panel?.classList.toggle("code-long", listing.folds.rows > FEW_ROWS);
   }
 
   /** Tabs and names stand for their kernels; lines are the listing's. */
@@ -249,7 +251,7 @@ export class CodePane {
     const name = /** @type {HTMLElement} */ (head.querySelector(".kernel-name"));
     const title = /** @type {HTMLElement} */ (head.querySelector(".kernel-title"));
     // What there is to know of it stands below its lines.
-    const foot = h("div", { class: "code-foot" }, head, this.head([]));
+    const foot = h("div", { class: "code-foot" }, between(this.app, this.stage), head, this.head([]));
     if (!kernel.source) {
       return {
         kernel,

@@ -1,6 +1,7 @@
 // The Python functions that were seen, one below the other.
 
 import { h, shortened } from "../dom.js";
+import { breaksIn, CompilationTable } from "./compilations.js";
 import { Finder, copyButton } from "./finder.js";
 import { seesItems } from "./in_view.js";
 import { Listing } from "./listing.js";
@@ -27,7 +28,8 @@ export class SourcePane {
     this.scroller = h("div", { class: "source-scroll" });
     /** @type {{ section: HTMLElement, listing: Listing }[]} */
     this.parts = sources.map((source) => this.part(source));
-    this.scroller.append(...this.parts.map(({ section }) => section));
+    this.table = new CompilationTable(app);
+    this.scroller.append(...this.parts.map(({ section }) => section), this.table.element);
     if (sources.length === 0)
       this.scroller.append(h("p", { class: "listing-empty" }, "the record holds no Python source"));
     /** @type {HTMLSelectElement | null} */
@@ -51,6 +53,7 @@ export class SourcePane {
     const links = new Map();
     for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
     const listing = new Listing(this.app, {
+      notes: breaksIn(this.app.model.core, file, first),
       text: code,
       label: `source of ${shortened(name, HEADING)}`,
       first,
@@ -127,6 +130,7 @@ export class SourcePane {
   /** Another compilation is shown. */
   recolour() {
     for (const { listing } of this.parts) listing.recolour();
+    this.table.choose();
   }
 
   /** Large letters where few lines are shown and there is room. */

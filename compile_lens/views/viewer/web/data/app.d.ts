@@ -47,6 +47,8 @@ export interface App {
   selection: Selection;
   /** The number of the compilation that is shown. */
   compilation: number;
+  /** Shows another compilation. */
+  choose(compilation: number): void;
   /** Says a short sentence to screen readers. */
   say(sentence: string): void;
   /** Opens the pane of a stage (or brings it forward) and reveals items in it. */

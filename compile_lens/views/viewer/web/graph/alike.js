@@ -18,7 +18,7 @@ export function alike(data, body) {
   /** @type {Set<number>} */
   const firsts = new Set();
   for (const box of data.bodies[body]?.boxes ?? []) {
-    const series = /^(.*\D)\d+$/.exec(box.name)?.[1];
+    const series = /^(.*\.|)\d+$/.exec(box.name)?.[1];
     if (box.body < 0 || series === undefined) continue;
     const shape = `${series} ${shapeOf(data, box.body, known)}`;
     const before = first.get(shape);

@@ -13,6 +13,14 @@ const FINDINGS = 1_000_000;
 
 const PHASES = ["forward", "backward", "inference"];
 
+/** Pixels of the head of a pane, of a function in it, of a row, of the names below a line, and of a row of the table of compilations. */
+const HEAD = 30;
+const SOURCE_HEAD = 40;
+const ROW = 21;
+const LARGE_ROW = 27;
+const TABLE_ROW = 28;
+const NAMES_BELOW = 26;
+
 /** Panes that stand side by side at most. */
 export const MOST_PANES = 5;
 /** Pixels of width that a pane keeps. */
@@ -177,4 +185,15 @@ export function sharesMoved(shares, widths, by, least = LEAST_WIDTH) {
   const left = Math.min(total - least, Math.max(least, widths[0] + by));
   const sum = shares[0] + shares[1];
   return [(sum * left) / total, (sum * (total - left)) / total];
+}
+
+/**
+ * Pixels that the source needs to be seen whole, with the table of its compilations.
+ * @param {number} lines
+ * @param {number} functions
+ * @param {number} compilations
+ */
+export function sourceHeight(lines, functions, compilations) {
+  const table = compilations > 1 ? SOURCE_HEAD + compilations * TABLE_ROW : 0;
+  return HEAD + functions * SOURCE_HEAD + NAMES_BELOW + table + lines * (lines > 6 ? ROW : LARGE_ROW);
 }

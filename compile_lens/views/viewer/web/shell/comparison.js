@@ -58,6 +58,7 @@ class Side {
       chain,
       selection: this.selection,
       compilation: 0,
+      choose: () => undefined,
       say: (sentence) => put(voice, sentence),
       show: () => undefined,
     };

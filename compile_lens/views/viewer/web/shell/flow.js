@@ -74,7 +74,7 @@ export class Flow {
       const count = this.app.model.core.compilations.length;
       put(
         this.which,
-        h("span", { class: "flow-count" }, h("b", {}, compilation.id), ` ${shortened(compilation.function, 28)}`),
+        h("span", { class: "flow-count" }, h("b", {}, compilation.id), ` ${shortened(compilation.name, 28)}`),
         h(
           "span",
           { class: "flow-what" },

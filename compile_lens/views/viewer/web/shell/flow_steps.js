@@ -1,6 +1,7 @@
 // The way of a compilation in one row: which stages stand in it for a phase, what they count, and the steps between. No
 // elements.
 
+import { grouped } from "../dom.js";
 import { placeOf, placeOfFinding } from "./arrangement.js";
 
 /** @import { Core, IndexStage, Compilation, Lane, Step } from "../types.d.ts" */
@@ -110,8 +111,7 @@ export function flowSteps(core, stages, number, phase, lines) {
     found.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
   }
   if (groups) {
-    const apart = /^([\d,]+) pairs? apart/.exec(core.findings.find(({ key }) => key === "fusion")?.fact ?? "");
-    found.push(verb("fused", apart ? `${apart[1]} apart` : "", finding("fusion"), ""));
+    found.push(verb("fused", lane.apart ? `${grouped(lane.apart)} apart` : "", finding("fusion"), ""));
     found.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
   }
   if (code) {

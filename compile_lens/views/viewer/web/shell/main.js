@@ -107,6 +107,7 @@ class Shell {
       chain,
       selection,
       compilation: 0,
+      choose: (number) => this.choose(number),
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),
     };

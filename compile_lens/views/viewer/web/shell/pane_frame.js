@@ -4,8 +4,10 @@ import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { TextPane } from "../code/text_pane.js";
 import { PYTHON } from "../data/model.js";
+import { besideCode } from "./beside_code.js";
 import { button, h, put, shortened, turnOfOthers } from "../dom.js";
 import { FindingPane } from "../findings/pane.js";
+import { StoryPane } from "../findings/story_pane.js";
 import { FusionPane } from "../fusion/pane.js";
 import { GraphPane } from "../graph/pane.js";
 
@@ -110,7 +112,9 @@ export class PaneFrame {
       if (await this.turn()) this.put("source", () => new SourcePane(this.app));
     } else if (model.isCode(stage)) {
       const data = await model.code(stage);
-      if (await this.turn()) this.put("code", () => new CodePane(this.app, stage, data));
+      if (!(await this.turn())) return;
+      this.put("code", () => new CodePane(this.app, stage, data));
+      this.tabs("code");
     } else {
       const data = await model.graph(stage);
       if (!(await this.turn())) return;
@@ -148,6 +152,57 @@ export class PaneFrame {
         button(name, () => this.choose(name), { class: "button frame-view", pressed: name === this.view }),
       ),
     );
+  }
+
+  /**
+   * Beside the code stands what is known of why it is so: tabs of the same pane.
+   * @param {string} shown the tab that is open
+   */
+  tabs(shown) {
+    const { model } = this.app;
+    const { compilation } = model.index.stages[this.place.stage];
+    const lane = model.core.compilations[compilation].lanes.find(
+      ({ phase }) => phase === model.phase(this.place.stage),
+    );
+    const known = besideCode(model.core.findings, lane?.apart ?? 0);
+    const all = [
+      ["code", "code", ""],
+      ...known.map(({ key, title, badge }) => [key, title, badge]),
+      ["story", "story", ""],
+    ];
+    put(
+      this.views,
+      all.map(([view, title, badge]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button frame-view",
+            "data-view": view,
+            "aria-pressed": String(view === shown),
+            onclick: () => void this.beside(view),
+          },
+          title,
+          badge ? h("span", { class: "frame-badge" }, badge) : null,
+        ),
+      ),
+    );
+  }
+
+  /** @param {string} view a tab beside the code */
+  async beside(view) {
+    const { model } = this.app;
+    if (view === "code") this.put("code", () => /** @type {Pane} */ (this.panes.get("code")));
+    else if (view === "story") {
+      const data = await model.payload.get("story");
+      if (!this.closed) this.put("story", () => new StoryPane(this.app, data));
+    } else {
+      const head = model.finding(view);
+      const data = await model.payload.get(head.part);
+      if (!this.closed) this.put(view, () => new FindingPane(this.app, head, data));
+    }
+    this.tabs(view);
+    /** @type {HTMLElement | null} */ (this.views.querySelector('[aria-pressed="true"]'))?.focus();
   }
 
   /** @param {string} view */

@@ -11,6 +11,7 @@ import {
   roomFor,
   sharesMoved,
   sideBySide,
+  sourceHeight,
   usualPlaces,
   withPlace,
 } from "./arrangement.js";
@@ -26,13 +27,6 @@ const MOST_KEPT = 12;
 /** Lines of a source below which there is room for the graph, and the width from which three long panes fit. */
 const SHORT_SOURCE = 12;
 const WIDE = 1100;
-/** Pixels of the head of a pane, of a function in it, of a row, and of the names below a line. */
-const HEAD = 30;
-const SOURCE_HEAD = 40;
-const ROW = 21;
-const LARGE_ROW = 27;
-const NAMES_BELOW = 26;
-
 /** Pixels of height: what a row keeps, and what it may get. */
 const LEAST_HEIGHT = 200;
 const MOST_HEIGHT = 4000;
@@ -119,9 +113,10 @@ export class Panes {
     const stacked = usual && this.below && this.width >= PHONE_WIDTH;
     this.row.classList.toggle("panes-stacked", stacked);
     this.row.classList.toggle("panes-usual", usual && !stacked && this.width >= WIDE);
-    const heads = HEAD + model.core.sources.length * SOURCE_HEAD + NAMES_BELOW;
-    const lines = this.lines();
-    this.row.style.setProperty("--source", `${heads + lines * (lines > 6 ? ROW : LARGE_ROW)}px`);
+    const { compilations, sources } = model.core;
+    const most = compilations.length > 1 ? "62%" : "50%";
+    const height = sourceHeight(this.lines(), sources.length, compilations.length);
+    this.row.style.setProperty("--source", `min(${height}px, ${most})`);
   }
 
   /** Whoever moves a border decides: what the panes have now are their shares. */
