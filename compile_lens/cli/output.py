@@ -83,7 +83,7 @@ def _svg(path: Path, graph: Graph, title: str) -> Path:
 
 def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
     """How often a call launches a kernel: a number, or null where that is by the turn or the branch; and in words."""
-    from ..measures.flow import launches
+    from ..measures.control_flow import launches
     from ..views.words.launches import launched
 
     found = launches(code, [kernel])

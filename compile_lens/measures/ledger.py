@@ -27,7 +27,18 @@ from compile_lens.record.figures import figure, summed
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code
 
-from .flow import GENERATED, NOT_FOLLOWED, STEERING, aten, bodies, body_of, generated, launches, steers, walk
+from .control_flow import (
+    GENERATED,
+    NOT_FOLLOWED,
+    STEERING,
+    aten,
+    bodies,
+    body_of,
+    generated,
+    launches,
+    steers,
+    walk,
+)
 
 COLUMNS = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
 """Names of the figures of a row, in the order in which they are read."""

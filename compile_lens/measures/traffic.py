@@ -21,7 +21,7 @@ from compile_lens.record.kernel import Code, Kernel
 
 from .arithmetic import SCATTERS, Unknown, name_of, operations, special
 from .chain import walk
-from .flow import bodies as run_bodies
+from .control_flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
 
 LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))

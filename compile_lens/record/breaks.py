@@ -18,8 +18,7 @@ NOT_TRACED = "not traced"
 WHOLE = "function"
 REST = "rest of a function"
 NEVER_RAN = "never ran"
-SKIPS = (WHOLE, REST, LIMIT, NEVER_RAN)
-"""What ``Skip.kind`` can be."""
+"""These and ``LIMIT`` are what ``Skip.kind`` can be."""
 
 
 @dataclass(frozen=True)

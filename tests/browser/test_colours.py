@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.measures.units import units
+from compile_lens.measures.source_units import units
 from compile_lens.views.words.palette import UNITS
 
 from . import captures

@@ -8,15 +8,15 @@ from typing import Any
 from unittest import mock
 
 from compile_lens._torch.code import memory
-from compile_lens._torch.graphs import merged, partition, passes
+from compile_lens._torch.graphs import merged, passes, saved_for_backward
 from compile_lens._torch.ground import hooks
 from compile_lens._torch.inductor import fusion, line_origins, lowered_nodes
 
-REASONS = (fusion, line_origins, lowered_nodes, memory, merged, partition, passes)
+REASONS = (fusion, line_origins, lowered_nodes, memory, merged, passes, saved_for_backward)
 """Modules that say why. Without them a capture still has every stage."""
 
 STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), (passes, "begin"),
-          (memory, "record"), (partition, "record"))  # fmt: skip
+          (memory, "record"), (saved_for_backward, "record"))  # fmt: skip
 """What they are asked to do outside of their hooks."""
 
 

@@ -16,7 +16,7 @@ import samples
 
 from compile_lens.errors import RecordError
 from compile_lens.layout import engine
-from compile_lens.measures.flow import aten
+from compile_lens.measures.control_flow import aten
 from compile_lens.record.figures import Count, count
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.results.capture import Capture

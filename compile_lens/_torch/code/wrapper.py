@@ -10,7 +10,7 @@ from typing import Any
 
 from ...record.graph import Node
 from ...record.kernel import Flow, Kernel
-from .wrapper_flow import flow
+from .control_flow import flow
 
 LANGUAGES = {
     "cpp_pybinding": "cpp",

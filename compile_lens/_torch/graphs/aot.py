@@ -11,8 +11,7 @@ from .. import targets
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
 from . import followed as following
-from . import fx, merged, passes
-from . import partition as partitioning
+from . import fx, merged, passes, saved_for_backward
 from . import rewrites as rewrites  # its hooks say what came from what
 from .followed import Untouched
 from .provenance import Lineage, joint_origins
@@ -60,7 +59,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     if isinstance(count, int):
         followed.saved = _saved(forward, count)
     followed.results = count
-    partitioning.record(draft, forward, backward, count)
+    saved_for_backward.record(draft, forward, backward, count)
     draft.lap("forward")
     return forward, backward
 

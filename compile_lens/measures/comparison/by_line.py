@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compile_lens.measures.chain import Chain, walk
-from compile_lens.measures.flow import launches
+from compile_lens.measures.control_flow import launches
 from compile_lens.record.absent import Absent
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation

@@ -110,7 +110,6 @@ def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:
 
 def document(comparison: ComparisonRecord) -> str:
     """The comparison as a page of its own, with a policy that forbids outside requests."""
-    css = sheet().replace("max-width: 1280px", "max-width: 1600px")
     title = text(short(outline.heading(comparison), 200))
     page = fragment(comparison, standalone=True)
     return (
@@ -119,7 +118,7 @@ def document(comparison: ComparisonRecord) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title} · compile_lens</title>\n"
-        f"<style>\n{css}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
+        f"<style>\n{sheet(widest=1600)}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from compile_lens.measures.flow import launches
+from compile_lens.measures.control_flow import launches
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference, Use

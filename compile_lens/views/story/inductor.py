@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.flow import GENERATED, walk
+from compile_lens.measures.control_flow import GENERATED, walk
 from compile_lens.measures.fusion import UNPROPOSED, WALL
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of

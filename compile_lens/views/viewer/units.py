@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.address import python
-from compile_lens.measures.units import Unit, units
+from compile_lens.measures.source_units import Unit, units
 from compile_lens.record.capture import Record
 
 from ..words.palette import UNITS

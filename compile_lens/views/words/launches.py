@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.flow import launches
+from compile_lens.measures.control_flow import launches
 from compile_lens.record.figures import MEASURED, AtLeast, Count, Figure, figure
 from compile_lens.record.kernel import Code, Kernel
 

@@ -243,7 +243,7 @@ def test_the_default_choice_is_what_the_default_partitioner_makes(
 
 
 def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compile_lens._torch.graphs import partition
+    from compile_lens._torch.graphs import saved_for_backward
 
     def texts() -> dict[str, str]:
         code = capture(perceptron(), torch.ones(16, 64)).code
@@ -252,7 +252,7 @@ def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None
         }  # less the number of the compile
 
     asked = texts()
-    monkeypatch.setattr(partition, "_ask", lambda *_: (None, "not asked"))
+    monkeypatch.setattr(saved_for_backward, "_ask", lambda *_: (None, "not asked"))
     assert texts() == asked and asked
 
 

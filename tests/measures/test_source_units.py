@@ -12,7 +12,7 @@ import samples
 import torch
 
 from compile_lens import capture
-from compile_lens.measures.units import Unit, units
+from compile_lens.measures.source_units import Unit, units
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.results.capture import Capture
 
