@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile(
+    "no deadline", deadline=None
+)  # how long an example takes is the machine's, not the code's
+settings.load_profile("no deadline")
 
 ROOT = Path(__file__).resolve().parents[1]
 HELPERS = ROOT / "tests" / "helpers"

@@ -49,7 +49,9 @@ def spread(figures: tuple[float, ...]) -> Spread:
     if len(figures) == 1:
         return Spread(figures[0], figures[0], figures[0])
     low, median, high = statistics.quantiles(figures, n=4, method="inclusive")
-    return Spread(median, low, high)
+    # Between two neighbours of a float, what is worked out may be rounded past either of them.
+    median = min(max(median, min(figures)), max(figures))
+    return Spread(median, min(max(low, min(figures)), median), max(min(high, max(figures)), median))
 
 
 def ratio(slow: Series, fast: Series) -> Spread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 
 import pytest
@@ -41,6 +42,17 @@ def test_spread_is_ordered_and_inside(figures: list[float]) -> None:
     found = timing.spread(tuple(figures))
     assert min(figures) <= found.low <= found.median <= found.high <= max(figures)
     assert found.median == pytest.approx(statistics.median(figures))
+
+
+@given(st.floats(1e-9, 1e3), st.lists(st.integers(0, 3), min_size=1, max_size=9))
+def test_spread_of_neighbours_is_ordered_and_inside(figure: float, steps: list[int]) -> None:
+    """Floats that are a few roundings apart."""
+    ladder = [figure]
+    for _ in range(3):
+        ladder.append(math.nextafter(ladder[-1], math.inf))
+    figures = [ladder[step] for step in steps]
+    found = timing.spread(tuple(figures))
+    assert min(figures) <= found.low <= found.median <= found.high <= max(figures)
 
 
 def test_ratio_is_taken_round_by_round() -> None:
