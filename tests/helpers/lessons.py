@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bilingual import NUMBERS
 
 from compile_lens.course.lessons import EXERCISES
 
@@ -23,9 +24,6 @@ SCREEN = 45
 
 WIDE = 120
 """Characters in a line of it; JupyterLab wraps longer ones."""
-
-_WORDS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-NUMBERS = dict(zip(_WORDS.split(), range(17))) | {"seventeen": 17, "once": 1, "twice": 2}
 
 
 def named(number: str) -> str:
