@@ -1,4 +1,4 @@
-"""The README in Chinese says what the English one says: the same code, and no name, link or figure that is not there."""
+"""The README in Chinese says what the English one says: the same code, and no name, link or figure of its own."""
 
 from __future__ import annotations
 
