@@ -157,6 +157,11 @@ FACTS: dict[str, Fact] = {
     "triton_loops": Fact(
         _in_triton(r"\n +for \w+ in (?:tl\.)?range\("), "loop in Triton kernels", "loops in Triton kernels"
     ),
+    "own_kernels": Fact(
+        lambda capture: sum(kernel.language != "extern" for kernel in capture.kernels),
+        "kernel of the compiler's own",
+        "kernels of the compiler's own",
+    ),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),

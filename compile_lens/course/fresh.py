@@ -57,4 +57,4 @@ def _differ(got: Any, want: Any) -> str:
         return f"it returns a {type(got).__name__}, and no tensor"
     if got.shape != want.shape:
         return f"its result has the shape {tuple(got.shape)}, and not {tuple(want.shape)}"
-    return "" if torch.allclose(got, want) else "its result has other values"
+    return "" if torch.allclose(got, want, atol=1e-6) else "its result has other values"

@@ -148,7 +148,7 @@ def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
     said = repr(course.progress())
     assert f"1 of {len(EXERCISES)} exercises are right" in said and "1.3: right; tries 2, hints 0" in said
     assert "1.1: not tried; tries 0, hints 1" in said and "1.kernels: answered (2, 2)" in said
-    assert "2.1" not in said and "not begun: lessons 2, 3, " in said
+    assert "2.1" not in said and "not begun: lessons 0, 2, 3, " in said
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_broken_file_is_said_and_kept(folder: Path, text: str) -> None:
 
 
 def test_what_there_is_not_is_named() -> None:
-    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 1\.1, 1\.2, 1\.3, 2\.1"):
+    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 0\.1, 0\.2, 0\.3, 1\.1"):
         course.check("9.9", loops)
-    with pytest.raises(UsageError, match=r"there is no question '9'; there is 1\.kernels"):
+    with pytest.raises(UsageError, match=r"there is no question '9'; there is 0\.name"):
         course.predict("9", 1)
     assert not Path(state.FILE).exists()
 

@@ -1,0 +1,87 @@
+"""Lesson 0: devices, what ran where, and who wrote it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+
+_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+
+QUESTIONS = tuple(
+    Question(
+        f"0.{key}", f"How many kernels does the compiler write for {what}?", (("kernels", "own_kernels"),)
+    )
+    for key, what in (("name", "torch.linalg.det(x)"), ("triangles", "a determinant by way of L and U"))
+)
+
+
+def determinant(x: Any) -> Any:
+    """By its name: a library's."""
+    return x.det()
+
+
+EXERCISES = (
+    Exercise(
+        "0.1",
+        "Write a function of one square matrix for which the compiler calls a library, and writes no kernel.",
+        (Input((4, 4)),),
+        (Need("library_calls", AT_LEAST, 1), Need("own_kernels", EXACTLY, 0), *_UNBROKEN),
+        (
+            Slip(
+                (Need("library_calls", EXACTLY, 0),),
+                "The compiler knows the formulas of all that stands here, and wrote a kernel itself.",
+            ),
+            Slip(
+                (Need("own_kernels", AT_LEAST, 1),),
+                "There is a library's call, but beside it stands work that the compiler did itself.",
+            ),
+        ),
+        (
+            "Which operators are too much for a formula number by number?",
+            "Think of a product of matrices, or of linear algebra, and do nothing else.",
+        ),
+        "def f(x):\n    return x @ x",
+    ),
+    Exercise(
+        "0.2",
+        "Write torch.linalg.det(x) for a matrix of 4 × 4 numbers so that the compiler writes at least one kernel.",
+        (Input((4, 4)),),
+        (Need("own_kernels", AT_LEAST, 1), *_UNBROKEN),
+        (
+            Slip(
+                (Need("own_kernels", EXACTLY, 0),),
+                "All of it was handed to a library. Take a part of the way yourself.",
+            ),
+        ),
+        (
+            "The lesson has one way. Is there a library's function that gives the determinant in two pieces?",
+            "torch.linalg.slogdet gives a sign, and the logarithm of the rest.",
+        ),
+        "def f(x):\n    sign, logarithm = torch.linalg.slogdet(x)\n    return sign * torch.exp(logarithm)",
+        determinant,
+    ),
+    Exercise(
+        "0.3",
+        "Write torch.linalg.det(x) for 1,000 matrices of 2 × 2 numbers so that it becomes one launch, without a "
+        "library.",
+        (Input((1000, 2, 2)),),
+        (
+            Need("launches", EXACTLY, 1),
+            Need("library_calls", EXACTLY, 0),
+            *_UNBROKEN,
+        ),
+        (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1),),
+                "A library still does it. For two rows and two columns you know the formula.",
+            ),
+        ),
+        (
+            "What is the determinant of a, b over c, d?",
+            "x[:, 0, 0] is the first number of all the matrices at once.",
+        ),
+        "def f(x):\n    return x[:, 0, 0] * x[:, 1, 1] - x[:, 0, 1] * x[:, 1, 0]",
+        determinant,
+    ),
+)

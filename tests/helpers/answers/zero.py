@@ -1,0 +1,49 @@
+"""Answers to the exercises of lesson 0."""
+
+from __future__ import annotations
+
+import torch
+
+from compile_lens.course.lessons.zero import determinant
+
+from .common import Made, Mistake, halved
+
+
+def by_triangles(x: torch.Tensor) -> torch.Tensor:
+    factors, pivots = torch.linalg.lu_factor(x)
+    swaps = (pivots != torch.arange(1, 5)).sum()
+    return factors.diagonal().prod() * (1 - 2 * (swaps % 2))
+
+
+def logarithmic(x: torch.Tensor) -> torch.Tensor:
+    sign, logarithm = torch.linalg.slogdet(x)
+    return logarithm.exp() * sign
+
+
+def unbound(x: torch.Tensor) -> torch.Tensor:
+    (a, b), (c, d) = (row.unbind(1) for row in x.unbind(1))
+    return a * d - b * c
+
+
+RIGHT: dict[str, list[Made]] = {
+    "0.1": [lambda x: torch.linalg.det(x), lambda x: x @ x @ x, lambda x: torch.linalg.svdvals(x)],
+    "0.2": [by_triangles, logarithmic],
+    "0.3": [unbound, lambda x: x[:, 0, 0] * x[:, 1, 1] - x[:, 1, 0] * x[:, 0, 1]],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "0.1": [
+        (lambda x: torch.sin(x), "0 library calls; asked for: at least 1", "knows the formulas"),
+        (lambda x: torch.relu(x @ x), "1 kernel of the compiler's own; asked", "beside it stands work"),
+        (halved, "1 graph break; asked", ""),
+    ],
+    "0.2": [
+        (determinant, "0 kernels of the compiler's own; asked", "Take a part of the way yourself"),
+        (lambda x: x.diagonal().prod(), "its result has other values", ""),
+    ],
+    "0.3": [
+        (determinant, "1 library call; asked for: exactly 0", "you know the formula"),
+        (lambda x: x[0, 0, 0] * x[0, 1, 1], "its result has the shape (), and not (1000,)", ""),
+        (lambda x: x[:, 0, 0] * x[:, 1, 1] + x[:, 0, 1] * x[:, 1, 0], "its result has other values", ""),
+    ],
+}
