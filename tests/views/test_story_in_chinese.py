@@ -24,8 +24,8 @@ f 的编译故事
 整个调用都被编译，得到 1 张图。
 
 Dynamo
-  Dynamo 读取了 f（example.py:4）的字节码，记下 5 次调用。它们来自 1 行代码：example.py:5。只有
-  3 个条件成立，这份代码才会被再次使用；这些条件叫守卫（guard）。
+  Dynamo 读取了 f（example.py:4）的字节码，记下 5 次调用。它们来自 1 行代码：example.py:5。3 个
+  条件全部成立时，这份代码才会被再次使用；这些条件叫守卫（guard）。
 
 AOTAutograd
   AOTAutograd 用更小的算子把前向和反向写进一张联合图（joint graph）：17 次调用。这张图被切成两
@@ -34,19 +34,19 @@ AOTAutograd
 前向
   交给 Inductor 的有 5 个做计算的 ATen 算子。如果不编译，PyTorch 在这里会派发 5 个算子。下降
   （lowering）之后得到 1 个循环。只有一个循环，没有可以与它融合的对象：它就是唯一的组。生成的代
-  码里有 1 个内核，语言是 C++：cpp_fused_add_cos_pow_sin_0。每次调用启动内核：1。每个 ATen 算子
-  单独运行要搬运 ~44 kB；融合之后搬运 ~8,000 B。
+  码里有 1 个内核，语言是 C++：cpp_fused_add_cos_pow_sin_0。每次调用的启动次数：1。每个 ATen 算
+  子单独运行要搬运 ~44 kB；融合之后搬运 ~8,000 B。
 
 反向
   交给 Inductor 的有 12 个做计算的 ATen 算子。如果不编译，PyTorch 在这里会派发 12 个算子。下降
   （lowering）之后得到 1 个循环。只有一个循环，没有可以与它融合的对象：它就是唯一的组。生成的代
-  码里有 1 个内核，语言是 C++：cpp_fused_add_cos_mul_neg_pow_sin_0。每次调用启动内核：1。每个
+  码里有 1 个内核，语言是 C++：cpp_fused_add_cos_mul_neg_pow_sin_0。每次调用的启动次数：1。每个
   ATen 算子单独运行要搬运 ~116 kB；融合之后搬运 ~12 kB。
 
 总计
-  每张图调用一次，eager PyTorch 需要 17 个算子，编译后是 2 次内核启动。每个 ATen 算子单独运行的
-  字节数：~160 kB；融合之后：~20 kB。字节数是按张量大小推算的，不是测量值。代码只是生成出来，没
-  有构建，也没有运行。
+  每张图调用一次，eager PyTorch 需要 17 个算子，编译后是 2 次启动。每个 ATen 算子单独运行的字节
+  数：~160 kB；融合之后：~20 kB。字节数是按张量大小推算的，不是测量值。代码只是生成出来，没有构
+  建，也没有运行。
 """
 
 CAPTURES = {
@@ -109,11 +109,11 @@ def test_every_sentence_is_whole() -> None:
 @pytest.mark.parametrize(
     ("count", "graphs", "said"),
     [
-        (Count(turns=(Count(4),), fixed=3), 1, "3 + 每轮 4 次内核启动"),
-        (Count(turns=(Count(1), Count(2))), 1, "循环 1 每轮 1 + 循环 2 每轮 2 次内核启动"),
-        (Count(1, either=((Count(), Count(2)),)), 1, "1 或 3 次内核启动"),
-        (Count(2, either=((Count(), Count(2)),), tied=True), 1, "2 至 4 次内核启动"),
-        (Count(5), 2, "≥ 5 次内核启动（2 张图中的 1 张）"),
+        (Count(turns=(Count(4),), fixed=3), 1, "3 + 每轮 4 次启动"),
+        (Count(turns=(Count(1), Count(2))), 1, "循环 1 每轮 1 + 循环 2 每轮 2 次启动"),
+        (Count(1, either=((Count(), Count(2)),)), 1, "1 或 3 次启动"),
+        (Count(2, either=((Count(), Count(2)),), tied=True), 1, "2 至 4 次启动"),
+        (Count(5), 2, "≥ 5 次启动（2 张图中的 1 张）"),
     ],
 )
 def test_figures_that_are_no_single_number(count: Count, graphs: int, said: str) -> None:
