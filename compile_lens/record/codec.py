@@ -14,6 +14,7 @@ import math
 import types
 import typing
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import RecordError
@@ -152,30 +153,56 @@ def _hints(cls: Any) -> dict[str, Any]:
     return typing.get_type_hints(cls, _NAMES)
 
 
-def _object(cls: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
+_Place = Any
+"""Where a value stands in the record: ``"capture"``, or a place and what follows it. It is a text where it is said."""
+
+_Reader = Callable[[Any, _Place, "Counter[str]"], Any]
+"""Makes the value of a field of what stands for it in the JSON; counts unknown fields. Raises ``RecordError``."""
+
+
+def _text(place: _Place) -> str:
+    parts = []
+    while isinstance(place, tuple):
+        place, step = place
+        parts.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return str(place) + "".join(reversed(parts))
+
+
+@functools.cache
+def _readers(cls: Any) -> dict[str, _Reader]:
+    """How each field of a class is read."""
+    return {name: _reader(hint) for name, hint in _hints(cls).items() if name != "unknown_fields"}
+
+
+@functools.cache
+def _required(cls: Any) -> tuple[str, ...]:
+    missing = dataclasses.MISSING
+    return tuple(
+        f.name for f in dataclasses.fields(cls) if f.default is missing and f.default_factory is missing
+    )
+
+
+def _object(cls: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:
     if not isinstance(raw, dict):
-        raise RecordError(f"{path} should be an object, it is {_say(raw)}: the record is corrupt")
-    hints = _hints(cls)
+        raise RecordError(f"{_text(place)} should be an object, it is {_say(raw)}: the record is corrupt")
+    readers = _readers(cls)
     known = {}
     for key, item in raw.items():
         if key == "is":
             continue
-        if key not in hints or key == "unknown_fields":
-            unknown[f"{path.rstrip('0123456789[]')}.{key}"] += 1
+        reader = readers.get(key)
+        if reader is None:
+            unknown[f"{_text(place).rstrip('0123456789[]')}.{key}"] += 1
             continue
-        known[key] = _decode(hints[key], item, f"{path}.{key}", unknown)
-    for field in dataclasses.fields(cls):
-        if (
-            field.name not in known
-            and field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-        ):
-            raise RecordError(f"{path} lacks {field.name!r}: the record is corrupt")
+        known[key] = reader(item, (place, key), unknown)
+    for name in _required(cls):
+        if name not in known:
+            raise RecordError(f"{_text(place)} lacks {name!r}: the record is corrupt")
     for name in _NOT_NEGATIVE.get(cls.__name__, ()):
         held = known.get(name)
         if any(type(n) is int and n < 0 for n in (held if isinstance(held, tuple) else (held,))):
             raise RecordError(
-                f"{path}.{name} cannot be negative, it is {_say(raw[name])}: the record is corrupt"
+                f"{_text(place)}.{name} cannot be negative, it is {_say(raw[name])}: the record is corrupt"
             )
     keys = (
         [stage.key for stage in known["stages"]]
@@ -183,7 +210,7 @@ def _object(cls: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
         else []
     )
     if again := next((key for i, key in enumerate(keys) if key in keys[:i]), None):
-        raise RecordError(f"{path}.stages has {_say(again)} twice: the record is corrupt")
+        raise RecordError(f"{_text(place)}.stages has {_say(again)} twice: the record is corrupt")
     return cls(**known)
 
 
@@ -191,66 +218,96 @@ _NOT_NEGATIVE = {"Tensor": ("shape", "nbytes"), "EagerOp": ("count", "nbytes"), 
 """Sizes and counts that measures add up and views draw to scale."""
 
 
-def _decode(hint: Any, raw: Any, path: str, unknown: Counter[str]) -> Any:
-    origin = typing.get_origin(hint)
-    if origin is typing.Union and _graph.Ref in typing.get_args(hint):
+def _reader(hint: Any) -> _Reader:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Union and _graph.Ref in args:
         # Known by a member: ``Value`` holds itself, and typing gives it in unequal forms, unrolled or not.
-        return _value(raw, path, unknown)
+        return _value
     if origin is tuple:
-        return _tuple(typing.get_args(hint), raw, path, unknown)
+        return _list_reader(args[0]) if len(args) == 2 and args[1] is Ellipsis else _tuple_reader(args)
     if origin in (typing.Union, types.UnionType):
-        return _union(typing.get_args(hint), raw, path, unknown)
+        return _union_reader(args)
     if dataclasses.is_dataclass(hint):
-        return _object(hint, raw, path, unknown)
+        return functools.partial(_object, hint)
+    return functools.partial(_plain, hint)
+
+
+def _plain(hint: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:
     if hint is float and type(raw) is int and abs(raw) < 2**53:
         return float(raw)
     if type(raw) is hint:
-        return _bounded(raw, path)
-    raise RecordError(f"{path} should be {hint.__name__}, it is {_say(raw)}: the record is corrupt")
+        return _bounded(raw, place)
+    raise RecordError(f"{_text(place)} should be {hint.__name__}, it is {_say(raw)}: the record is corrupt")
 
 
-def _tuple(args: tuple[Any, ...], raw: Any, path: str, unknown: Counter[str]) -> tuple[Any, ...]:
+def _is_list(raw: Any, place: _Place) -> list[Any]:
     if not isinstance(raw, list):
-        raise RecordError(f"{path} should be a list, it is {_say(raw)}: the record is corrupt")
-    if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_decode(args[0], item, f"{path}[{i}]", unknown) for i, item in enumerate(raw))
-    if len(raw) != len(args):
-        raise RecordError(f"{path} should have {len(args)} items, it has {len(raw)}: the record is corrupt")
-    return tuple(
-        _decode(a, item, f"{path}[{i}]", unknown) for i, (a, item) in enumerate(zip(args, raw, strict=True))
-    )
-
-
-def _union(args: tuple[Any, ...], raw: Any, path: str, unknown: Counter[str]) -> Any:
-    if raw is None and type(None) in args:
-        return None
-    options = [a for a in args if a is not type(None)]
-    if isinstance(raw, dict) and "is" in raw:
-        options = [a for a in options if getattr(a, "__name__", "") == raw["is"]]
-    for option in options:
-        plain = option in (int, str, bool, float)
-        if plain and type(raw) is option:
-            return _bounded(raw, path)
-        if not plain and isinstance(raw, (dict, list)):
-            return _decode(option, raw, path, unknown)
-    raise RecordError(f"{path} cannot hold {_say(raw)}: the record is corrupt")
-
-
-def _value(raw: Any, path: str, unknown: Counter[str]) -> Any:
-    if isinstance(raw, list):
-        return tuple(_value(item, path, unknown) for item in raw)
-    if isinstance(raw, dict):
-        cls = _CLASSES.get(str(raw.get("is")))
-        if cls not in (_graph.Ref, _graph.Literal):
-            raise RecordError(f"{path} cannot hold {_say(raw)}: the record is corrupt")
-        return _object(cls, raw, path, unknown)
+        raise RecordError(f"{_text(place)} should be a list, it is {_say(raw)}: the record is corrupt")
     return raw
 
 
-def _bounded(raw: Any, path: str) -> Any:
+def _list_reader(hint: Any) -> _Reader:
+    reader = _reader(hint)
+
+    def read(raw: Any, place: _Place, unknown: Counter[str]) -> Any:
+        return tuple([reader(item, (place, i), unknown) for i, item in enumerate(_is_list(raw, place))])
+
+    return read
+
+
+def _tuple_reader(args: tuple[Any, ...]) -> _Reader:
+    readers = [_reader(hint) for hint in args]
+
+    def read(raw: Any, place: _Place, unknown: Counter[str]) -> Any:
+        if len(_is_list(raw, place)) != len(readers):
+            raise RecordError(
+                f"{_text(place)} should have {len(readers)} items, it has {len(raw)}: the record is corrupt"
+            )
+        return tuple(
+            reader(item, (place, i), unknown)
+            for i, (reader, item) in enumerate(zip(readers, raw, strict=True))
+        )
+
+    return read
+
+
+def _union_reader(args: tuple[Any, ...]) -> _Reader:
+    none = type(None) in args
+    plain = {a for a in args if a in (int, str, bool, float)}
+    options = [
+        (getattr(a, "__name__", ""), _reader(a)) for a in args if a is not type(None) and a not in plain
+    ]
+
+    def read(raw: Any, place: _Place, unknown: Counter[str]) -> Any:
+        if raw is None and none:
+            return None
+        if type(raw) in plain:
+            return _bounded(raw, place)
+        if isinstance(raw, (dict, list)):
+            named = [raw["is"]] if isinstance(raw, dict) and "is" in raw else []
+            for name, reader in options:
+                if not named or name == named[0]:
+                    return reader(raw, place, unknown)
+        raise RecordError(f"{_text(place)} cannot hold {_say(raw)}: the record is corrupt")
+
+    return read
+
+
+def _value(raw: Any, place: _Place, unknown: Counter[str]) -> Any:
+    if isinstance(raw, list):
+        return tuple([_value(item, place, unknown) for item in raw])
+    if isinstance(raw, dict):
+        cls = _CLASSES.get(str(raw.get("is")))
+        if cls not in (_graph.Ref, _graph.Literal):
+            raise RecordError(f"{_text(place)} cannot hold {_say(raw)}: the record is corrupt")
+        return _object(cls, raw, place, unknown)
+    return raw
+
+
+def _bounded(raw: Any, place: _Place) -> Any:
     """A value of a field. No size, count or line of a record needs more than 64 bits."""
     if type(raw) is int and abs(raw) >= 2**64:
-        raise RecordError(f"{path} cannot be as large as {_say(raw)}: the record is corrupt")
+        raise RecordError(f"{_text(place)} cannot be as large as {_say(raw)}: the record is corrupt")
     return raw
 
 
