@@ -77,6 +77,13 @@ def _tails(capture: Capture) -> Number:
     return sum(kernel.source.count("C10_UNLIKELY(") for kernel in _cpp(capture))
 
 
+def _intermediate(capture: Capture) -> Number:
+    """How many numbers of 4 bytes the largest intermediate buffer has; not known where a size is not."""
+    memory = (m for c in capture.compilations for m in c.memory)
+    sizes = [b.nbytes for m in memory for b in m.buffers if b.kind == "intermediate"]
+    return None if None in sizes else max((size // 4 for size in sizes if size is not None), default=0)
+
+
 def _in_triton(pattern: str) -> Callable[[Capture], Number]:
     """How often a pattern stands in the Triton kernels."""
 
@@ -161,6 +168,9 @@ FACTS: dict[str, Fact] = {
         lambda capture: sum(kernel.language != "extern" for kernel in capture.kernels),
         "kernel of the compiler's own",
         "kernels of the compiler's own",
+    ),
+    "intermediate": Fact(
+        _intermediate, "number in an intermediate result", "numbers in an intermediate result"
     ),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
