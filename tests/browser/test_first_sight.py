@@ -320,6 +320,59 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     assert page.chip("dynamo", 1).count() == 1
 
 
+def test_back_undoes_the_last_pin_or_pane(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    first = page.shown()
+
+    def address(words: str) -> None:
+        page.page.wait_for_function("words => decodeURIComponent(location.hash).includes(words)", arg=words)
+
+    for name in ("sin", "cos"):
+        page.pane("python").get_by_role("button", name=f"call {name}", exact=True).click()
+        page.leave()
+        address(name)
+    page.page.go_back()
+    page.page.wait_for_function("() => !location.hash.includes('cos')")
+    page.frame()
+    assert page.pins() == ["sin"]
+    page.press("joint")
+    address("joint")
+    page.page.go_back()
+    page.page.wait_for_function("() => !location.hash.includes('joint')")
+    page.frame()
+    assert page.shown() == first and page.pins() == ["sin"]
+    page.page.go_back()
+    page.page.wait_for_function("() => location.hash === ''")
+    page.frame()
+    assert page.pins() == [] and page.shown() == first
+    page.page.go_forward()
+    page.page.wait_for_function("() => location.hash.includes('sin')")
+    page.frame()
+    assert page.pins() == ["sin"]
+
+
+def test_control_f_searches_the_pane_of_the_code(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    for key in ("python", "forward.code"):
+        page.pane(key).locator(".listing [tabindex='0']").first.focus()
+        page.page.keyboard.press("Control+f")
+        field = page.pane(key).locator(".finder-input")
+        assert field.evaluate("e => e === e.getRootNode().activeElement"), key
+
+
+def test_who_comes_to_a_tool_that_is_out_of_sight_sees_all_tools(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    pane = page.pane("forward")
+    assert pane.locator(".frame-more").is_visible()
+    pane.locator(".graph-query").focus()
+    page.page.wait_for_function(
+        "app => app.shadowRoot.querySelector('.tools-open')", arg=page.app.element_handle()
+    )
+    assert pane.locator(".frame-tools").evaluate("e => e.scrollTop === 0 && e.scrollHeight <= e.clientHeight")
+    page.pane("python").locator(".finder-input").focus()
+    assert page.find(".tools-open").count() == 0
+
+
 def test_letters_lead_somewhere(viewer: Open) -> None:
     page = viewer(captures.sin_cos())
     page.pane("forward").locator(".graph-stop").first.focus()

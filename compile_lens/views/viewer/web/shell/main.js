@@ -173,8 +173,12 @@ class Shell {
     new ResizeObserver(() => this.panes.resized(this.host.clientWidth)).observe(this.host);
     if (this.standalone) {
       window.addEventListener("hashchange", () => {
+        // Back comes here as well, and from the first pin to a page without an address.
         const state = decodeState(location.hash, this.model.index, this.findings());
+        clearTimeout(this.timer);
         if (state) this.restore(state);
+        else if (location.hash === "") this.reset();
+        clearTimeout(this.timer);
       });
     }
     this.begun = true;
@@ -205,6 +209,14 @@ class Shell {
     // Pins first, so that panes open where these are.
     this.app.selection.replace(state.pins);
     if (state.panes) this.panes.restore(state.panes);
+    else this.panes.unchoose();
+  }
+
+  /** Shows the page as it was opened. */
+  reset() {
+    this.panes.unchoose();
+    this.app.selection.clear();
+    this.choose(this.model.core.first);
   }
 
   /** Once what is lit has been painted: the words about it, and the places where it is. */
@@ -240,7 +252,8 @@ class Shell {
       const hash = encodeState({ compilation: this.compilation, panes, pins }, this.model.index);
       const address = new URL(location.href);
       address.hash = hash;
-      history.replaceState(history.state, "", address);
+      // A step of its own, so that Back undoes it.
+      if (address.href !== location.href && address.hash !== location.hash) history.pushState(null, "", address);
     }, ADDRESS_REST);
   }
 

@@ -46,6 +46,12 @@ export class PaneFrame {
     });
     this.more.setAttribute("aria-expanded", "false");
     this.more.hidden = true;
+    // Who comes to one that is out of sight sees them all.
+    this.tools.addEventListener("scroll", () => this.tools.scrollTop > 0 && this.unfold(true));
+    this.tools.addEventListener("focusout", ({ relatedTarget }) => {
+      if (!(relatedTarget instanceof Node) || !this.element.firstElementChild?.contains(relatedTarget))
+        this.unfold(false);
+    });
     // They wrap where they have too little room, and are higher then.
     this.watch = new ResizeObserver(() => this.fitTools());
     this.body = h("div", { class: "frame-body" });
@@ -77,7 +83,21 @@ export class PaneFrame {
     );
     this.element.addEventListener("pointerdown", tell.used);
     this.element.addEventListener("focusin", tell.used);
+    this.element.addEventListener("keydown", (event) => this.search(event));
     this.ready = this.load();
+  }
+
+  /**
+   * The browser's own search sees only the rows that are built: a pane of code has one that sees all.
+   * @param {KeyboardEvent} event
+   */
+  search(event) {
+    if (event.key !== "f" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+    const field = this.tools.querySelector(".finder-input");
+    if (!(field instanceof HTMLInputElement)) return;
+    field.focus();
+    field.select();
+    event.preventDefault();
   }
 
   /** Reads the data and makes the pane. What goes wrong is said in the pane's place. */

@@ -132,6 +132,13 @@ export class Panes {
     for (const frame of this.shown) frame.resized();
   }
 
+  /** Shows what is usual again. */
+  unchoose() {
+    if (!this.chosen) return;
+    this.chosen = false;
+    this.choose(this.compilation);
+  }
+
   usual() {
     const { core, index } = this.app.model;
     const python = core.sources.length > 0 || index.stages[0].count > 0;
