@@ -13,7 +13,7 @@ WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef"
 """Characters of Chinese text and its punctuation, for a class in a pattern."""
 
 WORDS = NUMBERS | {
-    **{"twenty": 20, "thousand": 1000, "million": 10**6},
+    **{"twenty": 20, "sixty": 60, "thousand": 1000, "million": 10**6},
     **{"first": 1, "second": 2, "both": 2, "two": 2, "half": 2, "third": 3, "either": 2},
 }
 """Numbers that English prose has in words."""
