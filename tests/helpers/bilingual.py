@@ -56,8 +56,10 @@ def same(one: Any, other: Any) -> bool:
             "".join(v.value for v in node.values if isinstance(v, ast.Constant)) for node in (one, other)
         ]
         return parts[0] == parts[1] and numbers_in_chinese(plain[1]) <= numbers_in_english(plain[0])
-    if isinstance(one, str) and is_chinese(other):
-        return re.search("[a-z]{2}", one) is not None and numbers_in_chinese(other) <= numbers_in_english(one)
+    if isinstance(one, ast.Constant) and isinstance(other.value, str) and is_chinese(other.value):
+        english = one.value if isinstance(one.value, str) else ""
+        known = numbers_in_english(english)
+        return re.search("[a-z]{2}", english) is not None and numbers_in_chinese(other.value) <= known
     if isinstance(one, ast.AST):
         return all(same(getattr(one, field, None), getattr(other, field, None)) for field in one._fields)
     if isinstance(one, list):

@@ -122,6 +122,7 @@ def test_it_runs_and_prints_the_same_numbers(name: str) -> None:
         ("print(f'{x} graphs')", "print(f'{x} {x} 张图')"),
         ("check('1.1', f)", "check('1.2', f)"),
         ("course.predict('1.graphs', 2)", "course.predict('图', 2)"),
+        ("graph = 1", "图 = 1"),
         ("a\nb", "a"),
     ],
 )
