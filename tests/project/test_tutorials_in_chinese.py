@@ -93,7 +93,7 @@ def test_what_it_links_to_is_there(name: str) -> None:
     assert all((FOLDER / file).is_file() for file in re.findall(r"\]\(([\w-]+\.ipynb)\)", text))
 
 
-CHANCE = r"ipykernel_\d+/\d+|\d+\.\d+"
+CHANCE = r"(ipykernel_\d+/)?\d+\.py|tensor\(\[[^\]]*\]|\d+\.\d+"
 """What differs between two runs, or by a comment: where a notebook's functions stand, and random numbers."""
 
 
