@@ -265,7 +265,7 @@ def _changed(page: Page) -> float:
     """Opens each stage of the strip in turn."""
     for card in page.locator(".cl-app .strip button.card").all():
         if card.get_attribute("aria-pressed") == "false":
-            card.click()
+            card.dispatch_event("click")  # the list of all stages is closed
             _settle(page, 150)
     return _longest(page)
 
