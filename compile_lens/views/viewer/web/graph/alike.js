@@ -2,6 +2,9 @@
 
 /** @import { BodyBox, GraphData } from "../types.d.ts" */
 
+/** Graphs with more bodies are not looked through: each is read from its text only when it is drawn. */
+const MOST_BODIES = 600;
+
 /**
  * For each body of the numbered boxes of a body (`layers.1`) that computes the same as one before it, that box.
  * @param {Pick<GraphData, "bodies" | "layouts" | "outputs" | "tensors">} data
@@ -17,6 +20,7 @@ export function alike(data, body) {
   const like = new Map();
   /** @type {Set<number>} */
   const firsts = new Set();
+  if (data.bodies.length > MOST_BODIES) return { like, firsts };
   for (const box of data.bodies[body]?.boxes ?? []) {
     const series = /^(.*\.|)\d+$/.exec(box.name)?.[1];
     if (box.body < 0 || series === undefined) continue;

@@ -7,8 +7,9 @@ import { pixel } from "./shapes.js";
 /** @import { Rectangle } from "./curves.js" */
 /** @import { BoxView, LevelView } from "./views.js" */
 
-/** Drawings of more boxes have none. */
+/** Drawings of more boxes have none, and neither have stages of more nodes: each kernel is followed up to them. */
 const MOST_BOXES = 300;
+const MOST_NODES = 3000;
 /** Pixels around a node, and the width of what joins two nodes. */
 const AROUND = 12;
 const BRIDGE = 24;
@@ -47,6 +48,7 @@ export class Halos {
     const { compilation, key, start, count } = stages[this.stage];
     const phase = model.phase(this.stage);
     const code = model.stage(compilation, `${phase}.code`);
+    if (count > MOST_NODES) return;
     if (code < 0 || !["", ".post_grad", ".loops"].includes(key.slice(phase.length))) return;
     /** @param {string} name @param {number[]} items */
     const within = (name, items) => {
