@@ -52,6 +52,10 @@ export class PaneFrame {
       if (!(relatedTarget instanceof Node) || !this.element.firstElementChild?.contains(relatedTarget))
         this.unfold(false);
     });
+    // What was asked for is done, and they shall not lie on the pane any longer; a search goes on.
+    this.tools.addEventListener("click", ({ target }) => {
+      if (target instanceof Element && target.closest("button:not(.finder button)")) this.unfold(false);
+    });
     // They wrap where they have too little room, and are higher then.
     this.watch = new ResizeObserver(() => this.fitTools());
     this.body = h("div", { class: "frame-body" });
@@ -348,9 +352,8 @@ export class PaneFrame {
   /** Notes how far everything in the pane is scrolled: an element that leaves the page forgets it. */
   keepScroll() {
     if (!this.element.isConnected || !this.pane) return;
-    const inside = [this.body, ...this.body.querySelectorAll("*")];
-    const shown = new Set(inside);
-    this.scrolls = this.scrolls.filter(([element]) => !shown.has(element));
+    const inside = new Set([this.body, ...this.body.querySelectorAll("*")]);
+    this.scrolls = this.scrolls.filter(([element]) => !inside.has(element));
     for (const element of inside) {
       if (element.scrollTop || element.scrollLeft) this.scrolls.push([element, element.scrollTop, element.scrollLeft]);
     }
