@@ -78,6 +78,7 @@ delegates.PLACES.update(
         "Benchmark.__str__": "measures.timing:words",
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
+        "Graph._repr_svg_": "views.drawing.svg:for_cell",
         "Graph.to_dot": "views.drawing.dot:to_dot",
         "Graph.to_pydot": "views.drawing.dot:to_pydot",
         "Graph.to_svg": "views.drawing.svg:to_svg",

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from .code import no_compiler
 from .frames import dynamo
 from .ground import code_entries, hook_points, tallies
 from .ground.hooks import free_hook
@@ -29,12 +30,6 @@ from .ground.recorder import Recorder
 from .ground.undo import Undo
 
 _capturing = threading.local()
-
-_KINDS_OF_COMPILER = tuple(
-    f"torch._inductor.cpp_builder:is_{kind}"
-    for kind in ("gcc", "clang", "intel_compiler", "apple_clang", "msvc_cl")
-)
-"""What torch asks of a compiler while it writes code, and remembers."""
 
 
 def optimize(
@@ -147,7 +142,6 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     """Have ``undo`` put back what a capture moves: random numbers, counters, limits, tables, the entries it made."""
     import torch._dynamo.convert_frame as convert_frame
     import torch._dynamo.pgo as pgo
-    from torch._dynamo.symbolic_convert import TensorifyState
 
     _keep_random_state(undo)
     undo.add(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
@@ -159,19 +153,21 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     before = dict(convert_frame.FRAME_COMPILE_COUNTER)
     undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
     undo.add(_forget, recorder)
-    numbers = TensorifyState.force_specializations
-    undo.add(_refill, numbers, set(numbers))
-    numbers.clear()
+    _forget_numbers(undo)
     if not recorder.wanted.build:
-        ask_no_compiler(undo)
+        no_compiler.ask_none(undo, recorder.note)
     # This one counts what others compiled as well, in every torch.
     undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
     finalizers: list[Any] = []
     texts: list[tuple[Any, str]] = []
     undo.add(_let_go, finalizers)
     undo.add(_drop_texts, texts)
-    own: dict[str, Any] = {"code_state": defaultdict(pgo.CodeState), "finalizers": finalizers, "texts": texts}
-    own |= {"tensors": {}, "note": recorder.note}
+    own: dict[str, Any] = {
+        "code_state": defaultdict(pgo.CodeState),
+        "finalizers": finalizers,
+        "texts": texts,
+        "tensors": {},
+    }
     for name, value in own.items():
         undo.add(setattr, _capturing, name, getattr(_capturing, name, None))
         setattr(_capturing, name, value)
@@ -211,68 +207,6 @@ def eagers_numbers() -> Iterator[None]:
 
     with config.patch(fallback_random=True):
         yield
-
-
-@free_hook("torch._inductor.cpu_vec_isa:VecISA.check_build")
-def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Code only asks no compiler whether it knows an instruction set that the processor has."""
-    return True if getattr(_capturing, "no_compiler", False) else real(*args, **kwargs)
-
-
-@free_hook("torch._inductor.cpp_builder:get_cpp_compiler")
-def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Some loops are written differently for each compiler. Where there is none, they are written for the one that
-    Inductor looked for, and that is said."""
-    if not getattr(_capturing, "no_compiler", False):
-        return real(*args, **kwargs)
-    try:
-        return real(*args, **kwargs)
-    except RuntimeError:  # torch has an error of its own for each way of not finding one
-        name = _looked_for()
-        _capturing.assumed.append(name)
-        note = getattr(_capturing, "note", None)
-        if note is not None:
-            note(f"no C++ compiler was found: the code is what Inductor writes for {name}")
-        return name
-
-
-def _looked_for() -> str:
-    import torch._inductor.config as config
-
-    names = config.cpp.cxx if isinstance(config.cpp.cxx, (list, tuple)) else (config.cpp.cxx,)
-    return next((str(name) for name in reversed(names) if name), "g++")
-
-
-@contextlib.contextmanager
-def no_compiler() -> Iterator[None]:
-    """Take the processor's word for its vector instructions."""
-    with Undo() as undo, undo:
-        ask_no_compiler(undo)
-        yield
-
-
-def ask_no_compiler(undo: Undo) -> None:
-    """As ``no_compiler``, until ``undo``. A later real build in this process must ask the compiler too, so the
-    answers are not left behind."""
-    found = hook_points.find("torch._inductor.cpu_vec_isa:valid_vec_isa_list")
-    probe = getattr(*found) if found is not None else None
-    asked = probe is not None and hasattr(probe, "cache_info") and probe.cache_info().currsize > 0
-    if probe is not None and hasattr(probe, "cache_clear") and not asked:
-        undo.add(probe.cache_clear)
-    undo.add(setattr, _capturing, "no_compiler", getattr(_capturing, "no_compiler", False))
-    _capturing.no_compiler = True
-    kinds = [getattr(*found) for path in _KINDS_OF_COMPILER if (found := hook_points.find(path)) is not None]
-    fresh = [k for k in kinds if hasattr(k, "cache_clear") and not k.cache_info().currsize]
-    assumed: list[str] = []
-    undo.add(_forget_assumed, fresh, assumed)
-    undo.add(setattr, _capturing, "assumed", getattr(_capturing, "assumed", None))
-    _capturing.assumed = assumed
-
-
-def _forget_assumed(kinds: list[Any], assumed: list[str]) -> None:
-    """Torch remembers what kind of compiler it found; it shall not remember one that there is not."""
-    for kind in kinds if assumed else ():
-        kind.cache_clear()
 
 
 def _metric_edits() -> list[Any]:
@@ -328,9 +262,17 @@ def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorde
         convert_frame.FRAME_COUNTER = next_number  # unless another thread took some, too
 
 
-def _refill(names: set[str], before: set[str]) -> None:
+def _forget_numbers(undo: Undo) -> None:
     """Which Python numbers could not become inputs of a graph: torch remembers it by their names alone, so that it
     would hold for every later function with an argument of such a name."""
+    found = hook_points.find("torch._dynamo.symbolic_convert:TensorifyState.force_specializations")
+    names = getattr(*found) if found is not None else None
+    if isinstance(names, set):
+        undo.add(_refill, names, set(names))
+        names.clear()
+
+
+def _refill(names: set[str], before: set[str]) -> None:
     names.clear()
     names.update(before)
 

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import backend, isolation, session
+from . import backend, session
+from .code import no_compiler
 from .frames import dynamo
 from .ground import garbage, hooks
 from .ground.parts import Wanted
@@ -50,7 +51,11 @@ def compile(
         inputs = tuple(f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs))
     recorder.clock.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
-    with hooks.placed(), garbage.later(), contextlib.nullcontext() if build else isolation.no_compiler():
+    with (
+        hooks.placed(),
+        garbage.later(),
+        contextlib.nullcontext() if build else no_compiler.not_asked(recorder.note),
+    ):
         recorder.made_for.isa = session.instruction_set(build)
         compiled = backend.make(recorder)(gm, example_inputs)
     if devices:

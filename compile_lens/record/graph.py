@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +12,6 @@ from .delegates import delegate
 if TYPE_CHECKING:
     import graphviz
     import pydot
-
-CELL = 840.0
-"""Pixels of a notebook's cell, in a window of 1280."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +217,5 @@ class Graph:
 
     def _repr_svg_(self) -> str:
         """As ``to_svg``; a drawing that is wider than a cell takes the cell's width, so that nothing has to scroll."""
-        svg = self.to_svg()
-        size = re.match(r'<svg [^>]*?(width="([\d.]+)" height="[\d.]+")', svg)
-        return svg.replace(size[1], 'width="100%"', 1) if size and float(size[2]) > CELL else svg
+        made: str = delegate("Graph._repr_svg_")(self)
+        return made

@@ -249,3 +249,18 @@ def test_a_kernel_without_machine_code_has_no_lines_of_its_own() -> None:
             for kernel in code.kernels:
                 bare = dataclasses.replace(kernel, machine=None)
                 assert kernel_lines(bare) == kernel.lines
+
+
+@pytest.mark.parametrize("found", ["generated only", "built"])
+def test_the_short_stamp_says_what_was_built_for_a_device_that_is_not_there(found: str) -> None:
+    capture = made.h100()
+    compilations = tuple(
+        dataclasses.replace(
+            c,
+            stages=tuple(dataclasses.replace(s, stamp=found) if isinstance(s, Code) else s for s in c.stages),
+        )
+        for c in capture.compilations
+    )
+    words = {"generated only": "generated only", "built": "built, not run"}[found]
+    assert stamp.short(dataclasses.replace(capture, compilations=compilations)) == f"device not here, {words}"
+    assert stamp.short(samples.sample()) == "code only, not run"

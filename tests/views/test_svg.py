@@ -297,7 +297,7 @@ def test_the_graph_draws_itself() -> None:
 
 def test_a_drawing_in_a_notebook_is_no_wider_than_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sin_cos().to_svg()
-    monkeypatch.setattr("compile_lens.record.graph.CELL", 100.0)
+    monkeypatch.setattr("compile_lens.views.drawing.svg.CELL", 100.0)
     cell = parsed(sin_cos()._repr_svg_())
     assert cell.get("width") == "100%" and cell.get("height") is None
     assert cell.get("viewBox") == parsed(whole).get("viewBox")

@@ -56,11 +56,10 @@ def on_own_code(undo: Undo, fn: Any) -> Any:
 
 
 def _copied(fn: Any) -> Any:
-    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType):
-        return _wrapped(fn) if _is_wrapped(fn) else _copy_method(fn)
-    if isinstance(fn, types.FunctionType):
-        return _wrapped(fn) if _is_wrapped(fn) else _copy_function(fn)
-    return _wrapped(fn)
+    bound = isinstance(fn, types.MethodType)
+    if not isinstance(fn.__func__ if bound else fn, types.FunctionType) or _is_wrapped(fn):
+        return _wrapped(fn)
+    return _copy_method(fn) if bound else _copy_function(fn)
 
 
 def _replace_forward(undo: Undo, module: torch.nn.Module) -> None:

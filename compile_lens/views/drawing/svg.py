@@ -27,6 +27,9 @@ MARGIN = 16.0
 NARROWEST = 360.0
 """The least width of the document: a caption needs room to read."""
 
+CELL = 840.0
+"""Pixels of a notebook's cell, in a window of 1280."""
+
 _TITLE_SIZE = 14.0
 _CAPTION_SIZE = 11.0
 _ARROW = 4.5
@@ -44,6 +47,11 @@ def to_svg(graph: Graph, *, title: str = "", layout: Layout | None = None) -> st
         LayoutError: the graph could not be placed.
     """
     return _document(graph, place(graph) if layout is None else layout, title)
+
+
+def for_cell(graph: Graph) -> str:
+    """As ``to_svg``; a drawing that is wider than a notebook's cell takes the cell's width."""
+    return _document(graph, place(graph), "", widest=CELL)
 
 
 def to_svgs(
@@ -75,7 +83,14 @@ def escape(text: str) -> str:
     return text.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
-def _document(graph: Graph, layout: Layout, title: str, failure: str = "", plain: bool = False) -> str:
+def _document(
+    graph: Graph,
+    layout: Layout,
+    title: str,
+    failure: str = "",
+    plain: bool = False,
+    widest: float = math.inf,
+) -> str:
     saved = frozenset(graph.saved)
     kinds = {known_kind(box.kind) for box in layout.boxes}
     marked = any(name in saved for box in layout.boxes for name in box.members)
@@ -86,7 +101,8 @@ def _document(graph: Graph, layout: Layout, title: str, failure: str = "", plain
     legend, legend_height = _legend(set() if plain else kinds, marked, across, top + layout.height + 18)
     total_x, total_y = across + 2 * MARGIN, top + layout.height + legend_height + MARGIN
     left = MARGIN + (across - layout.width) / 2
-    size = f'width="{_n(total_x)}" height="{_n(total_y)}" viewBox="0 0 {_n(total_x)} {_n(total_y)}"'
+    shown = f'width="{_n(total_x)}" height="{_n(total_y)}"' if total_x <= widest else 'width="100%"'
+    size = f'{shown} viewBox="0 0 {_n(total_x)} {_n(total_y)}"'
     label = "" if plain else f' role="img" aria-label="{escape(f"{heading}: {_counts(graph)}")}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-graph" {size}{label} font-family="{_FONT}">',

@@ -45,10 +45,11 @@ def of_capture(capture: Record) -> str:
 
 def short(capture: Record) -> str:
     """The same in a few words, to stand beside the name of the device."""
-    said = of_capture(capture)
-    if said.endswith(NOT_THERE):
-        return "device not here, generated only"
-    return "code only, not run" if said == STAMPS["generated only"] else said
+    codes = [code for c in capture.compilations for code in c.code.values()]
+    found = dict.fromkeys(code.stamp for code in codes)
+    if any(code.model for code in codes):
+        return f"device not here, {'; '.join(_MODELLED.get(stamp, stamp) for stamp in found)}"
+    return "code only, not run" if [*found] == ["generated only"] else of_capture(capture)
 
 
 def device(capture: Record) -> str:

@@ -26,6 +26,7 @@ from torch import nn
 import compile_lens
 from compile_lens import ablate, capture
 from compile_lens._torch import isolation
+from compile_lens._torch.code import no_compiler
 from compile_lens._torch.ground import garbage, hook_points, hooks
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -35,7 +36,7 @@ FILES = {
     str(ROOM / f"{name}.py")
     for name in (
         *("session", "isolation", "ablation", "backend"),
-        *("frames/own_code", "frames/skipped", "graphs/eager", "ground/code_entries"),
+        *("frames/own_code", "frames/skipped", "code/no_compiler", "graphs/eager", "ground/code_entries"),
         *(f"ground/{name}" for name in ("hooks", "tallies", "unseen", "garbage", "undo")),
     )
 }
@@ -110,6 +111,7 @@ def state(functions: list[Any]) -> dict[str, Any]:
     found["torch functions"] = torch._C._is_torch_function_enabled()
     found["drafts"] = len(hooks._local.stack or ())
     found["capturing"] = {k: v for k, v in vars(isolation._capturing).items() if v}
+    found["no compiler"] = {k: v for k, v in vars(no_compiler._here).items() if v}
     found["lock"] = tuple(_free(lock) for lock in (hooks._lock, garbage._lock, isolation._one_at_a_time))
     return found
 
