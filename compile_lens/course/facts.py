@@ -30,8 +30,6 @@ class Fact:
         """The number with its noun."""
         if value is None:
             return f"{self.many}: not known"
-        if self.many.endswith(" of"):  # the number comes last
-            return f"{self.many} {value}"
         return counted(value if isinstance(value, AtLeast) else Figure(value), self.one, self.many)
 
 
@@ -153,7 +151,7 @@ FACTS: dict[str, Fact] = {
         "pair of loops apart by size",
         "pairs of loops apart by size",
     ),
-    "step": Fact(_step, "steps of", "steps of"),
+    "step": Fact(_step, "number at a time", "numbers at a time"),
     "tails": Fact(_tails, "tail", "tails"),
     "masks": Fact(_in_triton(r"mask = \w+ < \w+"), "comparison with a size", "comparisons with a size"),
     "tiles": Fact(

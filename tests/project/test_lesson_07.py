@@ -15,7 +15,10 @@ NAME = lessons.named("07")
 
 def test_it_reads_registers() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
-    assert re.findall(r"you said 1, but the capture has steps of (\d+)", cells["run"]) == ["16", "32"]
+    assert re.findall(r"you said 1, but the capture has (\d+) numbers at a time", cells["run"]) == [
+        "16",
+        "32",
+    ]
     kernel = cells["kernel"]
     assert "Vectorized<float>::loadu(" in kernel and "C10_UNLIKELY(" in kernel and ".sin()" in kernel
     assert ", static_cast<int64_t>(8L))" in kernel, "what is left of 1000 after 62 registers of 16"

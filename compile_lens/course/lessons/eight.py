@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+from .common import MATRIX, OWN
 
-_OWN = (Need("library_calls", EXACTLY, 0), Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
 _VECTOR = (Input((1000,)),)
-_MATRIX = (Input((64, 64)),)
 _TARGET = "h100"
 
 QUESTIONS = tuple(
@@ -23,7 +22,7 @@ EXERCISES = (
         "8.1",
         "Write a function of one vector of 1,000 numbers whose Triton kernel compares no index with a size.",
         _VECTOR,
-        (Need("masks", EXACTLY, 0), Need("launches", AT_LEAST, 1), *_OWN),
+        (Need("masks", EXACTLY, 0), Need("launches", AT_LEAST, 1), *OWN),
         (
             Slip(
                 (Need("masks", AT_LEAST, 1),),
@@ -42,8 +41,8 @@ EXERCISES = (
     Exercise(
         "8.2",
         "Write a function of one matrix of 64 × 64 numbers whose Triton kernel has blocks of two dimensions.",
-        _MATRIX,
-        (Need("tiles", AT_LEAST, 1), *_OWN),
+        MATRIX,
+        (Need("tiles", AT_LEAST, 1), *OWN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
@@ -65,8 +64,8 @@ EXERCISES = (
     Exercise(
         "8.3",
         "Write a function of one matrix of 64 × 64 numbers whose Triton kernel has a loop in it.",
-        _MATRIX,
-        (Need("triton_loops", AT_LEAST, 1), *_OWN),
+        MATRIX,
+        (Need("triton_loops", AT_LEAST, 1), *OWN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
-_MATRIX = (Input((64, 64)),)
+from .common import MATRIX, UNBROKEN
 
 QUESTIONS = tuple(
     Question(
@@ -25,8 +23,8 @@ EXERCISES = (
         "5.1",
         "Write a function of one matrix that makes a single call in Dynamo's graph, and of which at least four ATen "
         "operators come.",
-        _MATRIX,
-        (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", AT_LEAST, 4), *_UNBROKEN),
+        MATRIX,
+        (Need("dynamo_calls", EXACTLY, 1), Need("aten_ops", AT_LEAST, 4), *UNBROKEN),
         (
             Slip(
                 (Need("dynamo_calls", AT_LEAST, 2),),
@@ -48,12 +46,12 @@ EXERCISES = (
         "5.2",
         "Write a function of one matrix that becomes exactly one ATen operator, and of which lowering makes at least "
         "two loops of its own.",
-        _MATRIX,
+        MATRIX,
         (
             Need("aten_ops", EXACTLY, 1),
             Need("loops", AT_LEAST, 2),
             Need("library_calls", EXACTLY, 0),
-            *_UNBROKEN,
+            *UNBROKEN,
         ),
         (
             Slip(
@@ -81,7 +79,7 @@ EXERCISES = (
         "Write a function of one tensor of shape 2 × 4 × 16 × 64 in which a pattern of Inductor's passes finds a "
         "match.",
         (Input((2, 4, 16, 64)),),
-        (Need("patterns", AT_LEAST, 1), *_UNBROKEN),
+        (Need("patterns", AT_LEAST, 1), *UNBROKEN),
         (
             Slip(
                 (Need("patterns", EXACTLY, 0), Need("library_calls", AT_LEAST, 2)),

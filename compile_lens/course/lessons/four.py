@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
-_MATRIX = (Input((64, 64), grad=True),)
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Need, Question, Slip
+from .common import TRAINED, UNBROKEN
 
 QUESTIONS = (
     Question(
@@ -33,8 +31,8 @@ EXERCISES = (
         "4.1",
         "Write a function of one square matrix whose backward works at least three operators out again, and whose "
         "forward keeps no memory of its own.",
-        _MATRIX,
-        (Need("recomputed", AT_LEAST, 3), Need("kept_bytes", EXACTLY, 0), *_UNBROKEN),
+        TRAINED,
+        (Need("recomputed", AT_LEAST, 3), Need("kept_bytes", EXACTLY, 0), *UNBROKEN),
         (
             _NO_BACKWARD,
             Slip(
@@ -57,8 +55,8 @@ EXERCISES = (
     Exercise(
         "4.2",
         "Write a function of one square matrix whose forward keeps memory of its own, beside inputs and results.",
-        _MATRIX,
-        (Need("kept_bytes", AT_LEAST, 1), *_UNBROKEN),
+        TRAINED,
+        (Need("kept_bytes", AT_LEAST, 1), *UNBROKEN),
         (
             _NO_BACKWARD,
             Slip(
@@ -79,8 +77,8 @@ EXERCISES = (
     Exercise(
         "4.3",
         "Write torch.sin(x @ x) so that its forward keeps no memory of its own.",
-        _MATRIX,
-        (Need("kept_bytes", EXACTLY, 0), Need("backward_ops", AT_LEAST, 1), *_UNBROKEN),
+        TRAINED,
+        (Need("kept_bytes", EXACTLY, 0), Need("backward_ops", AT_LEAST, 1), *UNBROKEN),
         (
             _NO_BACKWARD,
             Slip(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
-_MATRIX = (Input((64, 64)),)
+from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need, Question, Slip
+from .common import MATRIX, UNBROKEN
 
 QUESTIONS = tuple(
     Question(f"9.{key}", f"How many launches are there in {what}?", (("launches", "launches"),))
@@ -28,8 +26,8 @@ EXERCISES = (
     Exercise(
         "9.1",
         "Write a function of one matrix that makes at least three launches, of which exactly one is a library call.",
-        _MATRIX,
-        (Need("launches", AT_LEAST, 3), Need("library_calls", EXACTLY, 1), *_UNBROKEN),
+        MATRIX,
+        (Need("launches", AT_LEAST, 3), Need("library_calls", EXACTLY, 1), *UNBROKEN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 2),),
@@ -53,8 +51,8 @@ EXERCISES = (
     Exercise(
         "9.2",
         "Write torch.cumsum(x * 2, 0) * 3 so that it makes at most two launches. On a CPU, cumsum is a library call.",
-        _MATRIX,
-        (Need("launches", AT_MOST, 2), Need("launches", AT_LEAST, 1), *_UNBROKEN),
+        MATRIX,
+        (Need("launches", AT_MOST, 2), Need("launches", AT_LEAST, 1), *UNBROKEN),
         (
             Slip(
                 (Need("launches", AT_LEAST, 3),),
@@ -72,8 +70,8 @@ EXERCISES = (
         "9.3",
         "Write a function of one matrix, without library calls, in which two loops stay apart because they loop over "
         "different numbers of elements.",
-        _MATRIX,
-        (Need("apart_by_size", AT_LEAST, 1), Need("library_calls", EXACTLY, 0), *_UNBROKEN),
+        MATRIX,
+        (Need("apart_by_size", AT_LEAST, 1), Need("library_calls", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+from .common import UNBROKEN
 
 QUESTIONS = (
     Question(
@@ -20,7 +19,7 @@ EXERCISES = (
         "Write a function of one tensor for which eager PyTorch dispatches at least six operators, and which becomes "
         "one launch.",
         (Input((1000,)),),
-        (Need("eager_ops", AT_LEAST, 6), Need("launches", EXACTLY, 1), *_UNBROKEN),
+        (Need("eager_ops", AT_LEAST, 6), Need("launches", EXACTLY, 1), *UNBROKEN),
         (
             Slip(
                 (Need("breaks", AT_LEAST, 1),),
@@ -41,7 +40,7 @@ EXERCISES = (
         "1.2",
         "Write a function of one square matrix that makes exactly two launches, with no graph break.",
         (Input((64, 64)),),
-        (Need("launches", EXACTLY, 2), *_UNBROKEN),
+        (Need("launches", EXACTLY, 2), *UNBROKEN),
         (
             Slip(
                 (Need("breaks", AT_LEAST, 1),),
@@ -67,7 +66,7 @@ EXERCISES = (
         "1.3",
         "Write a function with a backward that computes something, and for which the forward keeps nothing.",
         (Input((1000,), grad=True),),
-        (Need("backward_ops", AT_LEAST, 1), Need("saved", EXACTLY, 0), *_UNBROKEN),
+        (Need("backward_ops", AT_LEAST, 1), Need("saved", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
                 (Need("saved", AT_LEAST, 1),),

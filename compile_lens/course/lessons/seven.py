@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+from .common import OWN
 
-_UNBROKEN = (Need("library_calls", EXACTLY, 0), Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
 _X = (Input((1000,)),)
 _TARGET = "cpu:avx512"
 
@@ -22,7 +22,7 @@ EXERCISES = (
         "7.1",
         "Write a function of one vector of 1,000 float32 numbers whose kernel takes 32 numbers at a time.",
         _X,
-        (Need("step", EXACTLY, 32), *_UNBROKEN),
+        (Need("step", EXACTLY, 32), *OWN),
         (
             Slip(
                 (Need("step", EXACTLY, 16),),
@@ -44,7 +44,7 @@ EXERCISES = (
         "7.2",
         "Write a function of one vector of 1,000 float32 numbers whose kernel takes one number at a time.",
         _X,
-        (Need("step", EXACTLY, 1), *_UNBROKEN),
+        (Need("step", EXACTLY, 1), *OWN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
@@ -68,7 +68,7 @@ EXERCISES = (
         "Write a function of one vector of 1,000 float32 numbers whose kernel takes 16 numbers at a time, and has no "
         "tail.",
         _X,
-        (Need("step", EXACTLY, 16), Need("tails", EXACTLY, 0), *_UNBROKEN),
+        (Need("step", EXACTLY, 16), Need("tails", EXACTLY, 0), *OWN),
         (
             Slip(
                 (Need("step", EXACTLY, 1),),

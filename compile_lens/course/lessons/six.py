@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
-_MATRIX = (Input((64, 64)),)
+from ..exercise import AT_LEAST, EXACTLY, Exercise, Need, Question, Slip
+from .common import MATRIX, UNBROKEN
 
 QUESTIONS = (
     Question(
@@ -25,12 +23,12 @@ EXERCISES = (
         "6.1",
         "Write a function of one matrix for which eager PyTorch dispatches at least four operators, and of which "
         "lowering makes exactly one loop.",
-        _MATRIX,
+        MATRIX,
         (
             Need("eager_ops", AT_LEAST, 4),
             Need("loops", EXACTLY, 1),
             Need("library_calls", EXACTLY, 0),
-            *_UNBROKEN,
+            *UNBROKEN,
         ),
         (
             Slip(
@@ -52,8 +50,8 @@ EXERCISES = (
     Exercise(
         "6.2",
         "Write a function of one matrix of which lowering makes at least four loops, and fusion one group.",
-        _MATRIX,
-        (Need("loops", AT_LEAST, 4), Need("groups", EXACTLY, 1), *_UNBROKEN),
+        MATRIX,
+        (Need("loops", AT_LEAST, 4), Need("groups", EXACTLY, 1), *UNBROKEN),
         (
             Slip(
                 (Need("loops", EXACTLY, 1),),
@@ -74,8 +72,8 @@ EXERCISES = (
     Exercise(
         "6.3",
         "Write a function of one matrix, without library calls and graph breaks, whose loops do not become one group.",
-        _MATRIX,
-        (Need("groups", AT_LEAST, 2), Need("library_calls", EXACTLY, 0), *_UNBROKEN),
+        MATRIX,
+        (Need("groups", AT_LEAST, 2), Need("library_calls", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),

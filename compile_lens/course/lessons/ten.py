@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+from ..exercise import AT_LEAST, AT_MOST, Exercise, Input, Need, Question, Slip
+from .common import UNBROKEN
 
 QUESTIONS = (
     Question(
@@ -37,7 +36,7 @@ EXERCISES = (
         "10.1",
         "Write (x @ x.T) @ x for a matrix of 64 × 4 numbers so that at most 8,000 bytes are moved.",
         (Input((64, 4)),),
-        (Need("bytes_after", AT_MOST, 8000), *_UNBROKEN),
+        (Need("bytes_after", AT_MOST, 8000), *UNBROKEN),
         (
             Slip(
                 (Need("bytes_after", AT_LEAST, 8001),),
@@ -52,7 +51,7 @@ EXERCISES = (
         "10.2",
         "Write ((x - x.mean()) ** 2).mean() for 4,096 numbers between 0 and 1 so that at most 17,000 bytes are moved.",
         (Input((4096,)),),
-        (Need("bytes_after", AT_MOST, 17000), *_UNBROKEN),
+        (Need("bytes_after", AT_MOST, 17000), *UNBROKEN),
         (
             Slip(
                 (Need("bytes_after", AT_LEAST, 17001),),
@@ -71,7 +70,7 @@ EXERCISES = (
         "Write (x @ x.T).sum() for a matrix of 512 × 4 numbers so that no intermediate result has more than 100 "
         "numbers.",
         (Input((512, 4)),),
-        (Need("intermediate", AT_MOST, 100), *_UNBROKEN),
+        (Need("intermediate", AT_MOST, 100), *UNBROKEN),
         (
             Slip(
                 (Need("intermediate", AT_LEAST, 101),),

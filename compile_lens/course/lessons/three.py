@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
+from .common import UNBROKEN
 
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
 _X = (Input((8,)),)
 _LARGER = tuple((Input((size,)),) for size in (16, 32, 64))
 
@@ -41,7 +41,7 @@ EXERCISES = (
         "3.1",
         "Write a function of one tensor that is compiled anew for each of the four sizes, without a graph break.",
         _X,
-        (Need("compilations", EXACTLY, 4), *_UNBROKEN),
+        (Need("compilations", EXACTLY, 4), *UNBROKEN),
         (
             _BROKEN,
             Slip(
@@ -62,7 +62,7 @@ EXERCISES = (
         "This function is compiled for each size: `for _ in range(x.shape[0]): x = x + 1`, and then `return x`. "
         "Write it so that at most two forms are compiled.",
         _X,
-        (Need("compilations", AT_MOST, 2), *_UNBROKEN),
+        (Need("compilations", AT_MOST, 2), *UNBROKEN),
         (
             _BROKEN,
             Slip(
@@ -84,7 +84,7 @@ EXERCISES = (
         "Write a function of one tensor that is compiled exactly three times for the four sizes, without a graph "
         "break.",
         _X,
-        (Need("compilations", EXACTLY, 3), *_UNBROKEN),
+        (Need("compilations", EXACTLY, 3), *UNBROKEN),
         (
             _BROKEN,
             Slip(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
+from .common import UNBROKEN
 
-_WHOLE = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0), Need("graphs", EXACTLY, 1))
+_WHOLE = (*UNBROKEN, Need("graphs", EXACTLY, 1))
 _X = (Input((8,)),)
 
 QUESTIONS = tuple(

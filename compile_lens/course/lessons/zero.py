@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-
-_UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
+from .common import UNBROKEN
 
 QUESTIONS = tuple(
     Question(
@@ -26,7 +25,7 @@ EXERCISES = (
         "0.1",
         "Write a function of one square matrix for which the compiler calls a library, and writes no kernel.",
         (Input((4, 4)),),
-        (Need("library_calls", AT_LEAST, 1), Need("own_kernels", EXACTLY, 0), *_UNBROKEN),
+        (Need("library_calls", AT_LEAST, 1), Need("own_kernels", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
                 (Need("library_calls", EXACTLY, 0),),
@@ -47,7 +46,7 @@ EXERCISES = (
         "0.2",
         "Write torch.linalg.det(x) for a matrix of 4 × 4 numbers so that the compiler writes at least one kernel.",
         (Input((4, 4)),),
-        (Need("own_kernels", AT_LEAST, 1), *_UNBROKEN),
+        (Need("own_kernels", AT_LEAST, 1), *UNBROKEN),
         (
             Slip(
                 (Need("own_kernels", EXACTLY, 0),),
@@ -69,7 +68,7 @@ EXERCISES = (
         (
             Need("launches", EXACTLY, 1),
             Need("library_calls", EXACTLY, 0),
-            *_UNBROKEN,
+            *UNBROKEN,
         ),
         (
             Slip(

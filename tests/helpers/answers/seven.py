@@ -15,16 +15,20 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "7.1": [
-        (lambda x: torch.sin(x), "steps of 16; asked for: exactly 32", "holds 16 numbers of 32 bits"),
-        (lambda x: x[::2].bfloat16().sin(), "steps of 1; asked", "does not lie side by side"),
+        (
+            lambda x: torch.sin(x),
+            "16 numbers at a time; asked for: exactly 32",
+            "holds 16 numbers of 32 bits",
+        ),
+        (lambda x: x[::2].bfloat16().sin(), "1 number at a time; asked", "does not lie side by side"),
     ],
     "7.2": [
-        (lambda x: torch.lgamma(x), "steps of 16; asked for: exactly 1", "no obstacle"),
+        (lambda x: torch.lgamma(x), "16 numbers at a time; asked for: exactly 1", "no obstacle"),
         (lambda x: torch.cumsum(x, 0), "1 library call; asked", "no kernel of Inductor's"),
     ],
     "7.3": [
         (lambda x: torch.sin(x), "1 tail; asked for: exactly 0", "something is left over"),
-        (lambda x: x.flip(0), "steps of 1; asked for: exactly 16", "the task is about registers"),
+        (lambda x: x.flip(0), "1 number at a time; asked for: exactly 16", "the task is about registers"),
         (halved, "1 graph break; asked", ""),
     ],
 }
