@@ -67,13 +67,19 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
         return True, (f"It could not be captured: {flat(str(error)).partition('. ')[0]}.",)
     except CaptureError as error:
         return True, (f"It could not be captured: {_first(error.__cause__ or error)}",)
-    if not found.compilations:
-        return False, (f"Nothing of it was compiled: {_nothing(found, wanted)}.",)
+    if not found.compilations:  # there was work, if Dynamo left it to Python
+        why = f"Nothing of it was compiled: {_nothing(found, wanted).rstrip('.')}."
+        left = bool(FACTS["skipped"].of(found))
+        return left, (why, *(_slips(found, wanted)[:1] if left else ()))
     unmet = [need for need in wanted.needs if not _holds(found, need)]
-    slips = [s.says for s in wanted.slips if unmet and all(_holds(found, need) for need in s.when)]
+    slips = _slips(found, wanted) if unmet else []
     other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
     wrong = (f"It does not compute what was asked: {other}.",) if other else ()
     return True, (*wrong, *(_unmet(found, need) for need in unmet), *slips[:1])
+
+
+def _slips(found: Capture, wanted: Exercise) -> list[str]:
+    return [slip.says for slip in wanted.slips if all(_holds(found, need) for need in slip.when)]
 
 
 def _nothing(found: Capture, wanted: Exercise) -> str:

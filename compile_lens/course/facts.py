@@ -75,6 +75,11 @@ def _tails(capture: Capture) -> Number:
     return sum(kernel.source.count("C10_UNLIKELY(") for kernel in _cpp(capture))
 
 
+def _sines(capture: Capture) -> Number:
+    """How often a sine stands in the C++ kernels; a tail has it once more."""
+    return sum(len(re.findall(r"\.sin\(\)|std::sin\(", kernel.source)) for kernel in _cpp(capture))
+
+
 def _intermediate(capture: Capture) -> Number:
     """How many numbers of 4 bytes the largest intermediate buffer has; not known where a size is not."""
     memory = (m for c in capture.compilations for m in c.memory)
@@ -153,6 +158,7 @@ FACTS: dict[str, Fact] = {
     ),
     "step": Fact(_step, "number at a time", "numbers at a time"),
     "tails": Fact(_tails, "tail", "tails"),
+    "sines": Fact(_sines, "sine in the kernels", "sines in the kernels"),
     "masks": Fact(_in_triton(r"mask = \w+ < \w+"), "comparison with a size", "comparisons with a size"),
     "tiles": Fact(
         _in_triton(r"YBLOCK : tl\.constexpr"),

@@ -1,0 +1,106 @@
+"""Lesson 11: honest timing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
+from .common import OWN, TRAINED, UNBROKEN
+
+_VECTOR = (Input((1024,)),)
+
+QUESTIONS = (
+    Question(
+        "11.sines",
+        "How many sines are there in the kernel of a function that computes sin(x) a hundred times, and returns one?",
+        (("sines", "sines"),),
+    ),
+    Question(
+        "11.graphs",
+        "How many graphs does Dynamo make of a loop of four turns, with .item() in each?",
+        (("graphs", "graphs"),),
+    ),
+)
+
+
+def followed(x: Any) -> Any:
+    """A sum that Python asks for in every turn."""
+    total = 0.0
+    for _ in range(4):
+        x = x.sin()
+        total += x.sum().item()
+    return x * total
+
+
+EXERCISES = (
+    Exercise(
+        "11.1",
+        "Write a function of one vector of 1,024 numbers whose kernel computes at least ten sines.",
+        _VECTOR,
+        (Need("sines", AT_LEAST, 10), *OWN),
+        (
+            Slip(
+                (Need("eager_ops", AT_LEAST, 10), Need("sines", EXACTLY, 1)),
+                "Many are written, and one is computed: the others were of the same number, or nobody used them.",
+            ),
+            Slip(
+                (Need("sines", AT_MOST, 9),),
+                "There are fewer. A sine is computed if its number is a new one, and if the result depends on it.",
+            ),
+        ),
+        (
+            "Which of your sines could be left out, and the result would be the same?",
+            "Let each turn use what the turn before it made.",
+        ),
+        "def f(x):\n    for _ in range(10):\n        x = torch.sin(x)\n    return x",
+    ),
+    Exercise(
+        "11.2",
+        "Write `followed` of the lesson so that all of it becomes one graph, and nothing is left to Python.",
+        _VECTOR,
+        (Need("graphs", EXACTLY, 1), *UNBROKEN),
+        (
+            Slip(
+                (Need("skipped", AT_LEAST, 1),),
+                "Python still asks for a number inside the loop, so Dynamo leaves the loop to Python.",
+            ),
+            Slip(
+                (Need("breaks", AT_LEAST, 1),),
+                "Python asks for a number only once now, but what follows it is a graph of its own.",
+            ),
+        ),
+        (
+            "Who needs the sum as a number of Python? The next line can use a tensor.",
+            "A tensor can be added up, and multiplied with, like a number.",
+        ),
+        "def f(x):\n    total = 0.0\n    for _ in range(4):\n        x = torch.sin(x)\n        total += x.sum()\n"
+        "    return x * total",
+        followed,
+    ),
+    Exercise(
+        "11.3",
+        "Write a function of one square matrix that needs a gradient, whose forward makes one launch, and whose "
+        "backward at least two: a clock around the forward alone would miss most of them.",
+        TRAINED,
+        (Need("forward_launches", EXACTLY, 1), Need("backward_launches", AT_LEAST, 2), *UNBROKEN),
+        (
+            Slip(
+                (Need("forward_launches", AT_LEAST, 2),),
+                "The forward has work besides the one launch. Take away what stands around it.",
+            ),
+            Slip(
+                (Need("backward_ops", EXACTLY, 0),),
+                "The backward computes nothing: the gradient is passed on as it comes, or there is no backward.",
+            ),
+            Slip(
+                (Need("forward_launches", EXACTLY, 1), Need("backward_launches", EXACTLY, 1)),
+                "Its backward is one kernel as well, as it is for whatever works number by number.",
+            ),
+        ),
+        (
+            "In which operator does a number of x meet many others?",
+            "A product of two matrices has two derivatives, one for each of them.",
+        ),
+        "def f(x):\n    return x @ x",
+    ),
+)

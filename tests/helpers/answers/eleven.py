@@ -1,0 +1,88 @@
+"""Answers to the exercises of lesson 11."""
+
+from __future__ import annotations
+
+import torch
+
+from compile_lens.course.lessons.eleven import followed
+
+from .common import Made, Mistake, halved
+
+
+def _chained(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(12):
+        x = torch.sin(x)
+    return x
+
+
+def _repeated(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(10):
+        y = torch.sin(x)
+    return y
+
+
+def _thrown_away(x: torch.Tensor) -> torch.Tensor:
+    for turn in range(10):
+        y = torch.sin(x + turn)
+    return y
+
+
+def _tensor(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(())
+    for _ in range(4):
+        x = torch.sin(x)
+        total = total + x.sum()
+    return x * total
+
+
+def _gathered(x: torch.Tensor) -> torch.Tensor:
+    turns = []
+    for _ in range(4):
+        x = torch.sin(x)
+        turns.append(x)
+    return x * torch.stack(turns).sum()
+
+
+def _once(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(())
+    for _ in range(4):
+        x = torch.sin(x)
+        total = total + x.sum()
+    return x * total.item()
+
+
+def _as_float(x: torch.Tensor) -> torch.Tensor:
+    total = 0.0
+    for _ in range(4):
+        x = torch.sin(x)
+        total += float(x.sum())
+    return x * total
+
+
+RIGHT: dict[str, list[Made]] = {
+    "11.1": [_chained, lambda x: sum(torch.sin(x + turn) for turn in range(10))],
+    "11.2": [_tensor, _gathered],
+    "11.3": [lambda x: x @ x, lambda x: x.prod(0), lambda x: x @ x.T],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "11.1": [
+        (_repeated, "1 sine in the kernels; asked for: at least 10", "Many are written, and one is computed"),
+        (_thrown_away, "1 sine in the kernels; asked", "Many are written, and one is computed"),
+        (lambda x: sum(torch.sin(x) for _ in range(10)), "1 sine in the kernels; asked", "Many are written"),
+        (lambda x: torch.sin(torch.sin(x)), "2 sines in the kernels; asked", "There are fewer."),
+        (lambda x: torch.cos(x), "0 sines in the kernels; asked", "There are fewer."),
+    ],
+    "11.2": [
+        (followed, "Nothing of it was compiled", "Dynamo leaves the loop to Python"),
+        (_as_float, "Nothing of it was compiled", "Python still asks for a number"),
+        (_once, "1 graph break; asked", "only once now"),
+        (lambda x: torch.sin(x), "its result has other values", ""),
+    ],
+    "11.3": [
+        (lambda x: torch.sin(x), "1 launch in the backward; asked for: at least 2", "one kernel as well"),
+        (lambda x: torch.relu(x @ x), "2 launches in the forward; asked", "Take away what stands around"),
+        (lambda x: x.detach() @ x.detach(), "0 launches in the backward; asked", "computes nothing"),
+        (halved, "1 graph break; asked", ""),
+    ],
+}
