@@ -1,8 +1,9 @@
 """The gallery: what became of nine programs, as pages of Markdown with drawings, by ``python assets/make.py``.
 
-Each program of ``gallery/programs`` says in ``CASES`` what is captured (a function, or what makes one; inputs; a
-target, ``""`` for the machine), and in ``DRAWN`` which stages of it are drawn. The figures on a page are those of the
-capture. Where the machine is the target, a page has no code: that depends on the machine.
+Each program of ``gallery/programs`` says in ``CASES`` what is captured (a function, inputs, a target: ``""`` for the
+machine), and in ``DRAWN`` which stages of it are drawn. One that has something to set up first has a ``setup``, a
+``teardown``, and in place of ``CASES`` a function ``cases``. The figures on a page are those of the capture. Where the
+machine is the target, a page has no code: that depends on the machine.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from screens import independent
 import compile_lens
 from compile_lens import Capture
 from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Kernel
 from compile_lens.views.words import outline
 
 GALLERY = Path(__file__).resolve().parent / "gallery"
@@ -95,10 +97,11 @@ def exhibit(name: str) -> Exhibit:
     title, _, text = str(found["__doc__"]).partition("\n")
     found.get("setup", _nothing)()
     try:
-        cases = {case: _captured(*given) for case, given in found["CASES"].items()}
+        given = found["cases"]() if "cases" in found else found["CASES"]
+        cases = {case: _captured(*one) for case, one in given.items()}
     finally:
         found.get("teardown", _nothing)()
-    targets = {case: target for case, (_, _, target) in found["CASES"].items()}
+    targets = {case: target for case, (_, _, target) in given.items()}
     beside = found.get("BESIDE", False)
     return Exhibit(name, title, text.strip(), _code(path), cases, targets, found["DRAWN"], beside)
 
@@ -115,9 +118,7 @@ def index(shown: list[Exhibit]) -> str:
     return "\n\n".join(["# Gallery", intro, "\n".join(rows)]) + "\n"
 
 
-def _captured(made: Any, inputs: list[Any], target: str) -> Capture:
-    # What is given for the machine itself is made while its process group is there.
-    fn = made if target else made()
+def _captured(fn: Any, inputs: list[Any], target: str) -> Capture:
     capture = compile_lens.capture(fn, *inputs, target=target or None)
     return independent(capture.to_json(), PROGRAMS)
 
@@ -139,7 +140,7 @@ def _code(path: Path) -> str:
     """The functions of a program, without what says how it is shown."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
-    told = {"setup", "teardown", "bucketed"}
+    told = {"setup", "teardown", "cases"}
     kept = [
         "\n".join(lines[min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1 : node.end_lineno])
         for node in ast.parse(text).body
@@ -153,9 +154,7 @@ def _beside(cases: dict[str, Capture]) -> list[str]:
     for case, capture in cases.items():
         kernel = next(k for c in capture.compilations for code in c.code.values() for k in code.kernels)
         heads += f"<th>{case}</th>"
-        cells += (
-            f"<td>\n\n```{LANGUAGES[kernel.language]}\n{_body(kernel.source, kernel.language)}\n```\n\n</td>"
-        )
+        cells += f"<td>\n\n{_block(kernel)}\n\n</td>"
     return ["## One line in three languages", f"<table>\n<tr>{heads}</tr>\n<tr>{cells}</tr>\n</table>"]
 
 
@@ -168,12 +167,16 @@ def _kernels(case: str, capture: Capture) -> Iterator[str]:
                 if kernel.language not in LANGUAGES:
                     yield where
                     continue
-                text = _body(kernel.source, kernel.language)
-                block = f"```{LANGUAGES[kernel.language]}\n{text}\n```"
-                if text.count("\n") < LONG:
+                block = _block(kernel)
+                if len(block.splitlines()) - 2 <= LONG:
                     yield f"{where}\n\n{block}"
                 else:
                     yield f"<details><summary>{kernel.name}: {phase}, {kernel.kind}</summary>\n\n{block}\n\n</details>"
+
+
+def _block(kernel: Kernel) -> str:
+    """A kernel's code, fenced."""
+    return f"```{LANGUAGES[kernel.language]}\n{_body(kernel.source, kernel.language)}\n```"
 
 
 def _body(source: str, language: str) -> str:

@@ -28,27 +28,27 @@ from compile_lens import Capture, cli
 HERE = Path(__file__).resolve().parent
 DEMO = ("sin2cos2-forward.svg", "sin2cos2-backward.svg")
 DRAWINGS = (*DEMO, "rooms.svg")
+PARTS = ("drawings", "gallery", "pictures")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with what is here, and write nothing")
     parser.add_argument(
-        "--only", choices=("drawings", "gallery", "pictures"), help="make or compare only these"
+        "--only", choices=PARTS, nargs="+", default=PARTS, help="make or compare these, and nothing else"
     )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts = [given.only] if given.only else ["drawings", "gallery", "pictures"]
         made: dict[str, str] = {}
-        if "drawings" in parts or "pictures" in parts:
+        if "drawings" in given.only:
             made |= drawings(folder)
-        if "gallery" in parts:
+        if "gallery" in given.only:
             made |= gallery()
         if given.check:
-            return _check(made, "pictures" in parts)
-        _write(made, "gallery" in parts)
-        return _write_pictures(folder) if "pictures" in parts else 0
+            return _check(made, "pictures" in given.only)
+        _write(made, "gallery" in given.only)
+        return _write_pictures(folder) if "pictures" in given.only else 0
 
 
 def drawings(folder: Path) -> dict[str, str]:
@@ -70,6 +70,8 @@ def _write_pictures(folder: Path) -> int:
         print(f"kept the pictures of the viewer: {reason}")
         return 0
     problems = 0
+    if not (folder / "record.json").exists():
+        demo(folder)
     for screen, picture in screens.taken(pictured(folder), folder):
         if problem := flaw(screen, picture):
             print(f"assets/{screen.file} was not written: it {problem}", file=sys.stderr)

@@ -105,7 +105,7 @@ def _instructions(page: Page) -> None:
     """The kernel beside its instructions."""
     _move(page, "border of Python source and forward code", -330)
     _move(page, "height of the panes", 180)
-    page.locator(".code-tab[data-item]").first.click()
+    page.locator(":is(.code-kernels, .code-tab)[data-item]").first.click()
     page.get_by_role("button", name="SASS", exact=True).click()
     _rest(page)
     for x, down in ((500, 150), (1000, 900)):
@@ -119,7 +119,7 @@ def _in_a_cell(page: Page) -> None:
     page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab asks whether it may fetch news
     page.keyboard.press("Control+b")  # the list of files
     page.wait_for_timeout(500)
-    page.get_by_role("button", name="call cos", exact=True).click()
+    page.get_by_role("button", name="call cos:").click()
     page.mouse.move(0, 0)
 
 
@@ -145,7 +145,7 @@ def _fit(page: Page) -> None:
 
 def _kernel(page: Page, down: int) -> None:
     """The first kernel of the code, scrolled down by pixels."""
-    page.locator(".code-tab[data-item]").first.click()
+    page.locator(":is(.code-kernels, .code-tab)[data-item]").first.click()
     page.locator(".code-pane .listing-body").first.hover()
     page.mouse.wheel(0, down)
     page.mouse.move(0, 0)

@@ -133,7 +133,7 @@ def gpt2() -> Capture:
 
 CAPTURES = {"small": small, "gpt2": gpt2, "large": with_modules, "large_flat": without_modules}
 
-_SIZES = {"small": "< 153.6 as a cell", "gpt2": "< 8,000"}
+_SIZES = {"small": "< 180 as a cell", "gpt2": "< 3,000"}
 _OPENING = {"gpt2": "< 1,500", "large": "< 3,000", "large_flat": "< 3,000"}
 _TASK = {"large": "< 100", "large_flat": "< 100"}
 
@@ -146,7 +146,7 @@ def figures(browser: Browser, name: str, found: Capture, rounds: int) -> Iterato
     yield Figure(name, "writing the page, this process alone", time.process_time() - started, "s CPU")
     yield Figure(name, "size of the page", len(page.encode()) / 1e3, "kB", _SIZES.get(name, ""))
     if name == "small":
-        yield Figure(name, "size of the cell", len(fragment(found).encode()) / 1e3, "kB", "< 150 (153.6)")
+        yield Figure(name, "size of the cell", len(fragment(found).encode()) / 1e3, "kB", "< 180")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         file.write_text(page, encoding="utf-8")

@@ -16,12 +16,19 @@ if TYPE_CHECKING:
     from .api.assemble import assemble
     from .api.capture import capture, show
     from .api.compare import compare
+    from .api.diff import diff
+    from .api.expect import expect
+    from .api.generate import generate
     from .api.load import load
     from .api.program import backend, last
     from .api.support import support
+    from .api.watch import watch
+    from .api.what_if import what_if
     from .engine.environment import device
     from .errors import BuildError, LayoutError, LensError, RecordError, StageMissing, UsageError
-    from .results.capture import Capture, CaptureError
+    from .results.capture import Capture, CaptureError, NotOneKernelError
+    from .results.expectations import ExpectationError
+    from .results.program import Program
     from .trials.benchmark import benchmark
     from .trials.speed import measure_speed
     from .versions import __version__ as __version__
@@ -30,8 +37,11 @@ __all__ = [
     "BuildError",
     "Capture",
     "CaptureError",
+    "ExpectationError",
     "LayoutError",
     "LensError",
+    "NotOneKernelError",
+    "Program",
     "RecordError",
     "StageMissing",
     "UsageError",
@@ -42,16 +52,29 @@ __all__ = [
     "capture",
     "compare",
     "device",
+    "diff",
+    "expect",
+    "generate",
     "last",
     "load",
     "measure_speed",
     "show",
     "support",
+    "watch",
+    "what_if",
 ]
+
+_WITH_CAPTURE = {
+    "CaptureError": "results.capture",
+    "ExpectationError": "results.expectations",
+    "NotOneKernelError": "results.capture",
+}
+"""Errors that bear the capture that they are about, and their homes."""
 
 _HOMES = {
     "Capture": "results.capture",
-    "CaptureError": "results.capture",
+    **_WITH_CAPTURE,
+    "Program": "results.program",
     "StageMissing": "errors",
     "__version__": "versions",
     "ablate": "api.ablate",
@@ -61,12 +84,18 @@ _HOMES = {
     "capture": "api.capture",
     "compare": "api.compare",
     "device": "engine.environment",
+    "diff": "api.diff",
+    "expect": "api.expect",
+    "generate": "api.generate",
     "last": "api.program",
     "load": "api.load",
+    "load_ipython_extension": "api.magic",
     "measure_speed": "trials.speed",
     "show": "api.capture",
     "support": "api.support",
-    **{name: "errors" for name in __all__ if name.endswith("Error") and name != "CaptureError"},
+    "what_if": "api.what_if",
+    "watch": "api.watch",
+    **{name: "errors" for name in __all__ if name.endswith("Error") and name not in _WITH_CAPTURE},
 }
 
 _ROOMS = ("course",)
@@ -78,11 +107,13 @@ delegates.PLACES.update(
         "Benchmark.__str__": "measures.timing:words",
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
+        "Expectations.no": "api.expect:known",
         "Graph._repr_svg_": "views.drawing.svg:for_cell",
         "Graph.to_dot": "views.drawing.dot:to_dot",
         "Graph.to_pydot": "views.drawing.dot:to_pydot",
         "Graph.to_svg": "views.drawing.svg:to_svg",
         "Lacking.__str__": "views.support:lacking",
+        "Program.capture": "api.watch:deepen",
         "Roofline.to_svg": "views.drawing.roofline:to_svg",
         "Support.__str__": "views.support:page",
     }

@@ -3,7 +3,8 @@
 ``FOLDER/source`` gets each lesson with the solutions of its exercises, between ``### BEGIN SOLUTION`` and
 ``### END SOLUTION``, and a cell for each that gives a point; ``FOLDER/release`` the students' copies, which
 nbgrader's preprocessors make of it. Both come of the lessons here and of the exercises' data in
-``compile_lens.course``, so that nothing is written twice. A tool of lecturers: students need none of it.
+``compile_lens.course``, so that nothing is written twice. ``--site`` makes ``FOLDER/site`` as well, the site that
+students read. A tool of lecturers: students need none of it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,7 @@ def main() -> int:
     parser.add_argument(
         "folder", type=Path, help="where the course is made; what is there of it is written anew"
     )
+    parser.add_argument("--site", action="store_true", help="also make the site, in FOLDER/site")
     given = parser.parse_args()
     try:
         import nbgrader
@@ -125,8 +128,14 @@ def main() -> int:
         print("nbgrader is not installed: pip install '.[grading]'", file=sys.stderr)
         return 3
     written = write(given.folder)
-    print(f"nbgrader {nbgrader.__version__}: wrote {len(written)} files below {given.folder}")
-    return 0
+    print(f"nbgrader {nbgrader.__version__}: wrote {len(written)} files below {given.folder}", flush=True)
+    return site(given.folder / "site") if given.site else 0
+
+
+def site(folder: Path) -> int:
+    """Make the site for students, with lessons that were run and without solutions; the exit code."""
+    command = [sys.executable, str(LESSONS.parent / "docs" / "make_site.py"), str(folder)]
+    return subprocess.run(command).returncode
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from . import targets
 from .frames import breaks, dynamo
-from .graphs import aot, eager, fx, passes
+from .graphs import aot, eager, fx, passes, run_here
 from .graphs.followed import FOLLOWED, Followed
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
@@ -75,7 +74,9 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     FOLLOWED.put(draft, Followed(Lineage(gm)))
     draft.lap("dynamo")
     if not recorder.wanted.step:  # a step of an ablation has the same graph as the capture that it belongs to
-        draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.wanted.backward)
+        stand_in = recorder.made_for.stand_in
+        device = None if stand_in is None else stand_in.device
+        draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.wanted.backward, device)
     recorder.clock.lap("eager count")
     runnable = None if recorder.wanted.build or recorder.wanted.interpret is not None else own_copy(gm)
     with Undo() as undo, undo:
@@ -83,18 +84,20 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
             undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.doing = "pre_grad"
-        # For a device that is not there nothing is decomposed before the graph is moved to it.
-        moved: dict[str, Any] = {} if recorder.made_for.stand_in is None else {"decompositions": {}}
         compiled = compile_fx(
             gm,
             example_inputs,
             inner_compile=_inner(recorder, draft),
             config_patches=patches(recorder),
-            **moved,
         )
     draft.kept.clear()
     recorder.clock.lap("rest of the compile")
-    return compiled if runnable is None else runnable.forward
+    if runnable is None:
+        return compiled
+    stand_in = recorder.made_for.stand_in
+    if stand_in is None:
+        return runnable.forward
+    return run_here.runnable(runnable, stand_in.device, stand_in.questions)
 
 
 def patches(recorder: Recorder) -> dict[str, Any]:
@@ -127,9 +130,7 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             if kwargs.get("is_inference")
             else "forward"
         )
-        if recorder.made_for.stand_in is not None:
-            example_inputs = recorder.made_for.stand_in.inputs(example_inputs)
-        with hooks.compiling(draft), targets.in_phase(recorder):
+        with hooks.compiling(draft):
             lineage = aot.handed_over(draft, phase, gm)
             pipeline.begin(draft, phase, lineage)
             passes.begin(draft, f"{phase}.post_grad", gm, lineage.origins)

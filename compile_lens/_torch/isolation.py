@@ -17,7 +17,7 @@ import sys
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableSet
 from typing import Any
 
 import torch
@@ -35,7 +35,8 @@ _capturing = threading.local()
 def optimize(
     recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None
 ) -> Any:
-    """``torch.compile(fn, backend=backend)`` with a region of its own and Dynamo's own hooks for guards."""
+    """``torch.compile(fn, backend=backend)`` with a region of its own, where torch has them by thread, and with
+    Dynamo's own hooks for guards."""
 
     held = weakref.ref(recorder)  # guards outlive the capture where torch keeps them
 
@@ -54,7 +55,7 @@ def optimize(
         "dynamic": dynamic,
         "guard_export_fn": export,
         "guard_fail_fn": failed,
-        "isolate_recompiles": True,
+        "isolate_recompiles": dynamo.isolates(),
     }
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
@@ -154,6 +155,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
     undo.add(_forget, recorder)
     _forget_numbers(undo)
+    _keep_metal(undo)
     if not recorder.wanted.build:
         no_compiler.ask_none(undo, recorder.note)
     # This one counts what others compiled as well, in every torch.
@@ -205,8 +207,23 @@ def eagers_numbers() -> Iterator[None]:
     """Code that is generated draws the random numbers that eager PyTorch would."""
     import torch._inductor.config as config
 
-    with config.patch(fallback_random=True):
+    with config.patch(fallback_random=True), _rrelu_is_eagers():
         yield
+
+
+@contextlib.contextmanager
+def _rrelu_is_eagers() -> Iterator[None]:
+    """Before 2.13, Inductor rewrites ``rrelu`` whatever ``fallback_random`` says, and draws other numbers for it."""
+    from torch._decomp.decompositions_for_rng import extra_random_decomps
+    from torch._inductor.decomposition import decompositions
+
+    op = torch.ops.aten.rrelu_with_noise_functional.default
+    rewritten = None if op in extra_random_decomps else decompositions.pop(op, None)
+    try:
+        yield
+    finally:
+        if rewritten is not None:
+            decompositions[op] = rewritten
 
 
 def _metric_edits() -> list[Any]:
@@ -272,9 +289,23 @@ def _forget_numbers(undo: Undo) -> None:
         names.clear()
 
 
-def _refill(names: set[str], before: set[str]) -> None:
+def _refill(names: MutableSet[str], before: Iterable[str]) -> None:
     names.clear()
-    names.update(before)
+    for name in before:
+        names.add(name)
+
+
+def _keep_metal(undo: Undo) -> None:
+    """Torch keeps the headers that a Metal kernel includes at the class: what one kernel needs (its reductions, the
+    check of its indices, for which a kernel takes a buffer of errors) all later ones of the process would have."""
+    found = hook_points.find("torch._inductor.codegen.mps:MetalKernel.headers")
+    headers = getattr(*found) if found is not None else None
+    if isinstance(headers, MutableSet):
+        undo.add(_refill, headers, list(headers))
+    found = hook_points.find("torch._inductor.codegen.mps:MetalKernel.multistage_reduction_entry")
+    entries = getattr(*found) if found is not None else None
+    if isinstance(entries, list):  # empty, unless an error or an interrupt kept torch from clearing it
+        undo.add(_trim, entries, len(entries))
 
 
 def _forget(recorder: Recorder) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from ..record.device import DeviceModel
 
+LAUNCHES = "a kernel that is written in Triton is launched on the device alone, which is not there"
+
 
 class ModelDriver:
     """Answers what Triton asks of a driver from a device model. It launches nothing."""
@@ -30,7 +32,16 @@ class ModelDriver:
         pass
 
     def get_current_stream(self, device: int | None = None) -> int:
-        return 0
+        """Asked for by a launch, before anything is compiled for it."""
+        raise NotImplementedError(LAUNCHES)
+
+    def get_benchmarker(self) -> Any:
+        """Asked for by a kernel that times its configurations."""
+        raise NotImplementedError(LAUNCHES)
+
+    @property
+    def launcher_cls(self) -> Any:
+        raise NotImplementedError(LAUNCHES)
 
     def get_active_torch_device(self) -> Any:
         import torch

@@ -101,12 +101,15 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         self._storages: dict[int, tuple[_Storage, Any]] = {}
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, torch.Tensor) and type(obj) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-            return self._tensor(obj)
+        if isinstance(obj, torch.Tensor):
+            if type(obj) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+                return self._tensor(obj)
+            if is_fake(obj):
+                return self._fake(obj)
         if isinstance(obj, _Globals):
             return _globals_of, (obj.name,)
         if isinstance(obj, _Storage):
-            return _storage, (obj.nbytes, obj.dtype, obj.data)
+            return _storage, (obj.nbytes, obj.dtype, obj.data, obj.meta)
         return super().reducer_override(obj)
 
     def _function_getnewargs(self, func: Any) -> Any:
@@ -129,8 +132,21 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             plain.dtype,
             tensor.requires_grad,
             type(tensor) is torch.nn.Parameter,
+            tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
         )
         return _tensor, (self._shared(plain), *facts)
+
+    def _fake(self, tensor: Any) -> Any:
+        """A fake tensor crosses as one on meta: it has no data either."""
+        with tensor.fake_mode, torch.no_grad():
+            sizes = [*map(int, tensor.shape)], [*map(int, tensor.stride())], int(tensor.storage_offset())
+            nbytes = int(tensor.untyped_storage().nbytes())
+            key = tensor.untyped_storage()._cdata
+        known = self._storages.get(key)
+        if known is None:
+            known = self._storages[key] = (_Storage(nbytes, tensor.dtype, None, meta=True), tensor)
+        facts = (tensor.dtype, tensor.requires_grad, isinstance(tensor, torch.nn.Parameter))
+        return _tensor, (known[0], *sizes, *facts)
 
     def _shared(self, tensor: torch.Tensor) -> _Storage:
         """One for all tensors that share their memory, so that they still do."""
@@ -139,6 +155,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         if known is not None:
             return known[0]
         nbytes = storage.nbytes()
+        if tensor.is_meta:
+            made = _Storage(nbytes, tensor.dtype, None, meta=True)
+            self._storages[storage._cdata] = (made, storage)
+            return made
         exact = not (tensor.is_floating_point() or tensor.is_complex())
         data = None
         if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
@@ -152,10 +172,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
 
 
 class _Storage:
-    """The memory of tensors: its values, or their type where only the size crosses."""
+    """The memory of tensors: its values, or their type where only the size crosses; on ``meta`` there are none."""
 
-    def __init__(self, nbytes: int, dtype: torch.dtype, data: bytes | None) -> None:
-        self.nbytes, self.dtype, self.data = nbytes, dtype, data
+    def __init__(self, nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool = False) -> None:
+        self.nbytes, self.dtype, self.data, self.meta = nbytes, dtype, data, meta
 
 
 class _Globals(dict[str, Any]):
@@ -166,6 +186,12 @@ class _Globals(dict[str, Any]):
         self.name = name
 
 
+def is_fake(tensor: Any) -> bool:
+    """Whether it is one of the fake tensors that torch traces with."""
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    return fake is not None and isinstance(tensor, fake.FakeTensor)
+
+
 def _raw(storage: Any) -> bytes:
     flat = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
     return bytes(flat.numpy().tobytes())
@@ -174,7 +200,9 @@ def _raw(storage: Any) -> bytes:
 # In the child ----------------------------------------------------------------------------------------------
 
 
-def _storage(nbytes: int, dtype: torch.dtype, data: bytes | None) -> Any:
+def _storage(nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool) -> Any:
+    if meta:
+        return torch.UntypedStorage(nbytes, device="meta")
     if data is not None:
         return (
             torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
@@ -195,9 +223,13 @@ def _tensor(
     dtype: torch.dtype,
     requires_grad: bool,
     parameter: bool,
+    grad: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    made = torch.empty(0, dtype=dtype).set_(storage, offset, shape, stride)
-    return torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
+    made = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
+    made = torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
+    if grad is not None:
+        made.grad = grad
+    return made
 
 
 def _globals_of(name: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def call(
     environment: dict[str, str] | None = None,
     first: tuple[str, ...] = (),
     failed: Callable[[str, str], BaseException] | None = None,
+    within: str = "",
 ) -> tuple[Any, crossing.Parcel]:
     """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
 
@@ -34,6 +35,7 @@ def call(
         environment: variables of a child of its own, for what is decided when a library is imported.
         first: names of modules that a new child imports while the request is made.
         failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
+        within: ``"module:name"`` of a context in which the child imports what ``args`` need.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
     """
@@ -48,6 +50,7 @@ def call(
         body = crossing.packed(args)
         head = {
             "call": function,
+            "within": within,
             "environment": {**os.environ, **(environment or {})},
             "files": imports.loaded(),
             **crossing.surroundings(),

@@ -148,15 +148,20 @@ def _served(data: bytes) -> dict[str, Any]:
     try:
         head, body = pickle.loads(data)
         _look_like(head)
-        module, _, name = head["call"].partition(":")
-        call = getattr(importlib.import_module(module), name)
+        call = _named(head["call"])
         try:
-            args = pickle.loads(body)
+            with _named(head["within"])() if head["within"] else contextlib.nullcontext():
+                args = pickle.loads(body)
         except Exception as error:  # a module that fails to import here, whatever it raises
             return {"stuck": f"{type(error).__name__} in the child: {error}"}
         return {"value": call(*args)}
     except BaseException as error:
         return {"error": _error(error)}
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _look_like(head: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The command line: ``compile-lens demo | show | compare | support | open | doctor``.
+"""The command line: ``compile-lens demo | show | run | compare | diff | support | open | doctor``.
 
 Results go to stdout, progress and errors to stderr. With ``--json`` stdout holds exactly one JSON document,
 ``{"error": {...}}`` included. Exit codes:
@@ -8,6 +8,7 @@ Results go to stdout, progress and errors to stderr. With ``--json`` stdout hold
 1      the function raised or the compiler rejected it; what was seen before is still shown and written
 2      bad usage or input: an unknown option, a name, an expression or a file that cannot be used
 3      something needed is not installed, or ``doctor`` found that the main job cannot run
+4      ``diff --fail-on``: what should be the same differs
 =====  ====================================================================================
 """
 
@@ -18,6 +19,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from .exit_codes import DIFFERS as DIFFERS
 from .exit_codes import EXIT_CODES as EXIT_CODES
 from .exit_codes import FAILED as FAILED
 from .exit_codes import NOT_INSTALLED as NOT_INSTALLED
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return OK
         parser.parse_args(words, namespace=args)
         command: Callable[[argparse.Namespace], int] = args.run
-        return command(args)
+        answer = command(args)
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing to say, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,3 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:
         return fail(args, error)
+    # A program that was asked to be run: its errors, its exits and its output are its own.
+    program: Callable[[], None] | None = getattr(args, "program", None)
+    if program is not None:
+        program()
+    return answer

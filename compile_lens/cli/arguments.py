@@ -11,7 +11,9 @@ from ..errors import UsageError
 from ..versions import __version__
 from . import commands
 from .compare import compare
+from .diff import diff
 from .exit_codes import EXIT_CODES
+from .run import run
 from .support import support
 
 
@@ -83,7 +85,24 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="a device, which need not be here; repeatable (default: cpu, h100 and mps)",
     )
-    _add_out(compared, comparison=True)
+    _add_out(compared, "comparison")
+
+    differing = add(
+        "diff",
+        diff,
+        "Say what differs between two saved records, the cause first",
+        "Needs no torch and runs no code of the records.",
+    )
+    differing.add_argument("a", type=Path, help="the first .json record")
+    differing.add_argument("b", type=Path, help="the second")
+    differing.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="exit with 4 if one of these differs: levels and figures, such as kernels,breaks,bytes; repeatable",
+    )
+    _add_out(differing, "difference")
 
     supported = add(
         "support",
@@ -98,6 +117,24 @@ def parser() -> argparse.ArgumentParser:
     supported.add_argument(
         "--target", metavar="NAME", help="the target that the record is checked for: mps, h100, …"
     )
+
+    program = add(
+        "run",
+        run,
+        "Run a program unchanged and report what torch.compile did in it",
+        "Its options come first: what follows\nSCRIPT or -m MODULE is of the program, as are output and exit code.",
+    )
+    program.add_argument(
+        "script", nargs=argparse.REMAINDER, metavar="SCRIPT …", help="a Python file, and its arguments"
+    )
+    program.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="a module instead, and its arguments",
+    )
+    _add_out(program, "program")
 
     opened = add(
         "open",
@@ -155,12 +192,15 @@ def _add_story(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_out(command: argparse.ArgumentParser, comparison: bool = False) -> None:
-    if comparison:
+def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
+    if what == "comparison":
         from ..views.comparison.files import FORMS
+    elif what == "program":
+        from ..views.program.files import FORMS
+    elif what == "difference":
+        from ..views.difference.files import FORMS
     else:
         from ..views.files import FORMS
 
-    what = "comparison" if comparison else "capture"
     text = f"write the {what} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
     command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -11,6 +11,7 @@ from ..trials.progress import progress
 from .capturing import called, captured, capturing, evaluated, options, resolved
 from .exit_codes import NOT_INSTALLED, OK
 from .output import check_endings, report, say
+from .programs import summary
 
 DEMO = '''"""What `compile-lens demo` captures. Change it and run the demo again."""
 
@@ -56,11 +57,35 @@ def show(args: argparse.Namespace) -> int:
 
 def opened(args: argparse.Namespace) -> int:
     from ..api.load import load
+    from ..views.program.files import holds_program
 
+    if holds_program(args.record):
+        return opened_program(args)
     check_endings(args.out)
     with progress(f"reading {args.record}", quiet=args.quiet):
         capture = load(args.record)
     return report(args, capture, args.out, None, text=args.story or not args.out)
+
+
+def opened_program(args: argparse.Namespace) -> int:
+    """Print or convert the record of a program."""
+    from ..results.program import Program
+    from ..views.program.files import FORMS
+
+    check_endings(args.out, FORMS)
+    if args.story:
+        raise UsageError("a program has no story; open it without --story")
+    with progress(f"reading {args.record}", quiet=args.quiet):
+        program = Program.load(args.record)
+    written = [str(program.save(path)) for path in args.out]
+    if args.json:
+        say(json.dumps({"command": "open", **summary(program), "written": written}, indent=2))
+        return OK
+    if not written:
+        say(str(program))
+    for path in written:
+        say(f"wrote {path}")
+    return OK
 
 
 def doctor(args: argparse.Namespace) -> int:

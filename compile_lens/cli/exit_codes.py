@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-OK, FAILED, USAGE, NOT_INSTALLED = 0, 1, 2, 3
+OK, FAILED, USAGE, NOT_INSTALLED, DIFFERS = 0, 1, 2, 3, 4
 
 EXIT_CODES = """exit codes:
   0  it worked
   1  the function raised or the compiler rejected it; what was seen before is still shown and written
   2  bad usage or input: an unknown option, a name, an expression or a file that cannot be used
   3  something needed is not installed, or `doctor` found that the main job cannot run
+  4  `diff --fail-on`: what should be the same differs
 """

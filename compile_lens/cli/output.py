@@ -104,6 +104,7 @@ def _target(capture: Capture) -> dict[str, Any] | None:
     return {
         "asked": found.asked,
         "model": found.model.name,
+        "traced": found.traced,
         "crossing": found.crossing,
         "may_differ": list(found.may_differ),
         "questions": [asdict(question) for question in found.questions],
@@ -140,7 +141,8 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         for code in c.code.values()
         for k in code.kernels
     ]
-    from ..views.words.outcome import graphs, state, verdict
+    from ..measures.quantities import graphs
+    from ..views.words.outcome import state, verdict
     from ..views.words.savings import saved, saving
 
     failure = capture.failure

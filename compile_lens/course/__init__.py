@@ -12,5 +12,16 @@ from .prediction import Prediction as Prediction
 from .prediction import predict as predict
 from .state import Progress as Progress
 from .state import progress as progress
+from .wording import language as language
 
-__all__ = ["Prediction", "Progress", "Verdict", "check", "hint", "predict", "progress", "solution"]
+__all__ = [
+    "Prediction",
+    "Progress",
+    "Verdict",
+    "check",
+    "hint",
+    "language",
+    "predict",
+    "progress",
+    "solution",
+]

@@ -12,9 +12,10 @@ from ..views.story.language import text
 from ..views.words.characters import flat
 from . import state
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
-from .facts import FACTS
+from .facts import FACTS, said
 from .fresh import captured, differs
 from .lessons import exercise
+from .wording import slips, tell
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
 
@@ -35,8 +36,8 @@ class Verdict:
 
     def __repr__(self) -> str:
         if self.right:
-            return f"{self.key}: right. The capture of your function shows all that was asked."
-        return "\n".join((f"{self.key}: not yet.", *(f"  {reason}" for reason in self.reasons)))
+            return tell("right", key=self.key)
+        return "\n".join((tell("wrong", key=self.key), *(f"  {reason}" for reason in self.reasons)))
 
 
 def check(key: str, made: Any = None) -> Verdict:
@@ -55,37 +56,38 @@ def check(key: str, made: Any = None) -> Verdict:
 def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     """Whether it was an attempt at all, and what is not as asked."""
     if made is None or made is ...:
-        return False, ("There is nothing to check yet: give the function that you wrote.",)
+        return False, (tell("empty"),)
     if isinstance(made, Capture) or not callable(made):
-        name = type(made).__name__
-        return False, (
-            f"What was given is of type {name}. Give the function itself: it is captured afresh here.",
-        )
+        return False, (tell("type", name=type(made).__name__),)
     try:
         found = captured(made, wanted.calls, wanted.target)
     except UsageError as error:  # it cannot be called with the inputs of the exercise
-        return True, (f"It could not be captured: {flat(str(error)).partition('. ')[0]}.",)
+        return True, (tell("failed", why=f"{flat(str(error)).partition('. ')[0]}."),)
     except CaptureError as error:
-        return True, (f"It could not be captured: {_first(error.__cause__ or error)}",)
+        return True, (tell("failed", why=_first(error.__cause__ or error)),)
     if not found.compilations:  # there was work, if Dynamo left it to Python
-        why = f"Nothing of it was compiled: {_nothing(found, wanted).rstrip('.')}."
+        why = tell("nothing", why=_nothing(found, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(found))
         return left, (why, *(_slips(found, wanted)[:1] if left else ()))
     unmet = [need for need in wanted.needs if not _holds(found, need)]
-    slips = _slips(found, wanted) if unmet else []
+    mistaken = _slips(found, wanted) if unmet else []
     other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
-    wrong = (f"It does not compute what was asked: {other}.",) if other else ()
-    return True, (*wrong, *(_unmet(found, need) for need in unmet), *slips[:1])
+    wrong = (tell("other", how=other),) if other else ()
+    return True, (*wrong, *(_unmet(found, need) for need in unmet), *mistaken[:1])
 
 
 def _slips(found: Capture, wanted: Exercise) -> list[str]:
-    return [slip.says for slip in wanted.slips if all(_holds(found, need) for need in slip.when)]
+    return [
+        says
+        for slip, says in zip(wanted.slips, slips(wanted), strict=True)
+        if all(_holds(found, need) for need in slip.when)
+    ]
 
 
 def _nothing(found: Capture, wanted: Exercise) -> str:
     if wanted.again:  # what the capture says is of the loop around the calls
-        return "Dynamo found no operator in any of the calls"
-    return text(found.nothing) or "the capture does not say why"
+        return tell("no operator")
+    return text(found.nothing) or tell("unsaid")
 
 
 def _holds(found: Capture, need: Need) -> bool:
@@ -94,8 +96,8 @@ def _holds(found: Capture, need: Need) -> bool:
 
 
 def _unmet(found: Capture, need: Need) -> str:
-    fact = FACTS[need.fact]
-    return f"Its capture has {fact.said(fact.of(found))}; asked for: {need.relation} {need.value:,}."
+    has = said(need.fact, FACTS[need.fact].of(found))
+    return tell("unmet", has=has, relation=tell(need.relation), value=need.value)
 
 
 def _first(error: BaseException) -> str:

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..measures.ledger import COLUMNS
+from ..measures.quantities import graphs
+from ..measures.roofline import COMPUTE
 from ..record.figures import AtLeast, Figure
 from ..record.kernel import Kernel
 from ..record.memory import Partition, extra
 from ..results.capture import Capture
 from ..views.words.launches import counted
-from ..views.words.outcome import graphs
 from .fresh import LOOP
+from .wording import chinese, tell
 
 Number = int | Figure | AtLeast | None
 
@@ -25,12 +27,6 @@ class Fact:
     of: Callable[[Capture], Number]
     one: str
     many: str
-
-    def said(self, value: Number) -> str:
-        """The number with its noun."""
-        if value is None:
-            return f"{self.many}: not known"
-        return counted(value if isinstance(value, AtLeast) else Figure(value), self.one, self.many)
 
 
 def _column(name: str, row: str = "total") -> Callable[[Capture], Number]:
@@ -178,8 +174,38 @@ FACTS: dict[str, Fact] = {
     ),
     "library_calls": Fact(_externs, "library call", "library calls"),
     "graphs": Fact(graphs, "graph", "graphs"),
+    "handed": Fact(
+        lambda capture: sum(bool(c.code) for c in capture.compilations),
+        "graph compiled by itself",
+        "graphs compiled by themselves",
+    ),
+    "compute_bound": Fact(
+        lambda capture: sum(one.bound == COMPUTE for one in capture.roofline().bounds),
+        "compute-bound kernel",
+        "compute-bound kernels",
+    ),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
     "skipped": Fact(_skipped, "part left to Python", "parts left to Python"),
 }
 """Every fact by its name."""
+
+
+def said(name: str, value: Number) -> str:
+    """What a fact is of a capture: the number with its noun."""
+    one = many = _in_chinese(name)
+    if not many:
+        one, many = FACTS[name].one, FACTS[name].many
+    if value is None:
+        return tell("not known", noun=many.lstrip(MEASURES))
+    return counted(value if isinstance(value, AtLeast) else Figure(value), one, many)
+
+
+MEASURES = "个次对处 "
+"""Measure words of Chinese, which stand between a number and its noun alone."""
+
+
+def _in_chinese(name: str) -> str:
+    from .chinese import FACTS as nouns
+
+    return nouns[name] if chinese() else ""

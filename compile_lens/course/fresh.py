@@ -8,6 +8,7 @@ from typing import Any
 from ..api.capture import capture
 from ..results.capture import Capture
 from .exercise import Input
+from .wording import tell
 
 Calls = tuple[tuple[Input, ...], ...]
 
@@ -46,7 +47,7 @@ def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
             want = other(*(sign * x.detach() for x in made(inputs)))
             got = function(*(sign * x.detach() for x in made(inputs)))
             if slip := _differ(got, want):
-                return f"for numbers {which} 0 {slip}"
+                return tell(which, slip=slip)
     return ""
 
 
@@ -54,7 +55,7 @@ def _differ(got: Any, want: Any) -> str:
     import torch
 
     if not isinstance(got, torch.Tensor):
-        return f"it returns a {type(got).__name__}, and no tensor"
+        return tell("no tensor", name=type(got).__name__)
     if got.shape != want.shape:
-        return f"its result has the shape {tuple(got.shape)}, and not {tuple(want.shape)}"
-    return "" if torch.allclose(got, want, atol=1e-6) else "its result has other values"
+        return tell("shape", got=tuple(got.shape), want=tuple(want.shape))
+    return "" if torch.allclose(got, want, atol=1e-6) else tell("values")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import state
+from . import state, wording
 from .lessons import exercise
 
 
@@ -15,18 +15,16 @@ class Words(str):
 
 def hint(key: str) -> Words:
     """The next hint to an exercise; after the last one, the last one again."""
-    hints = exercise(key).hints
+    hints = wording.hints(exercise(key))
     number = min(state.hinted(key), len(hints))
     more = len(hints) - number
-    left = f"{more} more" if more else "the last one"
-    return Words(f"{key}, hint {number} ({left}): {hints[number - 1]}")
+    left = wording.tell("more", more=more) if more else wording.tell("last")
+    return Words(wording.tell("hint", key=key, number=number, left=left, hint=hints[number - 1]))
 
 
 def solution(key: str) -> Words:
     """One right program; there are others. Only after an attempt: trying is how it is learnt."""
     text = exercise(key).solution
     if not state.load().attempts(key):
-        return Words(
-            f"{key}: try it first, with check({key!r}, your_function). A wrong attempt is an attempt."
-        )
-    return Words(f"{key}: one of several:\n\n{text}")
+        return Words(wording.tell("try first", key=key))
+    return Words(wording.tell("solution", key=key, code=text))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..results.capture import Capture
-from . import state
+from . import state, wording
 from .exercise import Question
-from .facts import FACTS
+from .facts import FACTS, said
 from .lessons import question
 
 
@@ -20,12 +20,13 @@ class Prediction:
     answer: tuple[int, ...]
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name} {value:,}" for (name, _), value in zip(self.asked.parts, self.answer))
-        return f"{self.asked.text}\nYou say: {said}. Kept; now run on and see."
+        named = zip(self.asked.parts, self.answer)
+        answer = ", ".join(f"{wording.part(name)} {value:,}" for (name, _), value in named)
+        return wording.tell("predicted", question=wording.asked(self.asked), said=answer)
 
     def reveal(self, capture: Capture) -> Reveal:
         """The answer beside what this capture says."""
-        truth = tuple(FACTS[fact].said(FACTS[fact].of(capture)) for _, fact in self.asked.parts)
+        truth = tuple(said(fact, FACTS[fact].of(capture)) for _, fact in self.asked.parts)
         right = tuple(
             FACTS[fact].of(capture) == value for (_, fact), value in zip(self.asked.parts, self.answer)
         )
@@ -41,10 +42,11 @@ class Reveal:
     right: tuple[bool, ...]
 
     def __repr__(self) -> str:
-        lines = [self.prediction.asked.text]
+        lines = [wording.asked(self.prediction.asked)]
         parts = zip(self.prediction.asked.parts, self.prediction.answer, self.truth, self.right)
         for (name, _), value, truth, right in parts:
-            lines.append(f"  {name}: you said {value:,}, {'and' if right else 'but'} the capture has {truth}")
+            what = "as said" if right else "other than said"
+            lines.append(wording.tell(what, name=wording.part(name), value=value, truth=truth))
         return "\n".join(lines)
 
 

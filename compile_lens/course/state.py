@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..views.files import write_text
 from .lessons import EXERCISES, QUESTIONS
+from .wording import tell
 
 FILE = Path("course-progress.json")
 """Where progress is kept, in the folder that the notebook runs in."""
@@ -44,20 +45,20 @@ class Progress:
 
     def __repr__(self) -> str:
         done = sum(self.solved(key) for key in EXERCISES)
-        lines = [f"{done} of {len(EXERCISES)} exercises are right, kept in {self.file}"]
+        lines = [tell("done", done=done, all=len(EXERCISES), file=self.file)]
         begun = {_lesson(key) for key in (*self.predictions, *self.exercises)}
         for key in QUESTIONS:
             said = self.answer(key)
             if _lesson(key) in begun:
-                lines.append(f"  {key}: {'not answered' if said is None else f'answered {said}'}")
+                lines.append(tell("not answered" if said is None else "answered", key=key, said=said))
         for key in EXERCISES:
             tries, hints = self.attempts(key), self.exercises.get(key, {}).get("hints", 0)
-            outcome = "right" if self.solved(key) else "not yet" if tries else "not tried"
+            outcome = tell("is right" if self.solved(key) else "not yet" if tries else "not tried")
             if _lesson(key) in begun:
-                lines.append(f"  {key}: {outcome}; tries {tries}, hints {hints}")
+                lines.append(tell("tried", key=key, outcome=outcome, tries=tries, hints=hints))
         later = [one for one in dict.fromkeys(map(_lesson, EXERCISES)) if one not in begun]
         if later:
-            lines.append(f"  not begun: lessons {', '.join(later)}")
+            lines.append(tell("not begun", lessons=", ".join(later)))
         return "\n".join(lines)
 
 

@@ -22,6 +22,9 @@ FOLDER = Path(__file__).parent
 DEFAULTS = {"cuda": "h100", "mps": "m2"}
 """The model that a device type alone stands for."""
 
+USUAL = {"sm_80": "a100", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h100"}
+"""The model that an architecture alone stands for, where there are several of it."""
+
 VECTOR = ("float32", "float64")
 """Types whose rate is that outside of tensor cores."""
 
@@ -85,7 +88,8 @@ def resolve(target: str | DeviceModel | Path) -> DeviceModel:
         return _cpu(detail, target)
     if not detail:
         named = next((m for m in models() if m.name == DEFAULTS.get(kind, kind)), None)
-    elif kind == "cuda":  # the usual one of that architecture comes first by its name
+    elif kind == "cuda":
+        detail = USUAL.get(detail, detail)
         named = next((m for m in models() if m.device == kind and detail in (m.arch, m.name)), None)
     else:
         named = next((m for m in models() if m.device == kind and m.name == detail), None)
@@ -154,12 +158,11 @@ REQUIRED = {
         "shared_memory_per_block",
         "shared_memory_per_block_optin",
         "shared_memory_per_multiprocessor",
-        "L2_cache_size",
         "total_memory",
     ),
     "mps": ("multi_processor_count",),
 }
-"""Properties that a model must have, by type of the device."""
+"""Properties that a model must have, by type of the device: what the code that is generated depends on."""
 
 
 AMD = "AMD's GPUs are not offered, since Inductor writes other code for them and asks ROCm for it; "

@@ -16,6 +16,9 @@ from ..errors import UsageError
 FIRST = ("compile_lens._torch.warm", "compile_lens.engine.request")
 """What every capture in a child needs."""
 
+WITHIN = {"cuda": "compile_lens._torch.targets.autocast:regions_stay"}
+"""By kind of device, in which context the child imports what a function for it needs."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

@@ -32,6 +32,14 @@ def tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, to
     return [(name, x) for name, value in named for x in containers.tensors(value)]
 
 
+def held(fn: Any) -> list[tuple[str, torch.Tensor]]:
+    """The parameters and buffers of a module, by name."""
+    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    if not isinstance(module, torch.nn.Module):
+        return []
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
 @unseen
 def describe_all(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     names: list[str] = []

@@ -35,7 +35,7 @@ def perform(
     """One session, its record, and what else it left. ``more`` are fields of the session's ``Request``."""
     from .._torch import session
 
-    keywords = check(fn, args, kwargs)
+    keywords = check(fn, args, kwargs, more.get("model"))
     outcome = session.run(fn, args, keywords, asked.request(**more))
     made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"))
     if asked.build and more.get("model") is not None:
@@ -72,7 +72,7 @@ def _record(
         failure=outcome.failure,
         target=None
         if model is None
-        else Target(asked.target, model, "", made_for.may_differ, made_for.questions),
+        else Target(asked.target, model, "", made_for.may_differ, made_for.questions, traced=made_for.traced),
     )
     failure = made.failure
     if failure is None or failure.stage != "run":
@@ -96,6 +96,8 @@ def _say(made: Capture) -> str:
         next_step = (
             f"\nInductor writes it from a template and needs Triton for that: {versions.triton_command()}"
         )
+    if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
+        next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in failure.frames[-1:]]

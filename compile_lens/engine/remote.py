@@ -1,4 +1,4 @@
-"""Captures for a device that is not in the machine: in a child process, or here where nothing else works."""
+"""Captures for a device that is not in the machine, in a child process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel
 from ..results.capture import Capture, CaptureError
-from .entry import FIRST
+from .entry import FIRST, WITHIN
 from .environment import target_of
-from .inputs import Live, name_of, tensors
+from .inputs import Live, name_of
 from .perform import perform
 from .request import Asked, check, patches
 
@@ -43,12 +43,20 @@ def capture(
     try:
         made, how = _in_child(fn, args, kwargs, asked, model)
     except crossing.CannotCross as error:
-        made, how = _here(fn, args, kwargs, asked, model, str(error))
+        if model.device != "cpu":
+            raise UsageError(
+                f"{name_of(fn)} cannot be sent to the child process ({error}), and in this one nothing stands for a "
+                f"GPU: make what it uses picklable, or pass it as an argument"
+            ) from None
+        made = perform(fn, args, kwargs, asked, model=model)[0]
+        how = f"{HERE}: it could not be sent to a child process ({error})"
     except CaptureError as error:
         said = CaptureError(str(error), _finished(error.capture, "in a child process"))
         raise said from error.__cause__
-    except ChildError:
+    except ChildError as error:
         process.close()
+        if error.code is not None and error.code < 0 and (reason := _unfit(model)):
+            raise UsageError(reason) from error
         raise
     made = _finished(made, how)
     object.__setattr__(made, "_live", Live(fn, args, kwargs))
@@ -72,6 +80,7 @@ def _in_child(
         settings,
         first=FIRST,
         failed=CaptureError.of,
+        within=WITHIN.get(model.device, ""),
     )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
@@ -79,9 +88,30 @@ def _in_child(
             f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
             "values: a branch on a value of theirs may go another way"
         )
+    if carried_settings.region_is_off():
+        how += (
+            "; a region of autocast around the capture is off, as torch switches off those of a device that it does "
+            "not have: enter it within the function"
+        )
     if left:
         how += f"; these settings are functions and did not cross: {', '.join(left)}"
     return Capture.from_json(text), how
+
+
+def _unfit(model: DeviceModel) -> str:
+    """Why torch cannot be told of the device: what stands for it ends a process at once. ``""`` if it does not."""
+    from ..child import process
+    from ..child.child import ChildError
+
+    try:
+        process.call("compile_lens._torch.targets.accelerator:probe", model.device, first=FIRST)
+    except ChildError as error:
+        process.close()
+        return (
+            f"this build of torch ({torch.__version__}) cannot be told that it has {model.device} ({error}): "
+            "capture on a machine with that device, or with torch's wheel for Linux"
+        )
+    return ""
 
 
 def serve(
@@ -99,26 +129,6 @@ def serve(
         return perform(fn, args, kwargs, asked, model=model)[0].to_json()
 
 
-def _here(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    asked: Asked,
-    model: DeviceModel,
-    reason: str,
-) -> tuple[Capture, str]:
-
-    elsewhere = [f"{where} ({t.device})" for where, t in tensors(args, kwargs) if t.device.type != "cpu"]
-    if torch.cuda.is_available() or elsewhere:
-        # A stand-in for a device that other threads may be using would change what they see.
-        raise UsageError(
-            f"{name_of(fn)} cannot be sent to the child process ({reason}), and beside a real GPU it is not captured "
-            f"for {model.name} in this one: make what it uses picklable, or pass it as an argument"
-        )
-    made = perform(fn, args, kwargs, asked, model=model)[0]
-    return made, f"{HERE}: it could not be sent to a child process ({reason})"
-
-
 def _finished(made: Capture, how: str) -> Capture:
     """The capture, which says now where it ran."""
     if made.target is None:
@@ -128,8 +138,9 @@ def _finished(made: Capture, how: str) -> Capture:
 
 def captured(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, asked: Asked) -> Capture:
     """In this process, or elsewhere if it is for a device that is not the one of the inputs."""
-    keywords = check(fn, args, kwargs)
-    model = needed(asked.target, target_of(args, keywords, fn))
+    given = dict(kwargs) if isinstance(kwargs, dict) else {}
+    model = needed(asked.target, target_of(args, given, fn))
+    keywords = check(fn, args, kwargs, model)
     if model is not None:
         if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
             patches(asked.mode, asked.options, asked.dynamic)

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..record.capture import Options
 from ..record.device import DeviceModel
 from .environment import device
-from .inputs import name_of, short, tensors
+from .inputs import held, name_of, short, tensors
 
 if TYPE_CHECKING:
     from .._torch.session import Request
@@ -93,7 +93,9 @@ class Asked:
 
 
 @unseen
-def check(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> dict[str, Any]:
+def check(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, model: DeviceModel | None = None
+) -> dict[str, Any]:
     if not callable(fn):
         raise UsageError(
             f"capture needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
@@ -104,12 +106,24 @@ def check(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> dict
             f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
         )
     keywords = dict(kwargs or {})
-    for where, tensor in tensors(args, keywords):
-        if tensor.device.type == "meta":
-            raise UsageError(
-                f"{where} is on device 'meta', which holds no data: pass a tensor on {device()} "
-                f"(for example torch.rand(…, device={str(device())!r}))"
-            )
+    if model is None or model.device == "cpu":
+        from ..child.crossing import is_fake
+
+        for where, tensor in tensors(args, keywords) + held(fn):
+            if tensor.device.type == "meta" or is_fake(tensor):
+                holds = "on device 'meta'" if tensor.device.type == "meta" else "a fake tensor"
+                raise UsageError(
+                    f"{where} is {holds}, which holds no data: pass a tensor on {device()} "
+                    f"(for example torch.rand(…, device={str(device())!r})), or capture for a device, for which "
+                    'shapes are enough: target="h100"'
+                )
+    if model is not None and model.device == "mps":
+        for where, tensor in tensors(args, keywords) + held(fn):
+            if tensor.dtype in (torch.float64, torch.complex128):
+                raise UsageError(
+                    f"{where} is {str(tensor.dtype).removeprefix('torch.')}, and Metal has no float64: {model.title} "
+                    f"holds no such tensor. Pass it as {'float32' if tensor.is_floating_point() else 'complex64'}"
+                )
     try:
         signature = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
     except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell

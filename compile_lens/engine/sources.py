@@ -64,7 +64,8 @@ def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
         for graph in graphs:
             graphs += [body for _, body in graph.subgraphs]
             for node in graph.nodes:
-                seen.update(((f.file, f.line), None) for f in node.frames)
+                for frame in node.frames:
+                    seen[frame.file, frame.line] = None
     yield from seen
 
 

@@ -5,7 +5,7 @@ leaves out (collapsed nodes, cut edges) is said in words in ``Layout.notes``.
 """
 
 from .nest import Nest, nest_all
-from .placement import Box, Edge, Layout, Stub, place, place_all
+from .placement import Box, Edge, Layout, OverBudget, Stub, place, place_all
 from .plan import Line
 
-__all__ = ["Box", "Edge", "Layout", "Line", "Nest", "Stub", "nest_all", "place", "place_all"]
+__all__ = ["Box", "Edge", "Layout", "Line", "Nest", "OverBudget", "Stub", "nest_all", "place", "place_all"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,11 @@ INSTALL = (
     "pip install 'pygraphviz>=2' (its wheel brings Graphviz along), or install Graphviz itself so that "
     "`dot` is on PATH (apt install graphviz, brew install graphviz, winget install graphviz)"
 )
+
+
+SMALL = 16_000
+"""Characters of DOT up to which graphs share a process of the system's ``dot``: to start one takes longer than to
+place a hundred of them."""
 
 
 class TimeLimit(LayoutError):
@@ -79,25 +85,47 @@ def _time_limit(timeout: float) -> TimeLimit:
 
 
 def _run_system(dots: Sequence[str], timeout: float) -> list[Answer]:
+    """Small graphs in one process, and each large one in its own, or each for which the first had no answer."""
     program = shutil.which("dot") or "dot"
-    answers: list[Answer] = []
-    for dot in dots:
-        try:
-            done = subprocess.run(
-                [program, "-Tplain"], input=dot.encode(), capture_output=True, timeout=timeout, check=False
-            )
-        except subprocess.TimeoutExpired:
-            answers.append(_time_limit(timeout))
-        except OSError as error:
-            answers.append(LayoutError(f"{program} could not be started: {error}"))
-        else:
-            text = done.stdout.decode("utf-8", "replace")
-            if done.returncode == 0 and text.startswith("graph "):
-                answers.append(text)
-            else:
-                reason = done.stderr.decode("utf-8", "replace").strip() or f"exit status {done.returncode}"
-                answers.append(LayoutError(f"{program} could not place the graph: {reason}"))
-    return answers
+    known = _together(program, [dot for dot in dots if len(dot) <= SMALL], timeout)
+    return [known[dot] if dot in known else _alone(program, dot, timeout) for dot in dots]
+
+
+def _together(program: str, dots: Sequence[str], timeout: float) -> dict[str, str]:
+    """The answer for each of ``dots`` from one process; none at all if not each was answered in time."""
+    if len(dots) < 2:
+        return {}
+    try:
+        done = _ask(program, "".join(dots), timeout)
+    except (subprocess.TimeoutExpired, OSError):  # asked one by one, whichever is at fault says so itself
+        return {}
+    answers = re.findall(r"^graph .*?^stop$\n", done.stdout, re.MULTILINE | re.DOTALL)
+    return dict(zip(dots, answers, strict=True)) if not done.returncode and len(answers) == len(dots) else {}
+
+
+def _alone(program: str, dot: str, timeout: float) -> Answer:
+    try:
+        done = _ask(program, dot, timeout)
+    except subprocess.TimeoutExpired:
+        return _time_limit(timeout)
+    except OSError as error:
+        return LayoutError(f"{program} could not be started: {error}")
+    if done.returncode == 0 and done.stdout.startswith("graph "):
+        return done.stdout
+    reason = done.stderr.strip() or f"exit status {done.returncode}"
+    return LayoutError(f"{program} could not place the graph: {reason}")
+
+
+def _ask(program: str, dots: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, "-Tplain"],
+        input=dots,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
 
 
 def _run_embedded(dots: Sequence[str], timeout: float) -> list[Answer]:

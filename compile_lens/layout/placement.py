@@ -92,6 +92,10 @@ class Layout:
         return "; ".join(self.notes)
 
 
+class OverBudget(LayoutError):
+    """What there is to draw is more than was asked for; nobody asked Graphviz."""
+
+
 def place(graph: Graph, *, limit: int = 1500, timeout: float = 20.0) -> Layout:
     """Place one graph.
 
@@ -112,17 +116,42 @@ def place(graph: Graph, *, limit: int = 1500, timeout: float = 20.0) -> Layout:
 
 
 def place_all(
-    graphs: Sequence[Graph], *, limit: int = 1500, timeout: float = 20.0
+    graphs: Sequence[Graph], *, limit: int = 1500, timeout: float = 20.0, most: int | None = None
 ) -> list[Layout | LayoutError]:
     """Place several graphs in one child process; for one that cannot be placed, its ``LayoutError``.
 
-    ``limit`` and ``timeout`` are those of ``place``, for each graph. Raises ``UsageError`` as ``place`` does.
+    ``limit`` and ``timeout`` are those of ``place``, for each graph. ``most`` is how many boxes, edges and stubs all
+    drawings may have together: a graph that has no room left beside those before it is ``OverBudget``.
+
+    Raises:
+        UsageError: as ``place`` does, and if ``most`` is below 0.
     """
     if limit < 1:
         raise UsageError(f"limit is {limit!r}; it must be at least 1 box")
     if not timeout > 0:
         raise UsageError(f"timeout is {timeout!r}; it must be more than 0 seconds")
+    if most is not None and most < 0:
+        raise UsageError(f"most is {most!r}; it must be at least 0 boxes, edges and stubs")
     plans = [make_plan(g, limit) for g in graphs]
+    if most is None:
+        return _placed(graphs, plans, limit, timeout)
+    answers: list[Layout | LayoutError] = []
+    taken, left = [], most
+    for number, plan in enumerate(plans):
+        wanted = len(plan.boxes) + len(plan.edges) + len(plan.stubs)
+        if wanted <= left:
+            left -= wanted
+            taken.append(number)
+        answers.append(OverBudget(f"{wanted} boxes and lines are more than the {left} that are left to draw"))
+    placed = _placed([graphs[i] for i in taken], [plans[i] for i in taken], limit, timeout)
+    for number, layout in zip(taken, placed, strict=True):
+        answers[number] = layout
+    return answers
+
+
+def _placed(
+    graphs: Sequence[Graph], plans: Sequence[Plan], limit: int, timeout: float
+) -> list[Layout | LayoutError]:
     layouts = place_plans(plans, timeout)
     late = [i for i, a in enumerate(layouts) if isinstance(a, engine.TimeLimit) and len(plans[i].boxes) > 1]
     if late:

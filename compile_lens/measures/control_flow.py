@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 
 from compile_lens.record.figures import Count, count, total
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Flow, Kernel
 
-CHOICES = frozenset(("cond",))
+CHOICES = frozenset(("cond", "switch"))
 LOOPS = frozenset(("while_loop", "while_loop_stack_output"))
 CALLS = frozenset(("invoke_subgraph",))
 STEERING = CHOICES | LOOPS | CALLS
 """Higher-order operators whose bodies are compiled on their own. They move nothing themselves: their bodies do."""
 
-GENERATED = frozenset(("Conditional", "WhileLoop", "InvokeSubgraph"))
-"""The same among groups."""
+GENERATED = frozenset(("Conditional", "Switch", "WhileLoop", "InvokeSubgraph"))
+"""The same among groups (a ``cond`` is a ``Switch`` in torch 2.15)."""
 
 NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say what a call runs of it"
 
@@ -44,8 +45,8 @@ def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
     for node in graph.nodes:
         taken = [attributes[name] for name in node.inputs if name in attributes]
         inner = [sums[name] for name in taken]
-        if _name(node) in CHOICES and len(inner) == 2:
-            parts.append(count(either=[(inner[0], inner[1])]))
+        if _name(node) in CHOICES and len(inner) > 1:
+            parts.append(functools.reduce(lambda rest, one: count(either=[(one, rest)]), reversed(inner)))
         elif _name(node) in LOOPS and len(inner) == 2:
             check, body = inner
             parts += [check, count(turns=[total((check, body))])]

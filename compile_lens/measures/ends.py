@@ -86,7 +86,7 @@ class Ends:
         node = stage.nodes[name]
         if unseen := self._unseen(cid, stage.graph, node):
             return End("there is no stage after it", unseen)
-        if stage.graph.stage == "groups" and node.target in ("Conditional", "WhileLoop"):
+        if stage.graph.stage == "groups" and node.target in ("Conditional", "Switch", "WhileLoop"):
             return End("control flow: the code around the kernels does it")
         if name in stage.taken:
             return stage.taken[name]

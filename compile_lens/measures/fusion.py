@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
+from compile_lens.measures.control_flow import GENERATED
 from compile_lens.measures.members import Members, resolve
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
@@ -232,7 +233,10 @@ class _Place:
             reason = reason or next(
                 (k for k in ("extern", "nop") if kinds <= {"extern", "nop"} and k in kinds), ""
             )
+            steers = any(self.groups[g].target in GENERATED for g in side)
             what = "is a call of a library" if "extern" in kinds else "does no work of its own"
+            if reason == "extern" and steers:
+                reason, what = "steering", "decides which graphs run, or how often"
             for group in side:
                 if self.groups[group].kind == ("extern" if "extern" in kinds else "nop"):
                     facts.append(

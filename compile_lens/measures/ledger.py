@@ -206,18 +206,28 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
         if isinstance(value, str):
             reasons.setdefault(value, []).append(column.replace("_", " ").replace("aten", "ATen"))
     figures: dict[str, Any] = {c: None if isinstance(value, str) else value for c, value in had.items()}
+    notes = [f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()]
     return Row(
         phase,
         **figures,
-        notes=tuple(f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()),
+        notes=(*notes, *(_outside(compilation) if phase == "inference" else ())),
         eager_bytes=_eager_bytes(compilation, phase) if isinstance(had["eager_ops"], Figure) else None,
+    )
+
+
+def _outside(compilation: Compilation) -> tuple[str, ...]:
+    """What is said of a backward that autograd makes of views alone, without the compiler."""
+    count = sum(op.count for op in compilation.eager or () if op.phase == "backward")
+    reasons = [stage.reason for stage in compilation.not_applicable if stage.stage == "backward"]
+    return tuple(
+        f"backward: {count} eager op{'s' * (count != 1)}, not compiled: {r}" for r in reasons if count
     )
 
 
 def _exists(compilation: Compilation, phase: str, declined: bool) -> bool:
     if phase in compilation.phases:
         return True
-    if phase == "backward" and declined:
+    if phase == "backward" and (declined or any(s.stage == phase for s in compilation.not_applicable)):
         return False
     if any(op.phase == phase for op in compilation.eager or ()):
         return True

@@ -134,8 +134,10 @@ def _by_call(work: Mapping[Address, Frame]) -> list[Unit]:
 
 def _by_line(work: Mapping[Address, Frame], places: _Places) -> list[Unit]:
     lines: dict[tuple[str, int], list[Address]] = {}
+    functions: dict[tuple[str, int], str] = {}
     for address, frame in work.items():
         lines.setdefault((frame.file, frame.line), []).append(address)
+        functions.setdefault((frame.file, frame.line), frame.function)
     several = len({file for file, _ in lines}) > 1
     return [
         Unit(
@@ -143,11 +145,17 @@ def _by_line(work: Mapping[Address, Frame], places: _Places) -> list[Unit]:
             line,
             None,
             None,
-            f"{PurePath(file).stem}:{line}" if several else str(line),
+            f"{_short(file, functions[file, line])}:{line}" if several else str(line),
             tuple(lines[file, line]),
         )
         for file, line in sorted(lines, key=places.of)
     ]
+
+
+def _short(file: str, function: str) -> str:
+    """The file by its name; a cell of a notebook, whose file has but a number, by the function that stands in it."""
+    stem = PurePath(file).stem
+    return function if stem.isdigit() and function.isidentifier() else stem
 
 
 def _tag(names: list[str]) -> str:

@@ -30,12 +30,16 @@ from . import kernel as _kernel
 from . import lowering as _lowered
 from . import machine_code as _machine
 from . import memory as _memory
+from . import program as _program
 from . import rewrite as _rewrite
 from .capture import SCHEMA_VERSION, Record
+from .program import ProgramRecord
 
-_R = TypeVar("_R", bound=Record)
+_R = TypeVar("_R", bound=Record | ProgramRecord)
 
 FORMAT = "compile_lens capture"
+PROGRAM = "compile_lens program"
+"""What the JSON of a record says that it is."""
 
 _NAMES = {
     name: found
@@ -53,6 +57,7 @@ _NAMES = {
         _device_model,
         _compilation,
         _record,
+        _program,
     )
     for name, found in vars(module).items()
 }
@@ -62,25 +67,30 @@ _CLASSES: dict[str, Any] = {
 }
 
 
-def to_json(capture: Record) -> str:
-    """The JSON text of a capture. The same capture gives the same text."""
-    body = {"format": FORMAT, **_encode(capture), "schema_version": capture.schema_version}
+def to_json(record: Record | ProgramRecord) -> str:
+    """The JSON text of a capture or of a program. The same record gives the same text."""
+    body = {"format": _format(type(record)), **_encode(record), "schema_version": record.schema_version}
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _format(cls: type) -> str:
+    return PROGRAM if issubclass(cls, ProgramRecord) else FORMAT
 
 
 def from_json(text: str, cls: type[_R]) -> _R:
     """The record in a JSON text, as a ``cls``. Raises ``RecordError``, with the place, if it is not one."""
+    format, what = _format(cls), _format(cls).rpartition(" ")[2]
     try:
         raw = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise RecordError(
-            f"this is not a record: it is not JSON ({error}); save one with capture.save('x.json')"
+            f"this is not a record: it is not JSON ({error}); save one with {what}.save('x.json')"
         ) from None
     if _deeper(raw, DEEPEST):
         raise RecordError(f"the record is nested too deeply to be one of ours: over {DEEPEST} levels")
-    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+    if not isinstance(raw, dict) or raw.get("format") != format:
         raise RecordError(
-            f"this JSON is not a record: it lacks \"format\": {FORMAT!r}; save one with capture.save('x.json')"
+            f"this JSON is not a record: it lacks \"format\": {format!r}; save one with {what}.save('x.json')"
         )
     version = raw.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -95,11 +105,11 @@ def from_json(text: str, cls: type[_R]) -> _R:
     unknown: Counter[str] = Counter()
     body = {k: v for k, v in raw.items() if k != "format"}
     try:
-        capture: _R = _object(cls, body, "capture", unknown)
+        record: _R = _object(cls, body, what, unknown)
     except RecursionError:  # the caller's own stack left too little room
         raise RecordError("the record is nested too deeply to be opened from here") from None
     found = tuple(f"{path}: {count}" for path, count in sorted(unknown.items()))
-    return dataclasses.replace(capture, unknown_fields=found)
+    return dataclasses.replace(record, unknown_fields=found)
 
 
 DEEPEST = 150
@@ -124,7 +134,7 @@ def _encode(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
     cls: Any = type(value)
-    if cls.__name__ in _CLASSES or isinstance(value, Record):
+    if cls.__name__ in _CLASSES or isinstance(value, (Record, ProgramRecord)):
         out: dict[str, Any] = {"is": cls.__name__} if cls.__name__ in _TAGGED else {}
         for name, default in _fields(cls):
             item = getattr(value, name)

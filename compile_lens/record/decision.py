@@ -27,6 +27,11 @@ REASONS: dict[str, Reason] = {
         "loop, so it cannot add to it.",
         "",
     ),
+    "steering": Reason(
+        "One of the two decides which graphs run, or how often (cond, while_loop): their loops are made apart, "
+        "and nothing outside joins them.",
+        "",
+    ),
     "nop": Reason(
         "One of the two does no work of its own (a view, memory set aside, one result of a library call): there "
         "is no loop to fuse, and nothing to save.",

@@ -51,14 +51,15 @@ class DeviceModel:
 
 @dataclass(frozen=True)
 class Question:
-    """Where the program asked for the device, or entered a region of autocast, while another stood for it.
+    """Where the program did not get what the device would have given, while something stood for it.
 
     Attributes:
-        asked: what was asked (``"Tensor.is_cuda"``, ``"torch.cuda.is_available()"``) or entered.
-        answer: what it was answered, as Python text.
+        asked: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
+            or the operator that could not run here.
+        answer: what it was answered, as Python text; what became of the region; why the operator could not run.
         frame: the Python line.
         times: how often.
-        kind: ``"asked"`` or ``"entered"``.
+        kind: ``"asked"``, ``"entered"`` or ``"zeros"``, which the operator gave in place of values.
     """
 
     asked: str
@@ -77,7 +78,9 @@ class Target:
         model: the device model that answered for the device.
         crossing: where the capture ran, and how the function and its inputs came there.
         may_differ: what may be otherwise on the real device, a sentence each.
-        questions: where the program asked for the device, and what it was answered.
+        questions: where the program did not get what the device would have given.
+        traced: how the program was traced (``"as on the device"``); ``""`` for vector instructions, where the CPU is
+            the device.
     """
 
     asked: str
@@ -85,3 +88,4 @@ class Target:
     crossing: str
     may_differ: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
+    traced: str = ""

@@ -164,3 +164,15 @@ class CaptureError(LensError):
     def of(cls, message: str, capture: str) -> CaptureError:
         """The error anew, of its message and its capture as JSON."""
         return cls(message, Capture.from_json(capture))
+
+
+class NotOneKernelError(LensError):
+    """A function is not exactly one kernel with a source: the message says what it is instead, why, and what to try.
+
+    Attributes:
+        capture: what was captured.
+    """
+
+    def __init__(self, message: str, capture: Capture) -> None:
+        super().__init__(message)
+        self.capture = capture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -45,7 +46,10 @@ _Compared = tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]
 
 
 class Trial:
-    """A call that is made in several ways, each on copies of the same, to see whether they do the same."""
+    """A call that is made in several ways, each on copies of the same, to see whether they do the same.
+
+    ``eager`` makes the call with eager PyTorch, where that is not to call the function.
+    """
 
     def __init__(
         self,
@@ -55,8 +59,10 @@ class Trial:
         backward: bool,
         random: bool,
         unwritten: bool = False,
+        eager: Callable[..., Any] | None = None,
     ) -> None:
         self.call = (fn, args, kwargs)
+        self._eager = eager
         self.backward = backward
         self.held = Reached(fn, args, kwargs, state=True)
         try:
@@ -112,7 +118,7 @@ class Trial:
         with random_state(), contextlib.nullcontext() if fill is None else Filled(fill):
             if seed is not None:
                 torch.manual_seed(torch.initial_seed() + seed)
-            return observed(*self.call, self.backward, self.held, **how)
+            return observed(*self.call, self.backward, self.held, **{"call": self._eager, **how})
 
     def _reference(self) -> Observation | None:
         """The call in float64, or None where it does not run there."""

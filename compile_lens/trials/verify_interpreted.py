@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..engine.entry import FIRST
+from ..engine.entry import FIRST, WITHIN
 from ..engine.perform import perform
 from ..engine.request import Asked
 from ..errors import UsageError
@@ -24,6 +24,14 @@ LIMIT = 8 << 20
 """Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
 
 HOW = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
+
+OWN = "it launches a kernel that the program wrote in Triton; interpreted are those that Inductor wrote"
+"""Why nothing was compared."""
+
+AS_THERE = (
+    "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types: without a "
+    "compiler the function gives something else on the CPU"
+)
 
 
 def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Verification:
@@ -51,6 +59,9 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         raise UsageError(
             f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
+    own = tuple((k, OWN) for k in _of_the_user(capture))
+    if own:
+        return Verification((), None, not_run=own)
     asked = Asked.again(capture.options)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, _ = carried_settings.taken()
@@ -68,6 +79,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         environment=interpreter.ENVIRONMENT,
         first=FIRST,
         failed=CaptureError.of,
+        within=WITHIN.get(model.device, ""),
     )
     mine = [[k.name, k.source] for k in capture.kernels]
     same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None
@@ -78,8 +90,18 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
         random=reply["random"],
         unwritten=reply["unwritten"],
-        how="; ".join(filter(None, (HOW, reply["cut"]))),
+        how="; ".join(filter(None, (HOW, reply["cut"], reply["other"]))),
     )
+
+
+def _of_the_user(capture: Capture) -> list[str]:
+    """The lines of the program that launch kernels of its own."""
+    found = []
+    for compilation in capture.compilations:
+        for graph in compilation.graphs.values():
+            nodes = [n for n in graph.nodes if n.target.startswith("triton_kernel_wrapper")]
+            found += [f"{n.frames[-1].function}:{n.frames[-1].line}" if n.frames else n.name for n in nodes]
+    return list(dict.fromkeys(found))
 
 
 def serve(
@@ -111,8 +133,15 @@ def serve(
             made[:] = [captured]
             return outcome.result
 
+        def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
+            return perform(fn, args, kwargs, asked, model=model)[1].result
+
+        other = ""
         try:
             found = trial.against(compiled)
+            if not all(c.ok for c in found.comparisons):
+                again = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten, as_there)
+                other, found = AS_THERE, again.against(compiled)
         except CaptureError as error:
             failure = error.capture.failure
             if failure is None or failure.type != "BuildError":
@@ -132,6 +161,7 @@ def serve(
         "random": found.random,
         "unwritten": found.unwritten,
         "cut": cut,
+        "other": other,
         "not run": found.not_run,
     }
 

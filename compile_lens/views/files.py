@@ -6,7 +6,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -44,15 +44,21 @@ def save(capture: Record, path: str | os.PathLike[str]) -> Path:
         UsageError: the ending is not in ``FORMS``, the place cannot be written, or there is no graph to draw.
     """
     target = _path(path)
-    form = target.suffix.lower()
-    if form not in FORMS:
-        valid = ", ".join(f"{ending} ({what})" for ending, what in FORMS.items())
-        said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
-        raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
+    form = form_of(target, FORMS)
     _check_place(target)
     for file, text in _contents(capture, target, form):
         write_text(file, text)
     return target
+
+
+def form_of(target: Path, forms: Mapping[str, str]) -> str:
+    """The ending of a path, which chooses the form. Raises ``UsageError`` for one that is not in ``forms``."""
+    form = target.suffix.lower()
+    if form not in forms:
+        valid = ", ".join(f"{ending} ({what})" for ending, what in forms.items())
+        said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
+        raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
+    return form
 
 
 def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:

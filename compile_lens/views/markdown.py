@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.breaks import BREAK
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Kernel
 
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
-from .words import machine, outcome, outline, savings, stamp
+from .story.between import TITLE as BETWEEN
+from .story.between import between
+from .words import flow, kernels, machine, outcome, outline, savings, sentences, stamp
 from .words.characters import clean, flat
 from .words.launches import launched
 
@@ -34,9 +36,13 @@ _MANY = 100
 def page(capture: Record) -> str:
     """The capture as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
     out = _Out()
-    _header(out, capture)
+    ledger = ledger_of(capture)
+    _header(out, capture, ledger)
     _eager(out, capture)
-    _ledger(out, capture)
+    _flow(out, capture, ledger)
+    _between(out, capture)
+    _kernels(out, capture)
+    _ledger(out, ledger)
     _findings(out, capture)
     for compilation in capture.compilations[:_MANY]:
         _compilation(out, capture, compilation)
@@ -105,7 +111,7 @@ class _Out:
         self.add(f"… {left:,} characters left out; `capture.save('capture.json')` keeps everything.")
 
 
-def _header(out: _Out, capture: Record) -> None:
+def _header(out: _Out, capture: Record, ledger: Ledger) -> None:
     out.add(f"# {escape(capture.function)}")
     out.add(f"**{escape(outcome.verdict(capture))}**")
     facts = [*outline.environment(capture)]
@@ -115,7 +121,7 @@ def _header(out: _Out, capture: Record) -> None:
     facts += [f"options: {asked}"] if asked else []
     facts += [capture.created] if capture.created else []
     lines = [f"- {escape(fact)}" for fact in facts]
-    lines += [f"- {savings.saved(saving)}" for saving in savings.saving(ledger_of(capture))]
+    lines += [f"- {savings.saved(saving)}" for saving in savings.saving(ledger)]
     lines += [f"- input {code(text)}" for text in capture.inputs[:_MANY]]
     out.add("\n".join(lines))
     out.more(len(capture.inputs) - _MANY, "input")
@@ -152,8 +158,47 @@ def _eager(out: _Out, capture: Record) -> None:
     out.more(len(found) - _MANY, "place")
 
 
-def _ledger(out: _Out, capture: Record) -> None:
-    rows = ledger_of(capture).rows
+def _flow(out: _Out, capture: Record, ledger: Ledger) -> None:
+    by_id = dict(ledger.graphs)
+    for compilation in capture.compilations[:_MANY]:
+        many = len(capture.compilations) > 1
+        name = f": {escape(f'{compilation.id} {compilation.function}')}" if many else ""
+        out.add(f"## {flow.TITLE}{name}")
+        said = flow.ways(capture, compilation, by_id[compilation.id])
+        out.add("\n".join(f"- {escape(str(way))}" for way in said) or escape(sentences.NO_STAGE))
+        if not said:
+            continue
+        lines = ["| stage | holds | time |", "| --- | --- | ---: |"]
+        for lane in outline.lanes(capture, compilation):
+            for step in lane.steps:
+                holds = f"missing: {step.missing}" if step.missing else ", ".join(step.facts)
+                holds = f"none: {step.none}" if step.none else holds
+                lines.append(f"| {escape(step.key)} | {escape(holds)} | {outline.duration(step.seconds)} |")
+        out.add("\n".join(lines))
+
+
+def _between(out: _Out, capture: Record) -> None:
+    found = between(capture)
+    if not found:
+        return
+    out.add(f"## {BETWEEN}")
+    for (cid, phase), said in list(found.items())[:_MANY]:
+        where = f"{cid} {phase}" if len(capture.compilations) > 1 else phase
+        out.add(f"**{escape(where)}**: {escape(' '.join(s.text for s in said))}")
+
+
+def _kernels(out: _Out, capture: Record) -> None:
+    every = list(kernels.rows(capture))
+    if not every:
+        return
+    out.add("## Kernels")
+    lines = [_line(kernels.HEAD), "|" + " --- |" * len(kernels.HEAD)]
+    out.add("\n".join((*lines, *(_line(row.cells) for row in every[:_MANY]))))
+    out.more(len(every) - _MANY, "kernel")
+
+
+def _ledger(out: _Out, ledger: Ledger) -> None:
+    rows = ledger.rows
     if not rows:
         return
     out.add("## Ledger")
@@ -188,7 +233,8 @@ def _findings(out: _Out, capture: Record) -> None:
 
 def _section(out: _Out, section: Section) -> None:
     if isinstance(section, Table) and not section.full:
-        out.add(f"**{escape(section.title)}**")
+        if section.title:
+            out.add(f"**{escape(section.title)}**")
         out.add("\n".join(f"- {escape(words)}" for words in section.words))
         lines = [_line(section.head), "| " + " | ".join(_SIDES.get(k, "---") for k in section.kinds) + " |"]
         lines += [_line(row.cells) for row in section.rows[:_ROWS]]
@@ -230,7 +276,7 @@ def _compilation(out: _Out, capture: Record, compilation: Compilation) -> None:
         out.add(f"A recompile: {escape(reason)}")
     if compilation.ending is not None and compilation.ending.kind == BREAK:
         out.add(f"Ended in a graph break: {escape(outcome.reason(compilation.ending).what)}")
-    _stages(out, capture, compilation)
+    _stages(out, compilation)
     origins = outline.Origins(capture)
     for phase, module in compilation.code.items():
         out.add(f"### {phase} kernels")
@@ -251,18 +297,10 @@ def _compilation(out: _Out, capture: Record, compilation: Compilation) -> None:
         out.more(len(compilation.guards) - _MANY, "guard")
 
 
-def _stages(out: _Out, capture: Record, compilation: Compilation) -> None:
-    out.add("### Stages")
-    lines = ["| stage | holds | time |", "| --- | --- | ---: |"]
-    shown: list[Graph] = []
-    for lane in outline.lanes(capture, compilation):
-        for step in lane.steps:
-            holds = f"missing: {step.missing}" if step.missing else ", ".join(step.facts)
-            holds = f"none: {step.none}" if step.none else holds
-            lines.append(f"| {escape(step.key)} | {escape(holds)} | {outline.duration(step.seconds)} |")
-            if isinstance(step.stage, Graph) and step.stage.text.strip():
-                shown.append(step.stage)
-    out.add("\n".join(lines))
+def _stages(out: _Out, compilation: Compilation) -> None:
+    shown = [graph for graph in compilation.graphs.values() if graph.text.strip()]
+    if shown:
+        out.add("### Stages")
     graphs = compilation.graphs
     for graph in shown:
         before = graphs[graph.before] if graph.before in graphs else None

@@ -18,6 +18,7 @@ from typing import Any
 from compile_lens.record.capture import Record
 
 from .html.page import fragment
+from .mime import bundle
 from .text import DEFAULT_WIDTH, page
 from .words.characters import encodes, printable
 
@@ -38,9 +39,7 @@ def mimebundle(
         "text/plain": lambda: page(capture, width=DEFAULT_WIDTH, ascii=False),
         "text/html": lambda: fragment(capture),
     }
-    wanted = set(makers) if include is None else set(include)
-    wanted -= set(exclude or ())
-    return {kind: make() for kind, make in makers.items() if kind in wanted}
+    return bundle(makers, include, exclude)
 
 
 def display(capture: Record) -> None:

@@ -6,18 +6,20 @@ import shutil
 import sys
 from collections.abc import Sequence
 
+from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
-from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.kernel import Code
 
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
 from .findings.target import figures
-from .words import machine, outcome, outline, savings, sentences, stamp
+from .story.between import TITLE as BETWEEN
+from .story.between import between
+from .words import flow, kernels, machine, outcome, outline, savings, sentences, stamp
 from .words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
-from .words.launches import launched
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""
@@ -52,16 +54,19 @@ def page(capture: Record, width: int | None = None, ascii: bool | None = None) -
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
     paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    ledger = ledger_of(capture)
     _header(paper, capture)
-    _outcome(paper, capture)
+    _outcome(paper, capture, ledger)
+    _eager(paper, capture)
+    by_id = dict(ledger.graphs)
     for compilation in capture.compilations[:MANY]:
-        _strip(paper, capture, compilation)
+        _flow(paper, capture, compilation, by_id[compilation.id])
     paper.more(len(capture.compilations) - MANY, "compilation", "capture.compilations")
-    _ledger(paper, capture)
+    _between(paper, capture)
     _kernels(paper, capture)
+    _ledger(paper, ledger)
     _target(paper, capture)
     _findings(paper, capture)
-    _eager(paper, capture)
     _rest(paper, capture)
     return paper.text()
 
@@ -150,11 +155,11 @@ def _header(paper: _Paper, capture: Record) -> None:
     paper.more(len(capture.inputs) - MANY, "input", "capture.inputs")
 
 
-def _outcome(paper: _Paper, capture: Record) -> None:
+def _outcome(paper: _Paper, capture: Record, ledger: Ledger) -> None:
     mark = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}[outcome.state(capture)]
     paper.line()
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
-    for saving in savings.saving(ledger_of(capture)):
+    for saving in savings.saving(ledger):
         paper.text_block(savings.saved(saving), "    ", "      ", limit=3)
     if capture.failure is not None:
         paper.text_block(capture.failure.message, "    ")
@@ -162,9 +167,11 @@ def _outcome(paper: _Paper, capture: Record) -> None:
             paper.line("    every stage before the failure is below")
 
 
-def _strip(paper: _Paper, capture: Record, compilation: Compilation) -> None:
+def _flow(paper: _Paper, capture: Record, compilation: Compilation, ledger: Ledger) -> None:
     where = f"{outline.place(Frame(compilation.file, compilation.line, ''))}" if compilation.file else ""
-    paper.section(f"stages of {compilation.id} {compilation.function}", where)
+    paper.section(f"flow of {compilation.id} {compilation.function}", where)
+    for way in flow.ways(capture, compilation, ledger):
+        paper.text_block(str(way), "  ", "    ", limit=6)
     rows = []
     for lane in outline.lanes(capture, compilation):
         for step in lane.steps:
@@ -200,8 +207,16 @@ def _strip(paper: _Paper, capture: Record, compilation: Compilation) -> None:
         paper.text_block(f"dynamic: {dims}", "  ", "    ", limit=4)
 
 
-def _ledger(paper: _Paper, capture: Record) -> None:
-    ledger = ledger_of(capture)
+def _between(paper: _Paper, capture: Record) -> None:
+    found = between(capture)
+    if found:
+        paper.section(BETWEEN.lower())
+    for (cid, phase), said in list(found.items())[:MANY]:
+        where = f"{cid} {phase}" if len(capture.compilations) > 1 else phase
+        paper.text_block(f"{where}: {' '.join(s.text for s in said)}", "  ", "    ", limit=LONG)
+
+
+def _ledger(paper: _Paper, ledger: Ledger) -> None:
     if not ledger.rows:
         return
     paper.section("ledger")
@@ -226,20 +241,17 @@ def _ledger(paper: _Paper, capture: Record) -> None:
 
 
 def _kernels(paper: _Paper, capture: Record) -> None:
-    parts = [c for c in capture.compilations if c.code]
-    kernels = [(c, code, k) for c in parts for code in c.code.values() for k in code.kernels]
-    if not kernels:
+    every = list(kernels.rows(capture))
+    if not every:
         return
     paper.section("kernels")
-    origins = outline.Origins(capture)
     last: Code | None = None
-    for compilation, code, kernel in kernels[:MANY]:
-        where = f"{compilation.id} {kernel.phase}" if len(parts) > 1 else kernel.phase
-        if code is not last and (code.model or code.may_differ):
-            _stamp(paper, code, last, where)
-        last = code
-        _kernel(paper, kernel, where, launched(code, kernel), origins.of(kernel))
-    paper.more(len(kernels) - MANY, "kernel", "capture.kernels")
+    for row in every[:MANY]:
+        if row.code is not last and (row.code.model or row.code.may_differ):
+            _stamp(paper, row.code, last, row.where)
+        last = row.code
+        _kernel(paper, row)
+    paper.more(len(every) - MANY, "kernel", "capture.kernels")
 
 
 def _stamp(paper: _Paper, code: Code, before: Code | None, where: str) -> None:
@@ -254,24 +266,17 @@ def _stamp(paper: _Paper, code: Code, before: Code | None, where: str) -> None:
         paper.text_block(words, "    · ", "      ", limit=3)
 
 
-def _kernel(paper: _Paper, kernel: Kernel, where: str, launches: str, origin: outline.Origin) -> None:
-    language = outline.LANGUAGES.get(kernel.language, kernel.language)
-    kind = "" if kernel.kind == kernel.language else f" {kernel.kind}"
-    facts = [f"{language}{kind}", where, launches]
-    size = outline.traffic(kernel)
-    facts += [size] if size else []
-    said = " · ".join(facts)
+def _kernel(paper: _Paper, row: kernels.Row) -> None:
+    kernel = row.kernel
+    said = " · ".join(filter(None, (row.language, row.where, row.launches, row.size)))
     if cells(paper.say(kernel.name)) + cells(paper.say(said)) + 5 <= paper.width:
         paper.line(f"  {kernel.name}   {said}")
     else:
         paper.line(f"  {kernel.name}")
         paper.text_block(said, "    ", limit=2)
-    chain = [outline.names(origin.operators)] if origin.operators else []
-    chain += [outline.places(origin.lines)] if origin.lines else []
-    chain += [f"unknown: {origin.unknown}"] if origin.unknown else []
-    paper.text_block(" ← ".join(chain), "    ← ", "      ", limit=4)
-    if again := outline.again(origin):
-        paper.text_block(again, "    ", "      ", limit=2)
+    paper.text_block(row.computes, "    ← ", "      ", limit=4)
+    if row.again:
+        paper.text_block(row.again, "    ", "      ", limit=2)
     found = machine.facts(kernel)
     if kernel.machine is not None:
         said = f"machine code by {kernel.machine.compiler}: {' · '.join(found)}"
@@ -297,8 +302,8 @@ def _target(paper: _Paper, capture: Record) -> None:
         paper.text_block(source or "no source is named", "    source: ", "      ", limit=3)
     if found.model.missing:
         paper.text_block(found.model.missing, "  ", limit=4)
-    if found.crossing:
-        paper.text_block(f"captured {found.crossing}", "  ", limit=4)
+    if said := stamp.how(found):
+        paper.text_block(said, "  ", limit=4)
     differences = stamp.of_target(found)
     if differences:
         paper.line(f"  {stamp.MAY_DIFFER}:")

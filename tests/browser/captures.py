@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from compile_lens import Capture, CaptureError, capture, compare
+from compile_lens import Capture, CaptureError, ablate, capture, compare
 from compile_lens.record.graph import Source
 from compile_lens.results.comparison import Comparison
 
@@ -107,6 +107,17 @@ def on_h100() -> Capture:
 
 
 @functools.cache
+def ablated() -> Capture:
+    """sin² + cos² and what fusion and inlining are worth for it."""
+    import torch
+
+    def f(x: Any) -> Any:
+        return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+    return ablate(f, torch.rand(1000, requires_grad=True))
+
+
+@functools.cache
 def compared() -> Comparison:
     """A line whose softmax is one operator for an H100 and five elsewhere, for three targets."""
     import torch
@@ -167,6 +178,24 @@ def graph_break() -> Capture:
 
 
 @functools.cache
+def recompiled() -> Capture:
+    """A helper that breaks its graph, and whose rest is compiled again for another size, type and word."""
+    import torch
+
+    def helper(x: Any, word: str) -> Any:
+        print(word)
+        return torch.sin(x) * len(word)
+
+    def f(x: Any) -> Any:
+        one = helper(x, "one")
+        two = helper(x[:4], "one")
+        three = helper(x, "four")
+        return one.sum() + two.sum() + three.sum() + helper(x.double(), "four").sum()
+
+    return _quiet(lambda: capture(f, torch.rand(8, 8)))
+
+
+@functools.cache
 def failing() -> Capture:
     """A function that raises after a part of it was compiled."""
     import torch
@@ -176,16 +205,46 @@ def failing() -> Capture:
         print("between")
         raise ValueError(f"no result for {tuple(y.shape)}")
 
-    def run() -> Capture:
-        try:
-            return capture(f, torch.rand(1000, requires_grad=True))
-        except CaptureError as error:
-            assert error.capture is not None
-            return error.capture
-
-    failed = _quiet(run)
-    assert failed.failure is not None and failed.compilations
+    failed = _quiet(lambda: _failed(lambda: capture(f, torch.rand(1000, requires_grad=True))))
+    assert failed.compilations
     return failed
+
+
+@functools.cache
+def wrong_shapes() -> Capture:
+    """A function that Dynamo cannot trace, since its product has no result."""
+    import torch
+
+    def f(x: Any, w: Any) -> Any:
+        y = torch.sin(x) * 2
+        z = y @ w
+        return torch.softmax(z, -1)
+
+    return _failed(lambda: capture(f, torch.rand(4, 5), torch.rand(6, 3)))
+
+
+@functools.cache
+def not_lowered() -> Capture:
+    """A function that Inductor cannot lower: one of its operators raises there."""
+    import torch
+    from torch._inductor.lowering import register_lowering
+
+    @torch.library.custom_op("lens_browser::raises", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def raises(x: Any) -> Any:
+        return x.clone()
+
+    raises.register_fake(torch.empty_like)
+
+    @register_lowering(torch.ops.lens_browser.raises.default, type_promotion_kind=None)
+    def lowered(x: Any) -> Any:
+        raise NotImplementedError("there is no loop for it")
+
+    def f(x: Any) -> Any:
+        y = torch.sin(x) + 1
+        z = torch.ops.lens_browser.raises(y)
+        return z * 2
+
+    return _failed(lambda: capture(f, torch.rand(8)))
 
 
 @functools.cache
@@ -269,6 +328,14 @@ EVERY: dict[str, Callable[[], Capture]] = {
     )
 }
 """All of them by name."""
+
+
+def _failed(run: Callable[[], Capture]) -> Capture:
+    try:
+        return run()
+    except CaptureError as error:
+        assert error.capture is not None and error.capture.failure is not None
+        return error.capture
 
 
 def _quiet(run: Callable[[], T]) -> T:

@@ -49,9 +49,9 @@ class NotebookTests:
         for fold in layer.locator("details:not([open]) > summary").all():
             if fold.is_visible():
                 fold.click()
-        for part in (".cl-strip", "table", "img.cl-graph", "pre.cl-code"):
+        for part in (".cl-flow", "table", "img.cl-graph", "pre.cl-code"):
             assert layer.locator(part).first.is_visible(), part
-        for words in (".cl-stage-card", "table td", "pre.cl-code"):
+        for words in (".cl-flow", "table td", "pre.cl-code"):
             assert contrast(layer.locator(words).first) >= 4.5, words
         widths = images(layer)
         written = shown_by(notebook.file)[0].count('<img class="cl-graph"')

@@ -70,7 +70,9 @@ def test_calls_of_one_line_have_one_colour_everywhere(viewer: Open, colour_schem
             .nth(
                 page.pane("python")
                 .locator(".call[role=button]")
-                .evaluate_all("(all, name) => all.findIndex(e => e.ariaLabel === `call ${name}`)", name)
+                .evaluate_all(
+                    "(all, name) => all.findIndex(e => e.ariaLabel.startsWith(`call ${name}:`))", name
+                )
             )
         )
         assert ground(call) == wanted
@@ -119,7 +121,7 @@ def test_two_calls_on_a_line_do_not_light_up_together(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)
     page.open("python", "dynamo", "forward.code")
-    call = page.pane("python").get_by_role("button", name="call cos", exact=True)
+    call = page.pane("python").get_by_role("button", name="call cos:")
     call.click()
     page.leave()
     assert page.pins() == ["cos"]
@@ -139,7 +141,7 @@ def test_the_keyboard_comes_to_each_call(viewer: Open) -> None:
     names = []
     for _ in range(5):
         page.page.keyboard.press("ArrowRight")
-        names.append(page.app.evaluate("app => app.shadowRoot.activeElement.ariaLabel"))
+        names.append(page.app.evaluate("app => app.shadowRoot.activeElement.ariaLabel").partition(":")[0])
     assert names == [f"call {name}" for name in ("sin", "pow_1", "add", "cos", "pow_2")]
     page.page.keyboard.press("Enter")
     assert page.pins() == ["pow_2"]

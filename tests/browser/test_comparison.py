@@ -105,7 +105,7 @@ def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> 
 
 def test_what_is_pinned_on_one_side_is_lit_on_all(app: Open) -> None:
     page = app()
-    page.get_by_role("button", name="call gelu", exact=True).click()
+    page.get_by_role("button", name="call gelu:").click()
     page.page.mouse.move(1, 1)
     for column in page.locator(".compare-column").all():
         lit = column.locator(".listing-line.lit").evaluate_all(
@@ -125,6 +125,29 @@ def test_what_is_pinned_on_one_side_is_lit_on_all(app: Open) -> None:
     page.page.mouse.move(1, 1)
     assert page.locator(".call.on").all_inner_texts() != []
     assert page.locator(".compare-column").first.locator(".listing-line.lit").count() > 0
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_the_whole_chain_of_a_click_is_in_view(app: Open, viewport: tuple[int, int]) -> None:
+    page = app()
+    calls = page.locator(".compare-band .call[role=button]").all()
+    assert len(calls) == 3
+    for call in calls:
+        call.click(position={"x": 4, "y": 8})
+        page.page.mouse.move(1, 1)
+        page.page.wait_for_timeout(60)
+        for column in page.locator(".compare-column").all():
+            seen = column.evaluate(
+                """
+                (column) => [...column.querySelectorAll(".listing-number.lit, .code-tab.lit")].filter((e) => {
+                  const r = e.getBoundingClientRect();
+                  const f = e.closest(".listing-box, .code-launches").getBoundingClientRect();
+                  return r.top >= f.top - 1 && r.bottom <= Math.min(f.bottom, innerHeight) + 1;
+                }).length
+                """
+            )
+            assert seen > 0, (call.inner_text(), column.get_attribute("aria-label"))
+        page.page.keyboard.press("Escape")
 
 
 def test_without_scripts_all_of_it_is_there(standalone: Callable[..., Page]) -> None:

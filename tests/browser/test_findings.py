@@ -29,7 +29,9 @@ def told() -> Capture:
 
 def opened(viewer: Viewer, key: str) -> Locator:
     """The pane of a finding, opened from the strip."""
-    viewer.find(f"button.card[data-finding='{key}']").dispatch_event("click")
+    card = viewer.find(f"button.card[data-finding='{key}']")
+    if card.get_attribute("aria-pressed") == "false":
+        card.dispatch_event("click")
     pane = viewer.find(f".frame[data-finding='{key}']")
     pane.locator(".finding").wait_for()
     return pane
@@ -135,7 +137,7 @@ def test_a_group_says_what_it_is_apart_from(standalone: Callable[..., Page]) -> 
 
 def test_lines_say_what_other_kernels_compute_as_well(standalone: Callable[..., Page]) -> None:
     viewer = Viewer(standalone(told(), "open=0:forward.code"), told())
-    viewer.find(".code-tab[data-item]").first.click()
+    viewer.kernel("forward.code")
     assert viewer.find(".kernel-head .remark").inner_text() == "computed more than once: cos (also in k1)"
     words = viewer.find("[data-word]").evaluate_all("all => all.map(e => e.dataset.word)")
     assert "← cos · again, also in k1" in words and "← sin" in words

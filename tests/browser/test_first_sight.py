@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from compile_lens import Capture
+from compile_lens.measures.ledger import ledger
 from compile_lens.measures.neighbours import apart
+from compile_lens.measures.steps import stepped
+from compile_lens.views.findings import findings
 from compile_lens.views.html import page as html
+from compile_lens.views.words import outcome, stamp
 
 from . import captures
-from .pages import contrast
+from .pages import contrast, static
 from .viewer import Viewer, box, through
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
@@ -50,11 +55,14 @@ app => {
 }
 """
 
+UNITS = ".call[role=button], .listing-line.coloured:not(:has(.call))"
+"""Each unit of work in the source."""
+
 LIT_IN_VIEW = """
 app => [...app.shadowRoot.querySelectorAll(".frame")].map((frame) => {
   const body = frame.querySelector(".frame-body").getBoundingClientRect();
   const lit = [...frame.querySelectorAll(
-    ".call.on, .listing-number.lit, .node.lit > .graph-stop > .face, .code-tab.lit")];
+    ".call.on, .listing-number.lit, .node.lit > .graph-stop > .face, .code-tab.lit, .code-kernels.lit")];
   const seen = lit.filter((e) => {
     const r = e.getBoundingClientRect();
     return r.width > 0 && r.bottom <= Math.min(body.bottom, innerHeight) + 1 && r.top >= body.top - 1
@@ -63,6 +71,29 @@ app => [...app.shadowRoot.querySelectorAll(".frame")].map((frame) => {
   return [seen.length, lit.length];
 })
 """
+
+
+EDGES = """
+(line, text) => {
+  const nodes = [], walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) nodes.push(walker.currentNode);
+  const at = nodes.map((node) => node.data).join("").indexOf(text);
+  const edge = (offset) => {
+    let before = 0;
+    for (const node of nodes) {
+      if (offset < before + node.data.length) {
+        const range = document.createRange();
+        range.setStart(node, offset - before);
+        range.setEnd(node, offset - before + 1);
+        return range.getBoundingClientRect();
+      }
+      before += node.data.length;
+    }
+  };
+  return [edge(at).left, edge(at + text.length - 1).right];
+}
+"""
+"""Where a text begins and ends in a line."""
 
 
 @pytest.fixture
@@ -121,18 +152,18 @@ def test_the_whole_chain_of_a_click_is_in_view(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
     page = viewer(made())
-    source = page.pane("python")
-    calls = source.locator(".call[role=button]")
-    if calls.count():
-        calls.last.click(position={"x": 4, "y": 8})
-    else:
-        source.locator(".listing-line.coloured").last.click(position={"x": 120, "y": 8})
-    page.leave()
-    page.frame()
-    assert len(page.pins()) == 1
-    lit: list[list[int]] = page.app.evaluate(LIT_IN_VIEW)
-    assert len(lit) == 3, "source, graph and code"
-    assert all(seen > 0 for seen, _ in lit), lit
+    units = page.pane("python").locator(UNITS).all()
+    assert units
+    for unit in units:
+        unit.click(position={"x": 4, "y": 8})
+        page.leave()
+        page.frame()
+        assert len(page.pins()) == 1
+        lit: list[list[int]] = page.app.evaluate(LIT_IN_VIEW)
+        assert len(lit) == 3, "source, graph and code"
+        assert all(seen > 0 for seen, _ in lit), (unit.inner_text(), lit)
+        if unit != units[-1]:
+            page.page.keyboard.press("Escape")
     row, rest = box(page.find(".flow-steps")), box(page.find(".flow-more"))
     chips = page.find(".flow-noun.lit:visible").all()
     assert len(chips) >= 4
@@ -194,6 +225,26 @@ def test_the_headline_and_the_way_count_as_the_ledger_does(viewer: Open) -> None
     assert (page.number("backward.code"), False) in page.shown()
 
 
+@pytest.mark.parametrize("made", STORIES)
+def test_the_way_reads_as_it_does_without_scripts(viewer: Open, made: Callable[[], Capture]) -> None:
+    shown = made()
+    page = viewer(shown)
+    compilation = shown.compilations[outcome.first(shown)]
+    lines = static(page.page).locator(".cl-way").all_text_contents()
+    for phase in compilation.code:
+        page.find(f".flow-phase.phase-{phase}").click()
+        words = page.find(".flow-steps > li").evaluate_all(
+            """
+            all => all.map((li) => {
+              const said = (name) => li.querySelector(name)?.textContent ?? "";
+              const note = said(".flow-note");
+              return said(".flow-noun .flow-count") || said(".flow-name") + (note ? ` (${note})` : "");
+            })
+            """
+        )
+        assert f"{phase}: {' → '.join(words)}" in lines
+
+
 def test_what_went_wrong_is_said_first(viewer: Open) -> None:
     shown = captures.graph_break()
     page = viewer(shown)
@@ -202,14 +253,84 @@ def test_what_went_wrong_is_said_first(viewer: Open) -> None:
     chips = broken.find(".top-chip")
     assert "failed: ValueError" in chips.first.inner_text()
     assert "top-bad" in (chips.first.get_attribute("class") or "")
-    assert "no result for" in broken.find(".top-message").inner_text()
+    assert "no result for" in broken.find(".outcome-said").inner_text()
+    # What was compiled before stands beside it.
+    broken.find(".frame-tab").filter(has_text="kernel").click()
+    assert broken.pane("forward.code").locator(".code-pane").is_visible()
+
+
+@pytest.mark.parametrize("viewport", [*SIZES, (1920, 1080)])
+@pytest.mark.parametrize(
+    ("made", "expression", "reason", "stopped", "left"),
+    [
+        (
+            captures.wrong_shapes,
+            "y @ w",
+            "a and b must have same reduction dim, but got [4, 5] X [6, 3]",
+            "traced",
+            ["Dynamo", "ATen", "loops", "groups", "kernels"],
+        ),
+        (
+            captures.not_lowered,
+            "torch.ops.lens_browser.raises(y)",
+            "NotImplementedError: there is no loop for it",
+            "inlined",
+            ["loops", "groups", "kernels"],
+        ),
+    ],
+)
+def test_a_failure_is_shown_where_it_happened(
+    viewer: Open,
+    made: Callable[[], Capture],
+    expression: str,
+    reason: str,
+    stopped: str,
+    left: list[str],
+    viewport: tuple[int, int],
+) -> None:
+    shown = made()
+    page = viewer(shown)
+    assert "top-bad" in (page.find(".top-chip").first.get_attribute("class") or "")
+    arrow = page.find(".flow-stopped")
+    assert arrow.locator(".flow-name").text_content() == stopped
+    assert arrow.locator(".flow-note").text_content() == "stopped here"
+    unseen = page.find(".flow-missing:has(.flow-what:text-is('not reached')) .flow-count").all_text_contents()
+    assert unseen == left
+    # The reason stands under the expression, which is underlined.
+    line = page.pane("python").locator(".listing-line:has(.listing-note.failed)")
+    assert expression in line.inner_text() and reason in line.inner_text()
+    mark = box(line.locator(".listing-fault"))
+    left_edge, right_edge = line.evaluate(EDGES, expression)
+    assert abs(mark["x"] - left_edge) < 2 and abs(mark["x"] + mark["width"] - right_edge) < 2
+    note, pane = box(line.locator(".listing-note-text")), box(page.pane("python"))
+    assert note["y"] >= mark["y"] + mark["height"] - 1
+    assert note["y"] + note["height"] <= min(pane["y"] + pane["height"], viewport[1])
+    # What torch said stands beside it, whole.
+    right = page.find(".frame").last
+    said = right.locator(".outcome-said")
+    assert shown.failure is not None
+    assert said.inner_text().strip() == shown.failure.message.strip()
+    assert box(right)["x"] >= pane["x"] + pane["width"]
+    right.get_by_role("button", name="traceback").click()
+    assert "Traceback (most recent call last)" in said.inner_text()
+
+
+@pytest.mark.parametrize("viewport", SIZES)
+def test_a_page_of_nothing_says_why(viewer: Open, viewport: tuple[int, int]) -> None:
+    shown = captures.nothing()
+    page = viewer(shown)
+    assert page.find(".flow-missing .flow-what").all_text_contents() == ["none"] * 5
+    assert page.find(".flow-stopped").count() == 0
+    right = page.find(".frame").last
+    assert shown.nothing in right.inner_text()
+    assert box(page.find(".panes-row"))["height"] > viewport[1] / 2, "no half of the page is blank"
 
 
 def test_a_kernel_is_open_at_its_first_linked_line(viewer: Open) -> None:
     shown = captures.sin_cos()
     page = viewer(shown)
     pane = page.pane("forward.code")
-    assert pane.locator(".code-tab[aria-selected=true]").get_attribute("data-page") == "1"
+    assert pane.locator(".frame-tab[aria-pressed=true]").inner_text() == "kernel"
     first = pane.locator(".listing-number.coloured").first
     (kernel,) = shown.compilations[0].code["forward"].kernels
     linked = [mark.line for mark in kernel.lines if mark.origins]
@@ -227,7 +348,7 @@ def test_a_pin_turns_the_row_into_its_chain(viewer: Open) -> None:
     shown = captures.sin_cos()
     page = viewer(shown)
     height = box(page.find(".flow"))["height"]
-    page.pane("python").get_by_role("button", name="call cos", exact=True).click()
+    page.pane("python").get_by_role("button", name="call cos:").click()
     page.leave()
     page.frame()
     chips = [" ".join(text.split()) for text in page.find(".flow-noun").all_inner_texts()]
@@ -262,24 +383,51 @@ def test_what_is_known_of_why_stands_beside_the_code(viewer: Open) -> None:
     count = len(apart(shown, "0/0", "forward"))
     assert 0 < count < count + len(apart(shown, "0/0", "backward"))
     assert page.find(".flow-note").all_inner_texts() == [f"{count} apart"], "those of the phase"
-    tabs = pane.locator(".frame-view")
-    assert [" ".join(text.split()) for text in tabs.all_inner_texts()] == [
-        "code",
-        f"why {count}",
-        "memory",
-        "story",
-    ]
-    tabs.filter(has_text="why").click()
-    assert pane.locator(".finding").is_visible() and not pane.locator(".code-pane").is_visible()
-    tabs.filter(has_text="story").click()
-    pane.locator(".story").wait_for()
-    assert " ".join(shown.story().sentences[0].text.split()) in pane.locator(".story").inner_text()
-    sentence = pane.locator(".story-link").first
-    sentence.click()
+    first = page.shown()
+    places = [box(frame) for frame in page.find(".frame").all()]
+
+    def tabs() -> list[str]:
+        texts = page.find(".frame-tabs:visible").last.locator(".frame-tab").all_inner_texts()
+        return [" ".join(text.split()) for text in texts]
+
+    def choose(name: str) -> Locator:
+        page.find(".frame-tabs:visible").last.locator(".frame-tab").filter(has_text=name).click()
+        now = page.find(".frame").last
+        now.locator(".frame-tab[aria-pressed=true]").filter(has_text=name).wait_for()
+        assert [box(frame) for frame in page.find(".frame").all()] == places, "it costs no pane"
+        return now
+
+    (peak,) = (f.badge for f in findings(shown) if f.key == "memory")
+    assert peak and peak in tabs()[3]
+    said = ["kernels", "module", f"why {count}", f"memory {peak}", "story"]
+    assert tabs() == said
+    assert choose("why").locator(".finding").is_visible() and not pane.is_visible()
+    assert tabs() == said, "they are the same beside each of them"
+    story = choose("story").locator(".story")
+    story.wait_for()
+    assert " ".join(shown.story().sentences[0].text.split()) in story.inner_text()
+    story.locator(".story-link").first.click()
     assert len(page.pins()) == 1 and page.pane("python").locator(".lit").count() > 0
-    assert len(page.find(".frame").all()) == 3, "it costs no pane"
-    tabs.filter(has_text="code").click()
-    assert pane.locator(".code-pane").is_visible()
+    module = choose("module")
+    assert module.locator(".code-tab[aria-selected=true]").count() == 0
+    assert "async_compile" in module.locator(".listing").inner_text()
+    choose("kernels")
+    assert pane.locator(".code-tab[aria-selected=true]").count() == 1 and page.shown() == first
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, int]) -> None:
+    shown = captures.ablated()
+    page = viewer(shown)
+    right = page.find(".frame").last
+    right.locator(".finding-column").first.wait_for()
+    tab = right.locator(".frame-tab[aria-pressed=true]")
+    launches = [ledger(stepped(shown, step.step)).total.launches for step in shown.ablations]
+    said = ["ablations", *" → ".join(map(str, launches)).split()]
+    assert tab.inner_text().split() == (said if viewport[0] > 1000 else ["ablations"])
+    assert len(page.find(".frame").all()) == 3
+    right.locator(".frame-tab").first.click()
+    assert page.pane("forward.code").locator(".code-pane").is_visible()
 
 
 def test_what_happened_in_between_stands_below_a_short_kernel(viewer: Open) -> None:
@@ -303,7 +451,7 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     assert broken.count() == 1 and "print" in broken.inner_text()
     note = broken.locator(".listing-note")
     assert note.inner_text().startswith("graph break: ") and ending.hint.split("\n")[0] in str(
-        note.get_attribute("title")
+        note.locator("span").get_attribute("title")
     )
     rows = source.locator(".compilation")
     cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
@@ -311,13 +459,74 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     work = [f"{shown.ledger.graphs[i][1].total.eager_ops} → 2" for i in range(2)]
     assert cells == [
         ["0/0", name, work[0], "called"],
-        ["1/0", f"{name}, after line {line}", work[1], "continues after a break"],
+        ["1/0", f"{name}, after line {line}", work[1], "continues after the break"],
     ]
     assert rows.first.get_attribute("aria-pressed") == "true"
     rows.nth(1).click()
     page.frame()
     assert rows.nth(1).get_attribute("aria-pressed") == "true"
     assert page.chip("dynamo", 1).count() == 1
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[int, int]) -> None:
+    shown = captures.recompiled()
+    page = viewer(shown)
+    rows = page.pane("python").locator(".compilation")
+    assert rows.count() == len(shown.compilations) > 5
+    said = {}
+    for row, compilation in zip(rows.all(), shown.compilations, strict=True):
+        why = row.locator(".compilation-why")
+        again = why.locator(".compilation-again").count()
+        assert again == bool(compilation.recompile_reasons)
+        if again:
+            assert why.get_attribute("title") == "\n".join(compilation.recompile_reasons)
+        said[compilation.id] = " ".join(why.inner_text().split())
+        total = shown.ledger.graphs[shown.compilations.index(compilation)][1].total
+        idle = not total.eager_ops and not total.launches
+        assert ("idle" in str(row.get_attribute("class"))) == idle
+        assert ("no work" in row.inner_text()) == idle
+    assert "called" in said["0/0"] and said["1/0"].startswith("called in line")
+    assert {"again size of x 8 → 4", "again x float32 → float64", "again word 'one' → 'four'"} <= set(
+        said.values()
+    )
+    # The table has the room of its column: the graph stands below the code.
+    assert box(rows.nth(4))["y"] < viewport[1]
+    graph, code = (box(page.find(f".frame[data-stage='{number}']")) for number, _ in page.shown()[1:])
+    assert graph["x"] == code["x"] > box(page.pane("python"))["x"] and graph["y"] > code["y"]
+
+
+@pytest.mark.parametrize("viewport", [(820, 600), (1280, 720)])
+def test_a_long_reason_of_a_break_is_read_to_its_end(viewer: Open, viewport: tuple[int, int]) -> None:
+    plain = captures.graph_break()
+    first = plain.compilations[0]
+    assert first.ending is not None
+    reason = "Unsupported call of something with a name that is long " * 3
+    ending = dataclasses.replace(first.ending, reason=reason)
+    made = (dataclasses.replace(first, ending=ending), *plain.compilations[1:])
+    page = viewer(dataclasses.replace(plain, compilations=made))
+    note = page.pane("python").locator(".listing-note")
+    assert reason.strip() in " ".join(note.inner_text().split())
+    at, pane = box(note.locator(".listing-note-text")), box(page.pane("python"))
+    assert at["x"] + at["width"] <= pane["x"] + pane["width"]
+    line = box(page.pane("python").locator(".listing-line:has(.listing-note)"))
+    assert at["y"] + at["height"] <= line["y"] + line["height"] + 1, "it covers no other line"
+
+
+@pytest.mark.parametrize("viewport", SIZES)
+@pytest.mark.parametrize("made", [captures.on_h100, captures.recompiled, captures.graph_break])
+def test_the_device_gives_way_to_the_name(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    shown = made()
+    page = viewer(shown)
+    name = page.find(".top-name")
+    assert name.inner_text() == shown.function.rpartition(".<locals>.")[2]
+    assert name.evaluate("e => e.scrollWidth <= e.clientWidth"), "whole"
+    assert shown.function in str(name.get_attribute("title"))
+    assert stamp.device(shown) in str(page.find(".top-device").get_attribute("title"))
+    page.find(".top-about").click()
+    assert stamp.device(shown) in page.find(".about").inner_text()
 
 
 def test_back_undoes_the_last_pin_or_pane(viewer: Open) -> None:
@@ -328,7 +537,7 @@ def test_back_undoes_the_last_pin_or_pane(viewer: Open) -> None:
         page.page.wait_for_function("words => decodeURIComponent(location.hash).includes(words)", arg=words)
 
     for name in ("sin", "cos"):
-        page.pane("python").get_by_role("button", name=f"call {name}", exact=True).click()
+        page.pane("python").get_by_role("button", name=f"call {name}:").click()
         page.leave()
         address(name)
     page.page.go_back()

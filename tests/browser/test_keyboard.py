@@ -49,7 +49,9 @@ Opened = Callable[[Capture], tuple[Viewer, Keys]]
 
 
 def _many_panes(viewer: Viewer) -> None:
-    viewer.open("python", "joint", "forward", "backward.groups fusion", "forward.code")
+    viewer.open("joint", "forward", "forward.code")
+    viewer.press("backward.groups", fusion=True)
+    viewer.ready("backward.groups fusion")
     viewer.view("joint", "text")
     for name in ("sin", "cos"):
         viewer.click(viewer.thing(("0/0", "forward", name)))
@@ -189,15 +191,20 @@ def test_lines_of_code_by_keyboard(opened: Opened) -> None:
     viewer, keys = opened(capture)
     viewer.open("forward", "forward.code")
     frame = f".frame[data-stage='{viewer.number('forward.code')}']"
-    # Tabs are one stop; arrows choose.
+    # The kernels are one stop; arrows choose.
+    keys.to(f"{frame} .code-kernels")
+    keys.press("Enter")
     keys.to(f"{frame} .code-tab")
     names = [kernel.name for kernel in capture.compilations[0].code["forward"].kernels]
-    for name in [*names, "the whole module"]:
-        keys.press("ArrowRight")
-        assert keys.attribute("title") == name and keys.attribute("aria-selected") == "true"
     keys.press("End")
-    assert keys.attribute("title") == names[-1]
+    for name in names:
+        keys.press("ArrowDown")
+        assert keys.attribute("title") == name and keys.attribute("aria-selected") == "true"
     keys.press("Home")
+    assert keys.attribute("title") == names[0]
+    keys.to(f"{frame} .code-module")
+    keys.press("Enter")
+    assert keys.attribute("aria-pressed") == "true"
     # So is the listing.
     keys.to(f"{frame} [data-row]")
     keys.press("Home")
@@ -289,7 +296,7 @@ def test_graphs_by_keyboard(opened: Opened) -> None:
     keys.press("Escape")
     assert not pane.locator(".graph-narrow").is_visible() and pane.locator(".node.near").count() == 0
     # Boxes open and close.
-    keys.to("button[aria-label='one box for each module']", "Shift+Tab")
+    keys.to("button[aria-label^='modules']", "Shift+Tab")
     keys.press("Enter")
     keys.to(".graph-stop")
     for _ in range(10):
@@ -393,7 +400,7 @@ def test_texts_stand_out(
 ) -> None:
     viewer, _ = opened(made())
     if made is captures.sin_cos:
-        viewer.open("python", "joint", "forward", "backward.groups fusion", "forward.code")
+        viewer.open("python", "forward", "forward.code")
         for name in ("primals_1", "sin", "pow_1", "cos", "pow_2", "add"):
             viewer.click(viewer.thing(("0/0", "forward", name)))
         viewer.thing(("0/0", "forward", "output")).hover()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
 
@@ -138,7 +140,7 @@ def test_chains_are_of_the_kinds_that_they_stand_for() -> None:
 def test_hovering_lights_the_chain_until_the_pointer_leaves(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)
-    stages = ("python", "dynamo", "forward", "forward.code", "backward.code")
+    stages = ("python", "dynamo", "backward.code")
     page.open(*stages)
     for address in (
         ("0/0", "dynamo", "sin"),
@@ -166,7 +168,7 @@ def test_a_pin_is_a_spotlight_and_several_keep_their_colours(viewer: Open) -> No
     capture = captures.sin_cos()
     page = viewer(capture)
     sin, cos = (("0/0", "dynamo", name) for name in ("sin", "cos"))
-    page.open("dynamo", "joint", "forward", "forward.code")
+    page.open("dynamo", "joint", "forward.code")
     fill = "e => getComputedStyle(e).fill"
     faces = {
         name: page.pane("dynamo").locator(f"[data-item='{page.item(address)}'] > .graph-stop > .face")
@@ -191,7 +193,7 @@ def test_a_pin_is_a_spotlight_and_several_keep_their_colours(viewer: Open) -> No
     assert page.lit("joint") == expected(capture, [cos])["0/0 joint"]
     page.page.keyboard.press("Escape")
     assert page.pins() == [] and page.dots() == set()
-    assert all(page.lit(stage) == [] for stage in ("dynamo", "joint", "forward", "forward.code"))
+    assert all(page.lit(stage) == [] for stage in ("dynamo", "joint", "forward.code"))
     assert {name: face.evaluate(fill) for name, face in faces.items()} == before
 
 
@@ -257,7 +259,7 @@ def test_a_stage_without_a_match_says_why(viewer: Open) -> None:
 def test_a_pane_without_a_match_says_why(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)
-    page.open("python", "forward", "forward.groups fusion", "backward", "backward.code")
+    page.open("forward", "backward", "forward.groups fusion")
     page.click(page.thing(("0/0", "backward", "neg")))
     page.frame()
 
@@ -268,7 +270,7 @@ def test_a_pane_without_a_match_says_why(viewer: Open) -> None:
     assert "no match in this stage" in said("forward") and "neg" in said("forward")
     assert page.why("forward") in said("forward")
     assert "no match in this stage" in said("forward.groups", fusion=True)
-    assert [said(key) for key in ("python", "backward", "backward.code")] == [""] * 3
+    assert said("backward") == ""
     page.page.keyboard.press("Escape")
     page.frame()
     assert said("forward") == said("forward.groups", fusion=True) == ""
@@ -346,7 +348,10 @@ def test_facts_of_what_is_pinned(viewer: Open) -> None:
 def test_an_address_brings_panes_and_pins_back(viewer: Open) -> None:
     capture = captures.rematerialised()
     page = viewer(capture)
-    page.open("python", "joint", "backward.groups fusion", "backward.code")
+    page.open("joint", "backward.groups", "backward.code")
+    page.press("backward.groups", fusion=True)
+    page.press("backward.code")
+    page.ready("joint", "backward.code")
     page.view("joint", "text")
     addresses = [("0/0", "joint", "sigmoid"), kernel_line(capture, "backward.code", ".exp()")]
     for address in addresses:
@@ -359,7 +364,7 @@ def test_an_address_brings_panes_and_pins_back(viewer: Open) -> None:
     page.page.goto("about:blank")
     page.page.goto(url)
     again = Viewer(page.page, capture)
-    again.ready("python", "joint", "backward.groups fusion", "backward.code")
+    again.ready("joint", "backward.code")
     again.whole()
     again.frame()
     assert again.pane("joint").locator(".text-pane").is_visible()
@@ -369,6 +374,34 @@ def test_an_address_brings_panes_and_pins_back(viewer: Open) -> None:
             again.lit("backward.code", by=f".lit-pin-{colour}")
             == expected(capture, [one])["0/0 backward.code"]
         )
+
+
+def test_an_address_names_the_file_and_says_when_it_is_of_another_capture(
+    viewer: Open, standalone: Standalone
+) -> None:
+    capture = captures.sin_cos()
+    page = viewer(capture)
+    line = python_line(capture, "torch.sin(x)")
+    page.pin(line)
+    page.page.wait_for_function("() => location.hash.includes('pin=')")
+    hash = page.page.url.partition("#")[2]
+    said = unquote(hash)
+    file = Path(capture.sources[0].file)
+    assert f"={file.name}:{line[2].rpartition(':')[2]}" in said
+    assert file.parent.name not in said, "no folder of this machine"
+    again = Viewer(standalone(capture, hash), capture)
+    again.frame()
+    assert len(again.pins()) == 1 and not again.find(".link-trouble").is_visible()
+    # The same link at a page of another program.
+    other = captures.mlp()
+    stale = Viewer(standalone(other, hash), other)
+    note = stale.find(".link-trouble")
+    assert "another capture" in note.inner_text()
+    note.get_by_role("button").click()
+    assert not note.is_visible()
+    lost = Viewer(standalone(other, "pin=;0:dynamo:=gone&open=0:dynamo"), other)
+    assert "gone" in lost.find(".link-trouble").inner_text()
+    assert lost.shown() == [(lost.number("dynamo"), False)], "what there is, is shown"
 
 
 def test_an_address_brings_a_compilation_back(viewer: Open, standalone: Standalone) -> None:

@@ -30,7 +30,7 @@ def opened(standalone: Standalone) -> Callable[..., tuple[Viewer, Locator]]:
         viewer = Viewer(standalone(capture), capture)
         viewer.open(*beside, "forward.code")
         pane = viewer.pane("forward.code")
-        pane.locator(".code-tab").nth(1).click()
+        viewer.kernel("forward.code")
         return viewer, pane
 
     return of
@@ -184,7 +184,7 @@ def test_hostile_machine_code_is_text(standalone: Standalone) -> None:
     viewer = Viewer(standalone(shown), shown)
     viewer.open("forward.code")
     pane = viewer.pane("forward.code")
-    pane.locator(".code-tab").nth(1).click()
+    viewer.kernel("forward.code")
     listing = form(pane, "SASS")
     assert HOSTILE[0] in listing.inner_text() and HOSTILE[0] in pane.locator(".code-head").inner_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -127,7 +128,7 @@ def test_a_stage_that_was_not_seen_says_why(viewer: Open) -> None:
 
 
 @pytest.mark.parametrize("viewport", [(1600, 900)], ids=["wide enough for six"])
-def test_panes_open_close_and_give_way(viewer: Open) -> None:
+def test_panes_open_and_close_and_a_fourth_is_a_tab(viewer: Open) -> None:
     page = viewer(captures.sin_cos())
     usual = [(page.number(key), False) for key in ("python", "forward", "forward.code")]
     assert page.shown() == usual
@@ -138,25 +139,61 @@ def test_panes_open_close_and_give_way(viewer: Open) -> None:
     assert page.shown() == [usual[0], usual[2]]
     page.open()
     assert page.find(".panes-empty").is_visible()
-    order = ["joint", "backward.code", "dynamo", "forward.loops", "python"]
+    order = ["joint", "backward.code", "python"]
     for key in order:
         page.press(key)
     assert page.shown() == sorted((page.number(key), False) for key in order)
     page.ready(*order)
-    # A sixth takes the place of the one that was used the longest ago.
-    page.pane("joint").locator(".frame-title").click()
-    page.press("forward.groups", fusion=True)
-    left = {"joint", "dynamo", "forward.loops", "python"}
-    assert page.shown() == sorted(
-        [(page.number(key), False) for key in left] + [(page.number("forward.groups"), True)]
-    )
-    assert len(page.shown()) == ROOM
-    assert page.card("backward.code").get_attribute("aria-pressed") == "false"
     widths = [box(frame)["width"] for frame in page.find(".frame").all()]
-    assert max(widths) - min(widths) < 1
-    # Closing with the card; what was shown is there again.
+    # A fourth graph shares the pane of the first, code that of code.
+    page.press("dynamo")
+    page.press("forward.groups", fusion=True)
+    assert page.shown() == [(0, False), (page.number("dynamo"), False), (page.number("forward.groups"), True)]
+    assert _tabs(page.pane("dynamo")) == ["Dynamo", "joint"]
+    assert _tabs(page.pane("forward.groups", fusion=True))[:3] == ["forward fusion", "kernel", "module"]
+    assert page.card("backward.code").get_attribute("aria-pressed") == "false", (
+        "it is a tab that is not shown"
+    )
+    assert [box(frame)["width"] for frame in page.find(".frame").all()] == pytest.approx(widths, abs=1)
+    page.pane("dynamo").locator(".frame-tab").last.click()
+    assert page.pane("joint").is_visible() and not page.pane("dynamo").count()
+    # What is closed uncovers the tab that was used before it; the last one takes the pane with it.
     page.press("joint")
-    assert page.pane("joint").count() == 0
+    assert page.pane("dynamo").is_visible() and not page.pane("dynamo").locator(".frame-tab").count()
+    page.press("dynamo")
+    assert page.shown() == [(0, False), (page.number("forward.groups"), True)]
+    assert len(page.shown()) < ROOM
+
+
+def _tabs(pane: Locator) -> list[str]:
+    return pane.locator(".frame-tab").all_inner_texts()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_each_pane_can_have_the_room_of_all(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(captures.layer())
+    before, places = page.shown(), [box(frame) for frame in page.find(".frame").all()]
+    row = box(page.find(".panes-row"))
+    keyboard = page.page.keyboard
+    for key in ("python", "forward", "forward.code"):
+        page.pane(key).locator(".frame-size").click()
+        assert page.shown() == [(page.number(key), False)]
+        assert box(page.pane(key)) == pytest.approx(row, abs=1)
+        assert page.pane(key).locator(".frame-size").get_attribute("aria-pressed") == "true"
+        keyboard.press("Escape")
+        assert page.shown() == before
+        assert [box(frame) for frame in page.find(".frame").all()] == places, "as it was"
+    # A key does it for the pane that was used last; Escape puts it back and leaves the pins alone.
+    page.pane("python").locator(".listing-line.coloured").first.click(position={"x": 120, "y": 8})
+    page.leave()
+    keyboard.press("m")
+    assert page.shown() == [(0, False)]
+    keyboard.press("Escape")
+    assert page.shown() == before and len(page.pins()) == 1
+    keyboard.press("m")
+    # What is opened beside it puts it back, a tab of its own does not.
+    page.press("joint")
+    assert page.pane("joint").is_visible() and len(page.shown()) == 3
 
 
 def test_a_graph_as_text(viewer: Open) -> None:
@@ -184,14 +221,20 @@ def test_a_graph_as_text(viewer: Open) -> None:
 
 def test_borders_are_dragged(viewer: Open) -> None:
     page = viewer(captures.sin_cos())
+    keys = ("python", "forward.loops", "forward")
     page.open("python", "joint")
-    page.open("python", "forward", "forward.code")
-    frames = [page.pane(key) for key in ("python", "forward", "forward.code")]
+    page.open(*keys)
+    frames = [page.find(".frame").nth(number) for number in range(3)]
     before = [box(frame)["width"] for frame in frames]
+    assert max(before) - min(before) < 1
     _drag(page.page, page.find(".resizer:not(.resizer-across)").first, 120, 0)
     after = [box(frame)["width"] for frame in frames]
     assert abs(after[0] - before[0] - 120) < 3 and abs(after[1] - before[1] + 120) < 3
     assert abs(after[2] - before[2]) < 1
+    # A tab has the width of the one that it stands for.
+    page.press("joint")
+    assert [box(frame)["width"] for frame in page.find(".frame").all()] == pytest.approx(after, abs=1)
+    page.press("joint")
     # Neither side vanishes.
     _drag(page.page, page.find(".resizer:not(.resizer-across)").first, 900, 0)
     assert box(frames[1])["width"] >= 239
@@ -244,30 +287,51 @@ def _scrolled(page: Viewer, key: str, place: str) -> float:
 
 @pytest.mark.parametrize("viewport", [(390, 800)])
 @pytest.mark.parametrize("made", [captures.mlp, captures.graph_break, captures.hostile, captures.failing])
-def test_a_phone_shows_one_pane_and_nothing_beside_it(viewer: Open, made: Callable[[], Capture]) -> None:
+def test_on_a_phone_panes_stand_below_each_other(viewer: Open, made: Callable[[], Capture]) -> None:
     shown = made()
     page = viewer(shown)
     page.frame()
-    assert len(page.shown()) == 1
-    _nothing_sticks_out(page)
-    # Turned round, there is room for more.
-    for width, panes in ((800, 3), (1280, 3), (390, 1)):
+
+    def stacked() -> None:
+        frames = [box(frame) for frame in page.find(".frame").all()]
+        for frame in frames:
+            assert frame["x"] == 0 and frame["width"] == 390
+        for above, below in itertools.pairwise(frames):
+            assert above["y"] + above["height"] <= below["y"]
+        _nothing_sticks_out(page)
+
+    first = page.shown()
+    assert len(first) == 3
+    stacked()
+    # The row of the stages stays in view, and scrolls sideways to its last stage.
+    page.find(".frame").last.evaluate("e => e.scrollIntoView()")
+    row = page.find(".flow")
+    assert box(row)["y"] == 0 and page.page.evaluate("() => scrollY") > 0
+    chip = page.find(".flow-noun").last
+    assert box(chip)["x"] > 390 and chip.locator(".flow-count").evaluate(
+        "e => e.scrollWidth <= e.clientWidth"
+    )
+    chip.scroll_into_view_if_needed()
+    assert box(chip)["x"] + box(chip)["width"] <= box(page.find(".flow-more"))["x"] + 1
+    page.page.evaluate("() => scrollTo(0, 0)")
+    # Turned round, they stand side by side again.
+    for width in (800, 1280, 390):
         page.page.set_viewport_size({"width": width, "height": 800})
         page.frame()
-        assert len(page.shown()) == panes
+        assert page.shown() == first
+        assert (len({box(frame)["x"] for frame in page.find(".frame").all()}) == 1) == (width == 390)
     for key in ("forward", "backward.code", "forward.groups fusion", "python"):
         stage, _, fusion = key.partition(" ")
-        page.press(stage, fusion=fusion != "")
+        if page.card(stage, fusion=fusion != "").get_attribute("aria-pressed") == "false":
+            page.press(stage, fusion=fusion != "")
         page.ready(key)
-        assert page.shown() == [(page.number(stage), fusion != "")]
-        frame = box(page.find(".frame"))
-        assert frame["x"] >= 0 and frame["x"] + frame["width"] <= 390
-        _nothing_sticks_out(page)
-    first = page.find(".source-scroll .listing-line[data-item]").first
-    first.click(position={"x": 30, "y": 9})
+        assert (page.number(stage), fusion != "") in page.shown()
+        stacked()
+    first_line = page.find(".source-scroll .listing-line[data-item]").first
+    first_line.click(position={"x": 30, "y": 9})
     page.facts()
     assert len(page.pins()) == 1
-    _nothing_sticks_out(page)
+    stacked()
 
 
 def _nothing_sticks_out(page: Viewer) -> None:

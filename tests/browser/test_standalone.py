@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
+import samples_graph
 
 from compile_lens import Capture
+from compile_lens.record.compilation import Compilation
 
 from . import captures
 from .pages import ROOT, alive, contrast, images, is_dark, static
@@ -76,6 +81,20 @@ def test_it_can_be_read_without_scripts(
     for fold in layer.locator("details:not([open]) > summary").all():
         if fold.is_visible():
             fold.click()
-    for part in (".cl-strip", "table", "img.cl-graph", "pre.cl-code"):
+    for part in (".cl-flow", "table", "img.cl-graph", "pre.cl-code"):
         assert layer.locator(part).first.is_visible(), part
     assert watch.problems() == [] and watch.outside() == []
+
+
+def test_a_flat_graph_of_thousands_of_nodes_is_saved_and_opened(standalone: Standalone) -> None:
+    graph = samples_graph.chain(4_998)
+    shown = dataclasses.replace(
+        captures.softmax(), compilations=(Compilation("0/0", "f", "f.py", 1, (graph,)),)
+    )
+    page = standalone(shown)
+    pane = alive(page).locator(".graph-pane").first
+    pane.locator(".node").first.wait_for()
+    assert re.fullmatch(r"x … .+", pane.locator(".node .name").first.text_content() or "")
+    drawn = unquote(static(page).locator("img.cl-graph").get_attribute("src") or "")
+    said = " ".join(re.sub("<[^>]*>", " ", drawn).split())  # a caption has lines
+    assert "5000 nodes are too many to draw: 5000 of them are collapsed" in said

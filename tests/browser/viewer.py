@@ -16,7 +16,7 @@ from .pages import APP, alive
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page
 
-ROOM = 5
+ROOM = 3
 """Panes that stand side by side at most."""
 
 WHOLE = 60
@@ -34,7 +34,9 @@ _ARRANGE = """
 (app, places) => {
   const cards = [...app.shadowRoot.querySelectorAll("button.card")];
   const wanted = (card) => places.some((p) => String(p.stage) === card.dataset.stage && p.fusion === card.matches(".card-fusion"));
-  for (const card of cards) if (card.ariaPressed === "true" && !wanted(card)) card.click();
+  // Below one that is closed there may be a tab.
+  let open;
+  while ((open = cards.find((card) => card.ariaPressed === "true" && !wanted(card)))) open.click();
   for (const card of cards) if (card.ariaPressed === "false" && wanted(card)) card.click();
 }
 """  # noqa: E501
@@ -63,7 +65,8 @@ _LIT = f"""
     const frame = frameOf(app, place);
     const all = (selector) => [...frame.querySelectorAll(selector)].filter((e) => e.matches(lit));
     const code = frame.querySelector(".code-pane") !== null;
-    const things = ".node, .fusion-card, .code-tab[data-item]" + (code ? "" : ", .listing-line[data-item]");
+    const kernels = ":is(.code-tab, .code-kernels)[data-item]";
+    const things = ".node, .fusion-card, " + kernels + (code ? "" : ", .listing-line[data-item]");
     return {{
       items: all(things).map((e) => +e.dataset.item),
       lines: code ? all(".listing-number").map((e) => +e.dataset.number) : [],
@@ -74,14 +77,14 @@ _LIT = f"""
 
 _MODULE = """
 app => {
-  for (const tab of app.shadowRoot.querySelectorAll(".code-tab[data-page='0'][aria-selected=false]")) tab.click();
+  for (const tab of app.shadowRoot.querySelectorAll(".code-module[aria-pressed=false]")) tab.click();
 }
 """
 
 # Each node by itself, and the whole module: that is where everything is to be seen.
 _WHOLE = """
 app => {
-  for (const tab of app.shadowRoot.querySelectorAll(".code-tab[data-page='0'][aria-selected=false]")) tab.click();
+  for (const tab of app.shadowRoot.querySelectorAll(".code-module[aria-pressed=false]")) tab.click();
   for (const button of app.shadowRoot.querySelectorAll(".graph-tools button[aria-pressed=true]")) {
     if (button.textContent === "modules" && !button.hidden) button.click();
   }
@@ -188,8 +191,8 @@ class Viewer:
         return [(stage, fusion) for stage, fusion in self.find(".frame").evaluate_all(read)]
 
     def open(self, *keys: str, compilation: int = 0) -> None:
-        """Opens exactly these stages, at most five; a key such as ``"forward.groups fusion"`` is a fusion."""
-        assert len(keys) <= ROOM, "a sixth pane would take the place of one of them"
+        """Opens exactly these stages, at most three; a key such as ``"forward.groups fusion"`` is a fusion."""
+        assert len(keys) <= ROOM, "a fourth would be a tab of one of them"
         self.app.evaluate(_ARRANGE, [self._place(key, compilation) for key in keys])
         self.ready(*keys, compilation=compilation)
         self.whole()
@@ -204,6 +207,12 @@ class Viewer:
         """Waits until open panes have built all that they show."""
         places = [self._place(key, compilation) for key in keys]
         self.page.wait_for_function(_READY, arg=[self.app.element_handle(), places], timeout=10_000)
+
+    def kernel(self, key: str, number: int = 1, compilation: int = 0) -> None:
+        """Shows a kernel of an open module, counted from 1."""
+        pane = self.pane(key, compilation)
+        rows = pane.locator(".code-tab")
+        (rows.nth(number - 1) if rows.count() else pane.locator(".code-kernels")).click()
 
     def view(self, key: str, view: str, compilation: int = 0) -> None:
         """Shows an open graph as ``graph`` or as ``text``."""

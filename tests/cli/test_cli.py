@@ -481,7 +481,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     done = shell("demo", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     names = {"demo.py", "report.html", "record.json", "forward.svg", "backward.svg"}
-    assert {path.name for path in (tmp_path / "here").iterdir()} == names
+    assert {path.name for path in (tmp_path / "here").iterdir()} - {"__pycache__"} == names
     assert all(f"wrote {Path('here') / name}" in done.stdout for name in names)
     assert "launches" in done.stdout and "Traceback" not in done.stderr
 
@@ -573,3 +573,28 @@ def test_an_error_of_the_compiler_is_one_line_without_torchs_log(program: Path) 
     assert done.returncode == 1
     assert "Traceback" not in done.stderr and done.stderr.count("compile-lens:") == 1
     assert "Traceback" in shell(*words, "--traceback", cwd=program.parent).stderr
+
+
+def test_diff_says_what_differs_and_fails_where_asked(
+    record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(record.read_text(encoding="utf-8").replace("aten.sin", "aten.cos"), encoding="utf-8")
+    assert main(["diff", str(record), str(record), "--fail-on", "kernels,breaks,bytes"]) == 0
+    assert "Nothing differs" in capsys.readouterr().out
+    assert main(["diff", str(record), str(other), "--fail-on", "breaks"]) == 0
+    capsys.readouterr()
+    assert (
+        main(["diff", str(record), str(other), "--json", "--fail-on", "operators", "--fail-on", "breaks"])
+        == 4
+    )
+    body = json.loads(capsys.readouterr().out)
+    assert body["failed_on"] == ["operators"] and body["differs"]
+    assert main(["diff", str(record), str(other), "-o", str(tmp_path / "d.md"), "--quiet"]) == 0
+    assert "aten.cos" in (tmp_path / "d.md").read_text(encoding="utf-8")
+
+
+def test_diff_names_what_it_does_not_know(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(record), str(record), "--fail-on", "speed"]) == 2
+    assert "--fail-on 'speed' is not one of" in capsys.readouterr().err
+    assert main(["diff", str(record), "nowhere.json"]) == 2

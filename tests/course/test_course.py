@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 import torch
 from answers import MISLED, RIGHT
 from answers.common import Made, halved, loops
+from bilingual import is_chinese, numbers_in_chinese, numbers_in_english
 
 import compile_lens
 from compile_lens import UsageError, capture, course
-from compile_lens.course import state
+from compile_lens.course import chinese as chinese_texts
+from compile_lens.course import chinese_lessons, lessons, state, wording
 from compile_lens.course.exercise import EXACTLY
 from compile_lens.course.facts import FACTS
 from compile_lens.course.lessons import EXERCISES, QUESTIONS
@@ -185,3 +188,62 @@ def test_it_is_reached_by_name() -> None:
     assert compile_lens.course is course and "course" in dir(compile_lens)
     assert set(course.__all__) <= set(vars(course))
     assert isinstance(course.progress(), course.Progress)
+
+
+# In Chinese ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chinese() -> Iterator[None]:
+    course.language("zh")
+    yield
+    course.language("en")
+
+
+def codes(text: str) -> set[str]:
+    """Code and names in a text: what stands there in Latin letters, but for prose."""
+    return set(re.findall(r"[A-Za-z_]+\.[A-Za-z_.]+|`[^`]+`|\{\w+(?:[:!]\S+?)?\}", text))
+
+
+def test_everything_is_said_in_chinese_too() -> None:
+    assert list(chinese_texts.QUESTIONS) == list(lessons.QUESTIONS)
+    assert list(chinese_lessons.EXERCISES) == list(lessons.EXERCISES)
+    assert set(chinese_texts.PARTS) == {name for q in lessons.QUESTIONS.values() for name, _ in q.parts}
+    assert set(chinese_texts.FACTS) == set(FACTS)
+    assert list(chinese_texts.MESSAGES) == list(wording.ENGLISH)
+    pairs = [(q.text, chinese_texts.QUESTIONS[q.key]) for q in lessons.QUESTIONS.values()]
+    pairs += [(said, chinese_texts.MESSAGES[key]) for key, said in wording.ENGLISH.items()]
+    for exercise in lessons.EXERCISES.values():
+        slips, hints = chinese_lessons.EXERCISES[exercise.key]
+        pairs += zip([slip.says for slip in exercise.slips], slips, strict=True)
+        pairs += zip(exercise.hints, hints, strict=True)
+    for one, other in pairs:
+        assert is_chinese(other), other
+        assert numbers_in_chinese(other) <= numbers_in_english(one), (one, other)
+        assert codes(one) == codes(other), (one, other)
+
+
+def test_in_chinese_no_english_is_said(chinese: None, folder: Path) -> None:
+    guess = course.predict("1.kernels", 3, 1)
+    shown = [
+        str(guess),
+        str(
+            guess.reveal(
+                capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, torch.rand(4, requires_grad=True))
+            )
+        ),
+        str(course.check("1.2", None)),
+        str(course.check("1.2", lambda x: x.sin())),
+        str(course.check("2.2", lambda x: x - 1)),
+        course.hint("1.2"),
+        course.solution("1.1"),
+        str(course.progress()).replace(str(folder), ""),
+    ]
+    for text in shown:
+        assert is_chinese(text)
+        assert not re.search(r"\b(the|of|and|is|are|you|it|not)\b", text), text
+
+
+def test_a_language_that_there_is_not_is_named() -> None:
+    with pytest.raises(UsageError, match=r"language\('fr'\): there is 'en' and 'zh'"):
+        course.language("fr")

@@ -18,6 +18,10 @@ from compile_lens.errors import UsageError
         ("cuda", "h100", "cuda", "sm_90"),
         ("cuda:sm_80", "a100", "cuda", "sm_80"),
         ("cuda:rtx4090", "rtx4090", "cuda", "sm_89"),
+        ("cuda:sm_86", "rtx3090", "cuda", "sm_86"),
+        ("cuda:sm_89", "rtx4090", "cuda", "sm_89"),
+        ("cuda:sm_90", "h100", "cuda", "sm_90"),
+        ("rtx5090", "rtx5090", "cuda", "sm_120"),
         ("mps", "m2", "mps", "m2"),
         ("mps:m1", "m1", "mps", "m1"),
         ("cpu", "cpu", "cpu", ""),
@@ -47,13 +51,21 @@ def test_amd_says_why_it_is_not_offered(target: str) -> None:
 
 def test_every_figure_has_a_source() -> None:
     found = models.models()
-    assert {"t4", "a100", "rtx4090", "h100", "h200", "b200", "m1", "m2"} <= {m.name for m in found}
+    known = "t4 a100 a10g rtx3090 rtx4090 l4 l40s h100 h200 gh200 b200 rtx5090 m1 m2".split()
+    assert {*known} <= {m.name for m in found}
     assert len({m.name for m in found}) == len(found)
     for model in found:
         assert model.properties and all("https://" in f.source for f in model.properties)
         assert model.figure("multi_processor_count") and model.figure("nothing") is None
         if model.device == "cuda":
             assert model.arch == f"sm_{model.figure('major')}{model.figure('minor')}"
+
+
+def test_an_architecture_of_several_models_has_a_usual_one() -> None:
+    archs = [m.arch for m in models.models() if m.device == "cuda"]
+    assert {arch for arch in archs if archs.count(arch) > 1} == {*models.USUAL}
+    for arch, name in models.USUAL.items():
+        assert models.resolve(name).arch == arch
 
 
 def test_a_model_of_the_users_own(tmp_path: Path) -> None:

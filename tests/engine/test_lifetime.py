@@ -186,21 +186,28 @@ def test_path_without_compilers_and_dot(child: Callable[..., str], tmp_path: Any
 
 
 FIRST = """
-import json, torch, state
+import json, sys, torch, state
 from compile_lens import capture
 x = torch.linspace(0, 1, 64, requires_grad=True)
 def wave(x):
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
 before = state.snapshot([wave])
-capture(wave, x)
+if WITH == "torch.compile":
+    torch.compile(wave, backend="aot_eager")(x)
+else:
+    capture(wave, x)
 print(json.dumps([line.split(":")[0] for line in state.diff(before, state.snapshot([wave]))]))
 """
 
 
 def test_first_capture_of_a_process_changes_nothing_of_the_users(child: Callable[..., str]) -> None:
-    """What torch sets up for itself at its first compile (a logger's lazy handler) may stay; no more."""
-    changed = set(json.loads(child(FIRST).splitlines()[-1]))
-    assert changed <= {"logger torch.__trace"}
+    """What torch sets up for itself at its first compile (a logger's lazy handler; a build for CUDA its guard of
+    the device) may stay; no more."""
+    ours, torchs = (
+        set(json.loads(child(f"WITH = {by!r}\n{FIRST}").splitlines()[-1]))
+        for by in ("capture", "torch.compile")
+    )
+    assert ours <= torchs & {"logger torch.__trace", "device guards"}
 
 
 class Hooked(nn.Module):

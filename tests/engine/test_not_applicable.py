@@ -63,6 +63,17 @@ def test_outputs_that_alias_an_input_are_called_that(name: str) -> None:
     assert "nothing in this graph needs a gradient" not in str(found)
 
 
+@pytest.mark.parametrize(("name", "ops"), [("views", 3), ("strides", 2)])
+def test_a_backward_of_views_alone_is_no_part_of_the_sums(name: str, ops: int) -> None:
+    """Autograd runs it as it stands: two writes into slices and their sum; zeros and a write into them."""
+    fn, make, options, _ = GOOD[name]
+    found = capture(fn, make(), **options)
+    assert found.ledger.total.figures == (0,) * 7 and not found.ledger.backward.exists
+    assert "0 launches" in str(found) and "≥" not in str(found)
+    (note,) = found.ledger.total.notes
+    assert note.startswith(f"backward: {ops} eager ops, not compiled: the outputs that need a gradient alias")
+
+
 def grown(x: torch.Tensor, factor: float) -> torch.Tensor:
     return torch.nn.functional.interpolate(x[None, None], scale_factor=factor)
 

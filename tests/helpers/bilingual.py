@@ -13,16 +13,17 @@ WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef"
 """Characters of Chinese text and its punctuation, for a class in a pattern."""
 
 WORDS = NUMBERS | {
-    **{"twenty": 20, "sixty": 60, "thousand": 1000, "million": 10**6},
-    **{"first": 1, "second": 2, "both": 2, "two": 2, "half": 2, "third": 3, "either": 2},
+    **{"twenty": 20, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90},
+    **{"hundred": 100, "thousand": 1000, "million": 10**6},
+    **{"first": 1, "second": 2, "both": 2, "two": 2, "half": 2, "third": 3, "fourth": 4, "either": 2},
 }
 """Numbers that English prose has in words."""
 
 NUMERALS = {mark: value for value, mark in enumerate("二三四五六七八九十", 2)} | {"两": 2}
 """Numbers in Chinese prose; 一 is left out, which is the article as well."""
 
-NO_NUMBER = "三角"
-"""A word that has a numeral in it and counts nothing: triangle, and trigonometry."""
+NO_NUMBER = re.compile("三角|四分位")
+"""Words that have a numeral in them and count nothing: triangle, and trigonometry; quartile."""
 
 
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
@@ -33,8 +34,9 @@ def is_chinese(text: str) -> bool:
 
 
 def told(code: str) -> ast.Module:
-    """Code without its comments, and with stories in the one language."""
-    return ast.parse(code.replace('.story("zh")', ".story()"))
+    """Code without its comments, and with stories and the answers of the course in the one language."""
+    english = re.sub(r'^course\.language\("zh"\).*\n?', "", code, flags=re.M)
+    return ast.parse(english.replace('.story("zh")', ".story()"))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -72,11 +74,19 @@ def digits(text: str) -> set[float]:
 
 
 def numbers_in_english(text: str) -> set[float]:
-    """Numbers in digits and in words; "twenty-five" is 25."""
-    words = re.sub(r"\btwenty-(\w+)", lambda found: str(20 + NUMBERS.get(found[1], 0)), text.lower())
+    """Numbers in digits and in words; "twenty-five" is 25, and "two thousand" 2,000."""
+    tens = "|".join(word for word, value in WORDS.items() if value in range(20, 100, 10))
+    words = re.sub(
+        rf"\b({tens})-(\w+)", lambda found: str(WORDS[found[1]] + NUMBERS.get(found[2], 0)), text.lower()
+    )
+    words = re.sub(
+        r"\b(\w+) thousand\b",
+        lambda found: str(1000 * NUMBERS[found[1]]) if found[1] in NUMBERS else found[0],
+        words,
+    )
     return digits(words) | {float(WORDS[word]) for word in re.findall(r"[a-z]+", words) if word in WORDS}
 
 
 def numbers_in_chinese(text: str) -> set[float]:
-    rest = text.replace(NO_NUMBER, "")
+    rest = NO_NUMBER.sub("", text)
     return digits(rest) | {float(value) for mark, value in NUMERALS.items() if mark in rest}

@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from torch.utils._ordered_set import OrderedSet
+
 ROOTS = (
     "torch._dynamo",
     "torch._inductor",
@@ -31,7 +33,15 @@ ROOTS = (
     "torch._C",
 )
 PLAIN = (int, float, str, bytes, bool, type(None), tuple, frozenset)
-CONTAINERS = (dict, list, set, collections.deque, weakref.WeakKeyDictionary, weakref.WeakValueDictionary)
+CONTAINERS = (
+    dict,
+    list,
+    set,
+    OrderedSet,
+    collections.deque,
+    weakref.WeakKeyDictionary,
+    weakref.WeakValueDictionary,
+)
 DEPTH = 4
 
 

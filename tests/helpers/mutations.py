@@ -11,6 +11,7 @@ import samples
 import samples_findings
 import samples_machine
 
+from compile_lens import diff
 from compile_lens.errors import LensError
 from compile_lens.results.capture import Capture
 
@@ -138,6 +139,7 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
         ),
         "why": lambda: [_why(capture, d) for d in capture.decisions[:5]],
         "comparison": lambda: _compared(capture),
+        "difference": lambda: _differs(capture),
     }
     for compilation in capture.compilations:
         for key, graph in compilation.graphs.items():
@@ -148,6 +150,13 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
             made[f"text of {at}"] = graph.readable
     hold = () if drawn else ("svg", "html", "notebook", "comparison", "pydot")
     return {name: view for name, view in made.items() if not name.startswith(hold)}
+
+
+def _differs(capture: Capture) -> None:
+    """Held against a record that is whole, both ways round, in every form."""
+    for one, two in ((capture, samples.sample()), (samples.sample(), capture)):
+        found = diff(one, two)
+        str(found), found.to_markdown(), found.to_json(), found._repr_mimebundle_()
 
 
 def _walked(capture: Capture) -> None:

@@ -162,7 +162,7 @@ CASES = [
         lambda op: lambda x: op(F.layer_norm(x.sin(), (100,))),
         ones((20, 100)),
     ),
-    Case("before layer norm", EXP, LOG1P, lambda op: lambda x: F.layer_norm(op(x), (100,)), ones((20, 100))),
+    Case("before layer norm", SIN, COSH, lambda op: lambda x: F.layer_norm(op(x), (100,)), ones((20, 100))),
     Case("in a padding", SIN, COSH, lambda op: lambda x: F.pad(op(x), (1, 2)).exp(), ones((8, 30))),
     Case("in a cat", SIN, COSH, lambda op: lambda x, y: torch.cat([op(x), y.exp()]) * 2, ones((30,), (50,))),
     Case("in a where", SIN, COSH, lambda op: lambda x: torch.where(x > 0, op(x), x.exp()), ones((100,))),

@@ -11,6 +11,7 @@ GROUPS = {
     "browser/test_jupyterlab": "notebooks",
     "browser/test_nbclassic": "notebooks",
     "browser/test_nbconvert": "notebooks",
+    "browser/test_site": "site",
     "browser/": "pages",
     "project/test_assets": "assets",
     "project/test_tutorials": "tutorials",

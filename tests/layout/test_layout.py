@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from samples_graph import F32, HOSTILE, call, chain, encoder, given, hostile, result, sin_cos, tensor
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.layout import Layout, engine, place, place_all
+from compile_lens.layout import Layout, OverBudget, engine, place, place_all
 from compile_lens.layout.plan import make_plan
 from compile_lens.layout.text import clean, columns, outputs_text, shorten, tensor_text
 from compile_lens.record.graph import Graph, Node, Ref
@@ -275,10 +275,26 @@ def test_a_plan_keeps_every_node_once_in_order_and_within_the_limit(
 # Child processes
 
 
+def test_what_is_drawn_is_counted_before_it_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = [sin_cos(), chain(40), chain(3)]
+    whole = place_all(graphs)
+    costs = [len(x.boxes) + len(x.edges) + len(x.stubs) for x in whole]
+    assert place_all(graphs, most=sum(costs)) == whole
+    run, asked = engine.run, []
+    monkeypatch.setattr(engine, "run", lambda dots, timeout: asked.append(len(dots)) or run(dots, timeout))
+    first, second, third = place_all(graphs, most=costs[0] + costs[2])
+    assert [first, third] == [whole[0], whole[2]] and asked == [2]
+    assert isinstance(second, OverBudget)
+    assert str(second) == f"{costs[1]} boxes and lines are more than the {costs[2]} that are left to draw"
+    assert all(isinstance(layout, OverBudget) for layout in place_all(graphs, most=0)) and asked == [2]
+
+
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -3}, {"timeout": 0}, {"timeout": float("nan")}])
 def test_unusable_arguments(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=str(next(iter(wrong.values())))):
         place(sin_cos(), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="most is -1"):
+        place_all([sin_cos()], most=-1)
 
 
 @pytest.mark.usefixtures("embedded")
@@ -377,6 +393,14 @@ def system_dot(folder: Path, body: str) -> None:
     program.chmod(0o755)
 
 
+EACH = """
+from pygraphviz import AGraph
+texts = ["digraph {" + text for text in sys.stdin.read().split("digraph {")[1:]]
+def placed(text): return AGraph(string=text).draw(format="plain", prog="dot").decode()
+"""
+"""The start of a program in place of ``dot``: the graphs that it was given, and Graphviz from the wheel."""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")
 def test_the_systems_dot_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("pygraphviz")
@@ -384,11 +408,45 @@ def test_the_systems_dot_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     wanted = place_all([sin_cos(), chain(3)])
     system_dot(
         tmp_path,
-        "assert sys.argv[1:] == ['-Tplain']\nfrom pygraphviz import AGraph\n"
-        "sys.stdout.write(AGraph(string=sys.stdin.read()).draw(format='plain', prog='dot').decode())",
+        f"assert sys.argv[1:] == ['-Tplain']\n{EACH}"
+        f"open({str(tmp_path / 'asked')!r}, 'a').write(f'{{len(texts)}} ')\n"
+        "for text in texts:\n    sys.stdout.write(placed(text))",
     )
     monkeypatch.setattr(engine, "embedded_folder", lambda: None)
     assert place_all([sin_cos(), chain(3)]) == wanted
+    assert (tmp_path / "asked").read_text() == "2 ", "small graphs share a process"
+    monkeypatch.setattr(engine, "SMALL", 0)
+    assert place_all([sin_cos(), chain(3)]) == wanted
+    assert (tmp_path / "asked").read_text() == "2 1 1 ", "large ones have one each"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("continue", "exit status 0"),
+        ("sys.exit('no memory')", "no memory"),
+        ("time.sleep(600)", "within 3 s"),
+    ],
+)
+def test_a_graph_that_the_systems_dot_fails_at_costs_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, said: str
+) -> None:
+    """One that it leaves out, dies of or never ends with: what shared a process with it is asked for again."""
+    pytest.importorskip("pygraphviz")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    wanted = place_all([sin_cos(), chain(3)])
+    system_dot(
+        tmp_path,
+        f"{EACH}"
+        "for text in texts:\n"
+        f"    if text.count('->') == 3: {fault}\n"
+        "    print(placed(text), end='', flush=True)",
+    )
+    monkeypatch.setattr(engine, "embedded_folder", lambda: None)
+    first, middle, last = place_all([sin_cos(), chain(1), chain(3)], timeout=3.0)
+    assert said in (str(middle) if isinstance(middle, LayoutError) else middle.note)
+    assert [first, last] == wanted
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")

@@ -104,12 +104,15 @@ def test_the_speed_of_the_benchmark_is_used_and_its_runs_are_placed() -> None:
 
 def test_the_table_of_devices() -> None:
     for model in models.models():
-        assert model.source.partition("https://")[2] and 1e10 < model.bandwidth < 1e14
+        if model.bandwidth:
+            assert model.source.partition("https://")[2] and 1e10 < model.bandwidth < 1e14
+        else:
+            assert model.name == "a10g" and "measure it" in model.missing, "its rates are not published"
         assert bool(model.flops) != bool(model.missing)
         for dtype, rate in model.flops:
             speed, reason = models.speed(model.title, dtype)
             assert speed is not None and reason == "" and not speed.measured and speed.source == model.source
-            assert 5 < rate / model.bandwidth < 400 or dtype == "float64"
+            assert 5 < rate / model.bandwidth < 450 or dtype == "float64"
     speed, _ = models.speed("NVIDIA H100 80GB HBM3", "bfloat16")
     assert speed is not None and speed.bandwidth == 3.35e12 and speed.flops == 989.5e12
     assert models.find("NVIDIA GeForce RTX 4090 Laptop GPU") is None

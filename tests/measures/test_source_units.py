@@ -11,14 +11,17 @@ import pytest
 import samples
 import torch
 
-from compile_lens import capture
+from compile_lens import capture, versions
 from compile_lens.measures.source_units import Unit, units
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.results.capture import Capture
 
 pytestmark = pytest.mark.torch
 
-columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="frames carry columns from Python 3.11 on")
+columns = pytest.mark.skipif(
+    sys.version_info < (3, 11) or versions.torch_version() < (2, 12),
+    reason="frames carry columns from Python 3.11 and torch 2.12 on",
+)
 
 
 def spans(found: Sequence[Unit]) -> list[tuple[str, int | None, int | None]]:
@@ -122,6 +125,12 @@ def test_lines_of_two_files_say_which() -> None:
     other = dataclasses.replace(at(3), file="/home/ada/model.py")
     (found,) = units(with_columns([other, at(5)])).values()
     assert [unit.tag for unit in found.all] == ["example:5", "model:3"], "what is shown first comes first"
+
+
+def test_lines_of_two_cells_of_a_notebook_say_in_which_function() -> None:
+    cells = [dataclasses.replace(at(n), file=f"/tmp/ipykernel_7/{n}28.py", function=f"f{n}") for n in (2, 4)]
+    (found,) = units(with_columns(cells)).values()
+    assert [unit.tag for unit in found.all] == ["f2:2", "f4:4"], "the file is but a number"
 
 
 def test_a_call_that_takes_all_of_its_line_has_the_rest_of_it() -> None:

@@ -169,7 +169,7 @@ def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
     (copied / FILES[0]).write_bytes(b"")
     before = _state(copied.parent)
     done = subprocess.run(
-        [sys.executable, str(copied / "make.py"), "--check", "--only", "pictures"],
+        [sys.executable, str(copied / "make.py"), "--check", "--only", "drawings", "pictures"],
         cwd=copied.parent,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -181,6 +181,17 @@ def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
         (f"assets/{FILES[0]}", "is not a PNG"),
     ]
     assert _state(copied.parent) == before
+
+
+def test_what_was_not_asked_for_is_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for other in ("drawings", "gallery"):
+        monkeypatch.setattr(make, other, lambda *_: pytest.fail("it was not asked for"))
+    monkeypatch.setattr(sys, "argv", ["make.py", "--check", "--only", "pictures"])
+    assert make.main() == 0
+    told = capsys.readouterr().out
+    assert all(file in told for file in FILES) and not [file for file in make.DRAWINGS if file in told]
 
 
 @pytest.mark.browser

@@ -13,8 +13,17 @@ from compile_lens import __version__, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    p: p.read_text(encoding="utf-8")
+    for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/*.md"))
+}
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+SITE_ONLY = {
+    f"docs/{name}.md" for name in ("index", "solutions", "api", "api-capture", "api-record", "api-measures")
+}
+"""Pages that only the site has."""
 
 LESSONS = sorted((ROOT / "tutorials").rglob("*.ipynb"))
 
@@ -60,23 +69,34 @@ def test_ci_holds_every_check() -> None:
     assert "|| true" not in CI.replace("README.md || true)", ""), "a check that cannot fail is none"
 
 
-def test_what_the_readme_links_to_is_there() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page])
     local = [link for link in links if "://" not in link]
-    assert local
-    assert not [link for link in local if not (ROOT / link).exists()]
+    assert local or f"docs/{page.name}" in SITE_ONLY
+    assert not [link for link in local if not (page.parent / link).exists()]
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    ours = {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")}
+    assert ours and ours <= set(re.findall(r"\]\(([^)#]+)\)", README)) | SITE_ONLY
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 1100
 
 
 def test_every_picture_is_shown() -> None:
     pictures = {p.name for p in (ROOT / "assets").iterdir() if p.suffix in (".svg", ".png")}
-    shown = README + (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    shown = "".join(PAGES.values())
     assert pictures == set(re.findall(r"assets/([\w.-]+\.(?:svg|png))", shown))
 
 
-def test_the_readme_has_the_exit_codes_of_the_command_line() -> None:
-    told = re.findall(r"^\| (\d) \| (.+) \|$", README, re.MULTILINE)
+def test_the_page_of_the_command_line_has_its_exit_codes() -> None:
+    page = PAGES[ROOT / "docs" / "command-line.md"]
+    told = re.findall(r"^\| (\d) \| (.+) \|$", page, re.MULTILINE)
     assert told == re.findall(r"^  (\d)  (.+)$", cli.EXIT_CODES, re.MULTILINE)
-    assert [int(code) for code, _ in told] == [cli.OK, cli.FAILED, cli.USAGE, cli.NOT_INSTALLED]
+    assert [int(code) for code, _ in told] == [cli.OK, cli.FAILED, cli.USAGE, cli.NOT_INSTALLED, cli.DIFFERS]
 
 
 def test_versions_agree() -> None:
@@ -88,11 +108,11 @@ def test_versions_agree() -> None:
     assert python is not None and f"Python {python[1]} or newer" in README
 
 
-def test_the_readme_accounts_for_every_dependency() -> None:
+def test_every_dependency_is_accounted_for() -> None:
     listed = re.search(r"^dependencies = \[\n(.*?)^\]", PROJECT, re.MULTILINE | re.DOTALL)
     assert listed is not None
     needed = re.findall(r'^    "([\w-]+)', listed[1], re.MULTILINE)
-    table = README.partition("## What it is built on")[2]
+    table = PAGES[ROOT / "docs" / "dependencies.md"].partition("\n## ")[0]
     assert sorted(needed) == sorted(re.findall(r"^\| (\w+) \|", table.lower(), re.MULTILINE)[1:])
 
 
@@ -100,7 +120,7 @@ def test_the_readme_accounts_for_every_dependency() -> None:
     "kept",
     [
         *("README.md", "CHANGELOG.md", "tutorials/README.md", "tutorials/zh/README.md"),
-        *(p.relative_to(ROOT).as_posix() for p in LESSONS),
+        *(p.relative_to(ROOT).as_posix() for p in (*LESSONS, *sorted(ROOT.glob("docs/**/*.md")))),
     ],
 )
 def test_no_path_of_a_machine_is_in_what_people_read(kept: str) -> None:

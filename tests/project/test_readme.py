@@ -1,9 +1,11 @@
-"""Every figure of the README is one that a capture gives, and every piece of its code runs."""
+"""Every figure of the README and of its pages is one that a capture gives, and every piece of their code runs."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,17 @@ from compile_lens import cli
 
 pytestmark = pytest.mark.torch
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("record", "programs", "checking", "targets", "command-line", "ledger", "holding")
+    ),
+)
+"""Pages with code or figures, in the order in which their code stands on what came before."""
+
+README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for line in README.splitlines() if line.startswith("compile-lens ")]
 
@@ -67,6 +79,12 @@ def test_the_figures_in_the_text(session: dict[str, Any]) -> None:
         assert said in README
     assert f"# {len(graphs['joint'].calls)} nodes" in README
     total = session["capture"].ledger.total
+    said = (
+        f"of the {total.eager_ops} operators that eager PyTorch runs for sin²(x) + cos²(x) and\nits gradient, "
+        f"{total.launches} kernel launches remain, and of {total.bytes_before:,} bytes that they move, "
+        f"{total.bytes_after:,}."
+    )
+    assert said in README
     assert re.search(rf"capture\.ledger\.total\.launches +# {total.launches}\n", README)
 
 
@@ -84,6 +102,16 @@ def test_the_record_in_code(
     assert session["capture"].ledger.total.launches == 2
 
 
+def test_a_program_that_is_watched(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON[2], session, tmp_path, "watched")
+    program = session["program"]
+    assert (program.counts.graphs, program.counts.places, program.counts.recompiles) == (4, 1, 2)
+    assert "why is it not faster" in capsys.readouterr().out
+    assert compile_lens.Program.load(tmp_path / "program.json").record == program.record
+
+
 def test_the_backend_by_name(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,7 +119,7 @@ def test_the_backend_by_name(
         pytest.skip(
             "compile_lens is not installed here, so torch does not know its backend: pip install -e ."
         )
-    _run(PYTHON[2], session, tmp_path, "backend")
+    _run(PYTHON[3], session, tmp_path, "backend")
     said = " ".join(capsys.readouterr().out.split())
     assert "of a program: 1 graph" in said and "What ran eagerly was not seen" in said
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
@@ -101,7 +129,7 @@ def test_the_backend_by_name(
 def test_what_each_step_saves(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[3], session, tmp_path, "steps")
+    _run(PYTHON[4], session, tmp_path, "steps")
     said = capsys.readouterr().out
     assert "nothing inlined or fused: 17 loops" in said
     assert "forward+backward: " in said and "x eager's speed" in said
@@ -110,10 +138,19 @@ def test_what_each_step_saves(
 def test_a_device_that_is_not_there(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[4], session, tmp_path, "there")
+    _run(PYTHON[5], session, tmp_path, "there")
     said = capsys.readouterr().out
     assert "@triton.jit" in said and "launch configurations" in said and "mps" in said
     assert (tmp_path / "targets.html").exists()
+
+
+def test_a_layer_that_is_larger_than_the_machine(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON[6], session, tmp_path, "meta")
+    # By hand: the weight, the bias, the input and the result, two bytes each.
+    held = 200_000 * 250_000 + 250_000 + 16 * 200_000 + 16 * 250_000
+    assert int(capsys.readouterr().out) == 2 * held
 
 
 @pytest.mark.slow
@@ -121,15 +158,78 @@ def test_machine_code_and_the_interpreter(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON[5], session, tmp_path, "machine")
+    _run(PYTHON[7], session, tmp_path, "machine")
     said = capsys.readouterr().out
     assert "STG.E" in said and "compiled agrees with eager" in said
 
 
+def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run(PYTHON[-6], session, tmp_path, "one")
+    said = capsys.readouterr().out
+    assert "@triton.jit" in said and "is 3 kernels, not one" in said
+    assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
+
+
+def test_what_a_test_holds(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON[-5], session, tmp_path, "held")
+    said = capsys.readouterr().out
+    assert "launches: expected 1, found 2" in said and "library call" in said
+
+
+def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run(PYTHON[-4], session, tmp_path, "changed")
+    said = capsys.readouterr().out
+    assert said.startswith("torch.sort is new ← changed.py:3: return torch.sort(y)[0]")
+    promised = re.search(r"so: launches (\d+) → (\d+)", README)
+    assert promised is not None
+    assert session["found"].figures["launches"] == (int(promised[1]), int(promised[2]))
+    assert (tmp_path / "diff.html").exists()
+
+
+@pytest.mark.slow
+def test_what_would_change_it(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON[-3], session, tmp_path, "what_if")
+    said = capsys.readouterr().out
+    assert "split_reductions=False: launches 2 → 1" in said
+    assert "option split_reductions: default became False" in said
+
+
 def test_no_block_is_left_out() -> None:
-    assert len(PYTHON) == 6
+    others = [page for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in PAGES]
+    assert len(PYTHON) == 14  # the last two are run in tests/api/test_pytest_plugin.py
+    assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = [line.split()[1] for line in COMMANDS]
-    assert named == ["show", "show", "show", "compare", "show", "support", "open", "doctor"]
+    assert named == [
+        "run",
+        "show",
+        "show",
+        "show",
+        "compare",
+        "show",
+        "support",
+        "open",
+        "doctor",
+        "show",
+        "diff",
+    ]
+
+
+def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    words = shlex.split(COMMANDS[0])[1:]
+    (tmp_path / "train.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "compile_lens", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "['train.py', '--epochs', '2']\n" and done.stderr == ""
+    assert "train.py" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_command_line(
@@ -142,20 +242,28 @@ def test_the_command_line(
     (tmp_path / "package" / "module.py").write_text(
         "import torch\n\n\ndef function(x, dim):\n    return torch.softmax(x, dim)\n"
     )
-    assert cli.main(shlex.split(COMMANDS[0])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[1])[1:]) == cli.OK
     assert "backward" in capsys.readouterr().out
     assert (tmp_path / "net.html").exists()
-    assert cli.main([*shlex.split(COMMANDS[1])[1:], "--quiet", "--out", "record.json"]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS[6])[1:]) == cli.OK
+    assert cli.main([*shlex.split(COMMANDS[2])[1:], "--quiet", "--out", "record.json"]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[7])[1:]) == cli.OK
     assert "softmax" in (tmp_path / "page.md").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS[2])[1:]) == cli.OK
-    assert "NVIDIA H100 SXM" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS[3])[1:]) == cli.OK
+    assert "NVIDIA H100 SXM" in capsys.readouterr().out
+    assert cli.main(shlex.split(COMMANDS[4])[1:]) == cli.OK
     assert (tmp_path / "targets.html").exists()
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS[4])[1:]) == cli.OK
-    assert capsys.readouterr().out.startswith("The story of net")
     assert cli.main(shlex.split(COMMANDS[5])[1:]) == cli.OK
+    assert capsys.readouterr().out.startswith("The story of net")
+    assert cli.main(shlex.split(COMMANDS[6])[1:]) == cli.OK
     assert "MPS" in capsys.readouterr().out
-    assert cli.main(shlex.split(COMMANDS[7])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[8])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[9])[1:]) == cli.OK
+    assert cli.main([*shlex.split(COMMANDS[9])[1:-1], "before.json"]) == cli.OK
+    capsys.readouterr()
+    assert cli.main(shlex.split(COMMANDS[10])[1:]) == cli.OK
+    assert "Nothing differs" in capsys.readouterr().out
+    assert cli.main([*shlex.split(COMMANDS[2])[1:], "--quiet", "--out", "before.json"]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS[10])[1:]) == cli.DIFFERS
+    assert "which --fail-on names" in capsys.readouterr().out

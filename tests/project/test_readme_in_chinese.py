@@ -1,8 +1,9 @@
-"""The README in Chinese says what the English one says: the same code, and no name, link or figure of its own."""
+"""The README and its pages in Chinese say what the English ones say: the same code, and nothing of their own."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from pathlib import Path
 
@@ -10,28 +11,54 @@ import pytest
 from bilingual import digits, is_chinese, numbers_in_chinese, numbers_in_english
 
 ROOT = Path(__file__).resolve().parents[2]
-ENGLISH = (ROOT / "README.md").read_text(encoding="utf-8")
-CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
-
-
-def _sections(text: str) -> list[str]:
-    return re.split(r"^## ", text, flags=re.M)
-
-
-SECTIONS = list(zip(_sections(ENGLISH), _sections(CHINESE)))
-TITLES = [english.partition("\n")[0] for english, _ in SECTIONS]
+PAGES = [("README.md", "README.zh-CN.md")] + [
+    (f"docs/{page.name}", f"docs/zh/{page.name}") for page in sorted((ROOT / "docs" / "zh").glob("*.md"))
+]
+"""Each page, and the same in Chinese."""
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 
-def test_it_has_the_same_sections() -> None:
-    assert len(_sections(ENGLISH)) == len(_sections(CHINESE)) > 10
+def _text(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
-def test_its_code_is_that_of_the_english_one() -> None:
+def _sections(page: str) -> list[str]:
+    return re.split(r"^## ", _text(page), flags=re.M)
+
+
+SECTIONS = [
+    pytest.param(pair, number, id=f"{pair[0]}: {title.partition(chr(10))[0]}")
+    for pair in PAGES
+    for number, title in enumerate(_sections(pair[0]))
+]
+
+
+def _links(page: str, text: str) -> set[str]:
+    """What a text of a page leads to: addresses, and files by their English names from the root."""
+    found = set()
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if "://" not in link:
+            link = os.path.normpath(Path(page).parent / link).replace(os.sep, "/")
+            link = link.replace("/zh/", "/").replace("README.zh-CN.md", "README.md")
+        found.add(link)
+    return found
+
+
+def test_there_are_pages() -> None:
+    assert len(PAGES) > 10 and len(_sections("README.md")) > 6
+
+
+@pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
+def test_it_has_the_same_sections(pair: tuple[str, str]) -> None:
+    assert len(_sections(pair[0])) == len(_sections(pair[1]))
+
+
+@pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
+def test_its_code_is_that_of_the_english_one(pair: tuple[str, str]) -> None:
     """Comments may be in Chinese; commands are the same to the letter."""
-    english, chinese = FENCE.findall(ENGLISH), FENCE.findall(CHINESE)
-    assert len(english) == len(chinese) >= 9
+    english, chinese = (FENCE.findall(_text(page)) for page in pair)
+    assert len(english) == len(chinese)
     for (language, code), (its_language, its_code) in zip(english, chinese):
         assert language == its_language
         if language == "python":
@@ -42,33 +69,36 @@ def test_its_code_is_that_of_the_english_one() -> None:
 
 
 def test_its_table_has_the_figures_of_the_ledger() -> None:
-    def rows(text: str) -> dict[str, list[str]]:
-        found = re.findall(r"^\| ([\w ]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|", text, re.M)
+    def rows(page: str) -> dict[str, list[str]]:
+        found = re.findall(r"^\| ([\w ]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|", _text(page), re.M)
         return {name: numbers for name, *numbers in found}
 
-    assert len(rows(CHINESE)) == 7 and rows(CHINESE) == rows(ENGLISH)
+    assert len(rows("docs/ledger.md")) == 7 and rows("docs/zh/ledger.md") == rows("docs/ledger.md")
 
 
-def test_each_leads_to_the_other_and_to_what_is_there() -> None:
-    assert (
-        "(README.zh-CN.md)" in ENGLISH.partition("\n## ")[0]
-        and "(README.md)" in CHINESE.partition("\n## ")[0]
+@pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
+def test_each_leads_to_the_other_and_to_what_is_there(pair: tuple[str, str]) -> None:
+    for page, other in (pair, pair[::-1]):
+        text, folder = _text(page), Path(page).parent
+        assert f"]({os.path.relpath(other, folder)})" in text.partition("\n## ")[0]
+        local = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+        assert not [link for link in local if not (ROOT / folder / link).exists()]
+
+
+@pytest.mark.parametrize(("pair", "number"), SECTIONS)
+def test_a_section_names_what_the_english_one_names(pair: tuple[str, str], number: int) -> None:
+    english, chinese = (FENCE.sub("", _sections(page)[number]) for page in pair)
+    ours, theirs = (
+        {re.sub(r"\s+", " ", name) for name in re.findall(r"`([^`]+)`", text)} for text in (english, chinese)
     )
-    local = [link for link in re.findall(r"\]\(([^)#]+)\)", CHINESE) if "://" not in link]
-    assert local and not [link for link in local if not (ROOT / link).exists()]
+    assert theirs == ours
+    assert _links(pair[1], chinese) == _links(pair[0], english)
+    rows = [len(re.findall(r"^(?:\|.*\||- .*)$", text, re.M)) for text in (english, chinese)]
+    assert rows[0] == rows[1], "rows of tables and items of lists"
 
 
-@pytest.mark.parametrize(("english", "chinese"), SECTIONS, ids=TITLES)
-def test_a_section_names_what_the_english_one_names(english: str, chinese: str) -> None:
-    ours, theirs = (FENCE.sub("", text.replace("tutorials/zh/", "tutorials/")) for text in (english, chinese))
-    for pattern in (r"`([^`]+)`", r"\]\(([^)]+)\)"):
-        named = [{re.sub(r"\s+", " ", name) for name in re.findall(pattern, text)} for text in (ours, theirs)]
-        assert named[1] - {"README.md"} <= named[0]
-    rows = [len(re.findall(r"^\|.*\|$", text, re.M)) for text in (ours, theirs)]
-    assert rows[0] == rows[1]
-
-
-@pytest.mark.parametrize(("english", "chinese"), SECTIONS, ids=TITLES)
-def test_a_section_says_no_number_of_its_own(english: str, chinese: str) -> None:
+@pytest.mark.parametrize(("pair", "number"), SECTIONS)
+def test_a_section_says_no_number_of_its_own(pair: tuple[str, str], number: int) -> None:
+    english, chinese = (_sections(page)[number] for page in pair)
     assert is_chinese(chinese)
     assert numbers_in_chinese(chinese) <= numbers_in_english(english)

@@ -97,6 +97,10 @@ CHANCE = r"(ipykernel_\d+/)?\d+\.py|tensor\(\[[^\]]*\]|\d+\.\d+"
 """What differs between two runs, or by a comment: where a notebook's functions stand, and random numbers."""
 
 
+CLOCKED = frozenset(("calls", "spread", "later", "turns", "paid"))
+"""Cells of lesson 11 that print times."""
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LESSONS)
 def test_it_runs_and_prints_the_same_numbers(name: str) -> None:
@@ -105,8 +109,10 @@ def test_it_runs_and_prints_the_same_numbers(name: str) -> None:
     Whole numbers, that is: others are of random tensors. A page has times in it, and progress the path of a file.
     """
     ours, theirs = lessons.run(f"zh/{name}"), lessons.run(name)
+    left_out = {"progress", *(CLOCKED if name.startswith("11") else ())}
+    assert left_out <= set(ours)
     for cell, outputs in ours.items():
-        if cell != "progress" and not any("text/html" in output.get("data", {}) for output in outputs):
+        if cell not in left_out and not any("text/html" in output.get("data", {}) for output in outputs):
             both = (lessons.text(found) for found in (outputs, theirs[cell]))
             chinese, english = (re.sub(CHANCE, "", text) for text in both)
             assert digits(english) <= digits(chinese) <= numbers_in_english(english), cell

@@ -139,3 +139,36 @@ for fn in (dropped, written, nothing):
         "[]",
         "[]",
     ]
+
+
+def test_bfloat16_is_rounded_as_torch_rounds_it() -> None:
+    tl = pytest.importorskip("triton.language")
+
+    from compile_lens._triton.interpreter import _rounding
+
+    values = torch.cat(
+        [torch.randn(10_000) * 10 ** torch.randint(-38, 38, (10_000,)), torch.tensor([0.0, -0.0])]
+    )
+    values = torch.cat([values, torch.tensor([float("inf"), float("-inf"), float("nan"), 3.4e38, 1e-45])])
+    got = _rounding(lambda *_: None)(values.numpy(), tl.float32, tl.bfloat16, None)
+    assert torch.equal(torch.from_numpy(got.view("int16"))[:-3], values.bfloat16().view(torch.int16)[:-3])
+    again = torch.from_numpy(got.view("int16")).view(torch.bfloat16)
+    assert torch.isnan(again[-3]) and torch.equal(again[-2:], values.bfloat16()[-2:])
+
+
+def depends(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.is_cuda else x.cos()
+
+
+def region(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cuda", torch.bfloat16):
+        return (x @ w).relu().sum()
+
+
+@pytest.mark.parametrize(("fn", "count"), [(depends, 1), (region, 2)], ids=["a branch", "autocast"])
+def test_what_depends_on_the_device_is_compared_with_the_graph_of_the_device(
+    fn: Callable[..., torch.Tensor], count: int
+) -> None:
+    inputs = [torch.rand(32, 32, requires_grad=True) for _ in range(count)]
+    found = capture(fn, *inputs, target="h100").verify()
+    assert found.ok and found.comparisons and "captured as on the device" in found.how

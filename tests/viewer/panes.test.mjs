@@ -4,21 +4,29 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   LEAST_WIDTH,
+  byStage,
   carriedOver,
   fusionOf,
   placeOf,
   placeOfFinding,
+  placeOfStory,
   roomFor,
   sharesMoved,
-  sideBySide,
   usualCount,
   usualPlaces,
-  withPlace,
 } from "../../compile_lens/views/viewer/web/shell/arrangement.js";
+import { askedFor } from "../../compile_lens/views/viewer/web/shell/beside_code.js";
+import {
+  MOST_TABS,
+  regrouped,
+  sideBySide,
+  withPlace,
+  withoutPlace,
+} from "../../compile_lens/views/viewer/web/shell/groups.js";
 import { litStages } from "../../compile_lens/views/viewer/web/shell/strip.js";
 
 /** @import { Place } from "../../compile_lens/views/viewer/web/shell/arrangement.js" */
-/** @import { Compilation, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
+/** @import { Compilation, FindingHead, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
 
 /**
  * A compilation with these stages, numbered from 1; a key in brackets was not seen.
@@ -59,10 +67,10 @@ test("three panes on a wide page: source, forward, its code", () => {
   assert.deepEqual(stagesOf(usualPlaces(training, 0, true)).sort(), [0, 3, 6]);
 });
 
-test("two on a narrow page: the source beside the code; one on a phone", () => {
+test("two on a narrow page: the source beside the code; all of them below each other on a phone", () => {
   assert.deepEqual(stagesOf(usualPlaces(training, 900, true)), [0, 6]);
-  assert.deepEqual(stagesOf(usualPlaces(training, 390, true)), [0]);
-  assert.deepEqual([639, 640, 999, 1000].map(usualCount), [1, 2, 2, 3]);
+  assert.deepEqual(stagesOf(usualPlaces(training, 390, true)), [0, 6, 3]);
+  assert.deepEqual([639, 640, 999, 1000].map(usualCount), [3, 2, 2, 3]);
 });
 
 test("the usual panes where stages are missing", () => {
@@ -78,44 +86,89 @@ test("the usual panes where stages are missing", () => {
   assert.deepEqual(usualPlaces(undefined, 1280, false), []);
 });
 
-test("how many panes fit: one on a phone, never one under its least width, five at most", () => {
-  assert.deepEqual([1, 390, 639].map(roomFor), [1, 1, 1]);
+test("how many panes fit: three at most, none under its least width; on a phone they do not stand side by side", () => {
+  assert.deepEqual([1, 390, 639].map(roomFor), [3, 3, 3]);
   for (let width = 640; width < 3000; width += 7) {
     const room = roomFor(width);
-    assert.ok(room * LEAST_WIDTH <= width && room <= 5);
+    assert.ok(room * LEAST_WIDTH <= width && room <= 3);
   }
   assert.equal(roomFor(640), 2);
-  assert.equal(roomFor(1000), 4);
-  assert.equal(roomFor(1200), 5);
-  assert.equal(roomFor(0), 5, "a page that is not laid out yet drops nothing");
+  assert.equal(roomFor(720), 3);
+  assert.equal(roomFor(0), 3, "a page that is not laid out yet drops nothing");
 });
 
-test("a sixth pane replaces the one that was not used for the longest time", () => {
-  let open = /** @type {Place[]} */ ([]);
-  for (const stage of [3, 1, 4, 2, 5]) open = withPlace(open, placeOf(stage), 5);
-  assert.deepEqual(stagesOf(sideBySide(open, 5)), [1, 2, 3, 4, 5]);
-  open = withPlace(open, placeOf(3), 5);
-  assert.equal(open.length, 5, "one that is open is not opened twice");
-  open = withPlace(open, placeOf(6), 5);
-  assert.deepEqual(stagesOf(sideBySide(open, 5)), [2, 3, 4, 5, 6]);
+/** Stages above 4 are code here, 0 is the source. @param {Place} place */
+const kind = ({ stage, finding }) => (finding || stage > 4 ? "code" : stage ? "graph" : "source");
+
+/** @param {number[][]} groups */
+const grouped = (groups) => groups.map((group) => group.map((stage) => placeOf(stage)));
+
+/** Numbers of the stages. @param {Place[][]} groups */
+const numbersOf = (groups) => groups.map(stagesOf);
+
+test("a fourth pane is a tab beside its like, else of the one that was not used for the longest time", () => {
+  let groups = /** @type {Place[][]} */ ([]);
+  for (const stage of [0, 2, 5]) groups = withPlace(groups, placeOf(stage), 3, kind);
+  assert.deepEqual(numbersOf(groups), [[5], [2], [0]]);
+  groups = withPlace(groups, placeOf(3), 3, kind);
+  assert.deepEqual(numbersOf(groups), [[3, 2], [5], [0]]);
+  groups = withPlace(groups, placeOf(0), 3, kind);
+  assert.deepEqual(numbersOf(groups), [[0], [3, 2], [5]], "one that is open is not opened twice");
+  groups = withPlace(groups, placeOf(2), 3, kind);
+  assert.deepEqual(numbersOf(groups), [[2, 3], [0], [5]]);
+  assert.deepEqual(numbersOf(withPlace(grouped([[1], [2], [3]]), placeOf(0), 3, kind)), [[0, 3], [1], [2]]);
+  assert.deepEqual(numbersOf(withPlace(grouped([[1], [2]]), placeOf(3), 3, kind)), [[3], [1], [2]]);
+});
+
+test("a tab does not move the panes", () => {
+  let groups = grouped([[4], [2], [0]]);
+  groups = withPlace(groups, placeOf(1), 3, kind);
+  assert.deepEqual(numbersOf(sideBySide(groups, 3, kind)), [[0], [2], [1, 4]], "it stands where the fourth stood");
+  groups = withPlace(groups, placeOf(3), 3, kind);
+  assert.deepEqual(numbersOf(sideBySide(groups, 3, kind)), [[0], [2], [3, 1, 4]]);
+  groups = withPlace(groups, placeOf(4), 3, kind);
+  assert.deepEqual(numbersOf(sideBySide(groups, 3, kind)), [[0], [2], [4, 3, 1]]);
+});
+
+test("no more tabs than a page can keep: those that were not used for the longest time go", () => {
+  let groups = grouped([[0], [1], [5]]);
+  for (let stage = 6; stage < 60; stage++) groups = withPlace(groups, placeOf(stage), 3, kind);
+  assert.equal(groups.flat().length, MOST_TABS);
+  assert.deepEqual(stagesOf(groups[0]).slice(0, 2), [59, 58]);
+  assert.equal(groups.length, 3, "a pane of one tab stays");
+});
+
+test("a tab that is closed uncovers the one before it, the last one takes its pane with it", () => {
+  const groups = grouped([[3, 2], [5]]);
+  assert.deepEqual(withoutPlace(groups, placeOf(3).key), grouped([[2], [5]]));
+  assert.deepEqual(withoutPlace(groups, placeOf(5).key), grouped([[3, 2]]));
+  assert.deepEqual(withoutPlace(groups, placeOf(9).key), groups);
 });
 
 test("panes stand in the order of the stages, the fusion right after its groups", () => {
-  const open = [placeOf(6), placeOf(5, true), placeOf(0), placeOf(5)];
+  const groups = [[placeOf(6)], [placeOf(5, true)], [placeOf(0)], [placeOf(5)]];
   assert.deepEqual(
-    sideBySide(open, 5).map((place) => place.key),
+    sideBySide(groups, 5, kind).map(([place]) => place.key),
     ["stage 0", "stage 5", "fusion 5", "stage 6"],
   );
 });
 
-test("where it gets narrow the most recently used panes stay, and the others come back", () => {
-  const open = [placeOf(9), placeOf(1), placeOf(5)];
-  assert.deepEqual(stagesOf(sideBySide(open, 2)), [1, 9]);
-  assert.deepEqual(stagesOf(sideBySide(open, 1)), [9]);
-  assert.deepEqual(stagesOf(sideBySide(open, 5)), [1, 5, 9]);
+test("where it gets narrow the panes that were used last stay, the others are tabs of them, and come back", () => {
+  const groups = grouped([[9], [1, 2], [5]]);
+  assert.deepEqual(
+    sideBySide(groups, 2, kind),
+    grouped([
+      [1, 2],
+      [9, 5],
+    ]),
+  );
+  assert.deepEqual(sideBySide(groups, 1, kind), grouped([[9, 1, 2, 5]]));
+  assert.deepEqual(sideBySide(groups, 3, kind), grouped([[1, 2], [5], [9]]));
+  assert.deepEqual(groups, grouped([[9], [1, 2], [5]]), "what was chosen is not changed by it");
+  assert.deepEqual(sideBySide([], 3, kind), []);
 });
 
-test("another compilation: the like of each pane, without those that it does not have", () => {
+test("another compilation: the like of each place, without those that it does not have", () => {
   /** @type {IndexStage[]} */
   const stages = [
     [-1, "python"],
@@ -125,13 +178,14 @@ test("another compilation: the like of each pane, without those that it does not
     [1, "dynamo"],
     [1, "forward.groups"],
   ].map(([compilation, key]) => /** @type {any} */ ({ compilation, key }));
-  const open = [placeOf(0), placeOf(1), placeOf(2), placeOf(3, true)];
-  assert.deepEqual(carriedOver(open, stages, 0, 1), [placeOf(0), placeOf(4), placeOf(5, true)]);
-  assert.deepEqual(
-    carriedOver([placeOf(4), placeOf(1)], stages, 0, 1),
+  const other = (/** @type {Place[][]} */ groups) => regrouped(groups, (place) => carriedOver(place, stages, 0, 1));
+  assert.deepEqual(other([[placeOf(0)], [placeOf(1), placeOf(2)], [placeOf(3, true)]]), [
+    [placeOf(0)],
     [placeOf(4)],
-    "one that is open already stands once",
-  );
+    [placeOf(5, true)],
+  ]);
+  assert.deepEqual(other([[placeOf(2)], [placeOf(0)]]), [[placeOf(0)]], "a pane of which nothing is left goes");
+  assert.deepEqual(other([[placeOf(4)], [placeOf(1)]]), [[placeOf(4)]], "one that is open already stands once");
 });
 
 test("a fusion needs the loops and the groups", () => {
@@ -180,17 +234,27 @@ test("the cards that are lit: bits of all items of a stage, none of the others",
   assert.equal(litStages(new Map(), stages).size, 0);
 });
 
-test("findings stand behind all stages, in their own order, and stay when the compilation changes", () => {
-  const places = [placeOfFinding("memory", 3), placeOf(7), placeOfFinding("fusion", 0), placeOf(0)];
+test("findings stand behind all stages, in their own order, the story last, and stay when the compilation changes", () => {
+  const places = [placeOfStory(), placeOfFinding("memory", 3), placeOf(7), placeOfFinding("fusion", 0), placeOf(0)];
   assert.deepEqual(
-    sideBySide(places, 5).map((place) => place.key),
-    ["stage 0", "stage 7", "finding fusion", "finding memory"],
+    [...places].sort(byStage).map((place) => place.key),
+    ["stage 0", "stage 7", "finding fusion", "finding memory", "finding story"],
   );
   const stages = /** @type {IndexStage[]} */ (
     /** @type {unknown} */ ([{ compilation: -1 }, { compilation: 0, key: "dynamo" }, { compilation: 1, key: "dynamo" }])
   );
-  assert.deepEqual(carriedOver([placeOfFinding("fusion", 0), placeOf(1)], stages, 0, 1), [
-    placeOfFinding("fusion", 0),
-    placeOf(2),
-  ]);
+  assert.deepEqual(
+    [placeOfFinding("fusion", 0), placeOf(1)].map((place) => carriedOver(place, stages, 0, 1)),
+    [placeOfFinding("fusion", 0), placeOf(2)],
+  );
+});
+
+test("a page opens on what was asked for by name, the benchmark before its ablations", () => {
+  const findings = (/** @type {string[]} */ ...missing) =>
+    /** @type {FindingHead[]} */ (
+      ["fusion", "ablations", "benchmark"].map((key) => ({ key, missing: missing.includes(key) ? "not run" : "" }))
+    );
+  assert.equal(askedFor(findings("ablations", "benchmark")), "");
+  assert.equal(askedFor(findings("benchmark")), "ablations");
+  assert.equal(askedFor(findings()), "benchmark");
 });

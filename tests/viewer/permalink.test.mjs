@@ -2,12 +2,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeOf, placeOfFinding } from "../../compile_lens/views/viewer/web/shell/arrangement.js";
+import { placeOf, placeOfFinding, placeOfStory } from "../../compile_lens/views/viewer/web/shell/arrangement.js";
+import { MOST_TABS } from "../../compile_lens/views/viewer/web/shell/groups.js";
 import {
   decodeRanges,
   decodeState,
   encodeRanges,
   encodeState,
+  linkTrouble,
 } from "../../compile_lens/views/viewer/web/shell/permalink.js";
 
 /** @import { Index, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
@@ -73,11 +75,14 @@ test("a state comes back from its hash, whatever the names", () => {
   const next = numbers(7);
   for (let round = 0; round < 300; round++) {
     const stages = index.stages.map((_, i) => i);
+    /** @type {{ place: ReturnType<typeof placeOf>, view: string }[][]} */
     const panes = [];
     for (let n = next(6); n > 0; n--) {
       const stage = stages.splice(next(stages.length), 1)[0];
       const fusion = index.stages[stage].key.endsWith(".groups") && next(2) === 1;
-      panes.push({ place: placeOf(stage, fusion), view: fusion ? "" : ["", "graph", "text"][next(3)] });
+      const pane = { place: placeOf(stage, fusion), view: fusion ? "" : ["", "graph", "text", "module"][next(4)] };
+      if (panes.length && next(2)) panes[next(panes.length)].push(pane);
+      else panes.push([pane]);
     }
     const pins = [];
     for (let n = next(7); n > 0; n--) {
@@ -89,7 +94,7 @@ test("a state comes back from its hash, whatever the names", () => {
     }
     const state = { compilation: next(2), panes: next(4) ? panes : null, pins };
     const hash = encodeState(state, index);
-    assert.match(hash, /^[\w\-.!~*'()%&=;:,]*$/, "a hash holds no sign that an address or a page could misread");
+    assert.match(hash, /^[\w\-.!~*'()%&=;:,/]*$/, "a hash holds no sign that an address or a page could misread");
     const back = decodeState(`#${hash}`, index);
     if (hash === "") {
       assert.equal(back, null);
@@ -171,14 +176,20 @@ test("what is sound in a hash counts beside what is not", () => {
   );
   assert.deepEqual(state, {
     compilation: 0,
-    panes: [{ place: placeOf(1), view: "text" }],
+    panes: [[{ place: placeOf(1), view: "text" }]],
     pins: [{ items: [index.stages[1].start], name: "sin" }],
   });
 });
 
 test("no more panes and pins than a page can show", () => {
-  const all = index.stages.map((_, stage) => ({ place: placeOf(stage), view: "" }));
-  assert.equal(decodeState(encodeState({ compilation: 0, panes: all, pins: [] }, index), index)?.panes?.length, 5);
+  const stages = [...index.stages, ...index.stages].map((stage, i) => ({ ...stage, key: `stage ${i}` }));
+  const many = { ...index, stages };
+  const all = stages.map((_, stage) => ({ place: placeOf(stage), view: "" }));
+  for (const panes of [[all], all.map((pane) => [pane])])
+    assert.equal(
+      decodeState(encodeState({ compilation: 0, panes, pins: [] }, many), many)?.panes?.flat().length,
+      MOST_TABS,
+    );
   const pins = ODD.map((name, item) => ({ items: [item], name: `n${item}` }));
   assert.equal(decodeState(encodeState({ compilation: 0, panes: null, pins }, index), index)?.pins.length, 6);
 });
@@ -195,19 +206,77 @@ test("ranges come back, and those that repeat end early", () => {
 
 test("a finding is remembered by its key, where the page has it", () => {
   const index = oddIndex();
-  const findings = ["fusion", "", "memory"];
+  const findings = ["fusion", "", "memory", "story", ""];
   const panes = [
-    { place: placeOfFinding("memory", 2), view: "" },
-    { place: placeOf(0), view: "" },
+    [
+      { place: placeOfFinding("memory", 2), view: "" },
+      { place: placeOfStory(), view: "" },
+    ],
+    [{ place: placeOf(0), view: "" }],
   ];
   const hash = encodeState({ compilation: 0, panes, pins: [] }, index);
-  assert.match(hash, /^open=why:memory,/);
+  assert.match(hash, /^open=why:memory\/why:story,/);
   assert.deepEqual(decodeState(hash, index, findings)?.panes, panes);
   assert.deepEqual(
-    decodeState("open=why:memory,why:memory,why:fusion", index, findings)?.panes?.map(({ place }) => place.finding),
+    decodeState("open=why:memory,why:memory,why:fusion", index, findings)?.panes?.map(([{ place }]) => place.finding),
     ["memory", "fusion"],
   );
-  for (const bad of ["open=why:lowering", "open=why:", "open=why", "open=why:__proto__"])
+  for (const bad of ["open=why:lowering", "open=why:outcome", "open=why:", "open=why", "open=why:__proto__"])
     assert.equal(decodeState(bad, index, findings), null);
-  assert.equal(decodeState(hash.replace(",python:source", ""), index), null);
+  assert.equal(decodeState("open=why:memory", index), null);
+});
+
+/** Lines of Python and one stage. @param {string[]} lines @param {string[]} nodes @returns {Index} */
+function small(lines, nodes) {
+  const stage = { title: "", kernels: 0, part: "" };
+  return {
+    ...index,
+    stages: [
+      { ...stage, compilation: -1, key: "python", start: 0, count: lines.length },
+      { ...stage, compilation: 0, key: "dynamo", start: lines.length, count: nodes.length },
+    ],
+    names: [...lines, ...nodes],
+  };
+}
+
+/** @param {Index} index @param {number[]} items */
+const pinned = (index, ...items) =>
+  encodeState(
+    { compilation: 0, panes: null, pins: items.map((item) => ({ items: [item], name: index.names[item] })) },
+    index,
+  );
+
+test("a line goes by its file, not by the folder of one machine", () => {
+  const here = small(["/home/ada/work/f.py:7", "/home/ada/work/f.py:8"], ["sin"]);
+  const there = small(["C:\\Users\\bob\\f.py:7", "C:\\Users\\bob\\f.py:8"], ["sin"]);
+  const hash = pinned(here, 1);
+  assert.ok(!decodeURIComponent(hash).includes("ada") && decodeURIComponent(hash).includes("=f.py:8"));
+  for (const other of [here, there]) {
+    assert.deepEqual(decodeState(hash, other)?.pins[0].items, [1]);
+    assert.equal(linkTrouble(hash, other), "", "the same capture, on whichever machine");
+  }
+  // Of two files of one name as many folders as it takes, and none is guessed.
+  const two = small(["/a/x/f.py:7", "/a/y/f.py:7", "/f.py:9", "/b/f.py:9"], ["sin"]);
+  for (const item of [0, 1, 2, 3]) assert.deepEqual(decodeState(pinned(two, item), two)?.pins[0].items, [item]);
+  assert.ok(decodeURIComponent(pinned(two, 1)).includes("=y/f.py:7"));
+  assert.equal(decodeState("#pin=;python:source:=f.py%3A7", two), null);
+  // Links that were made before name the whole path.
+  assert.deepEqual(decodeState("#pin=;python:source:=%2Fhome%2Fada%2Fwork%2Ff.py%3A7", here)?.pins[0].items, [0]);
+});
+
+test("a link says when it was made for another capture, and what is not in this one", () => {
+  const then = small(["/f.py:7"], ["sin", "cos", "tan"]);
+  const now = small(["/f.py:7"], ["sin", "tan"]);
+  assert.match(linkTrouble(pinned(then, 1), now), /another capture: not all/);
+  assert.equal(
+    linkTrouble(pinned(then, 1, 2), now),
+    "This link was made for another capture. It names what is not in this one: cos.",
+  );
+  assert.deepEqual(decodeState(pinned(then, 1, 2), now)?.pins[0].items, [1], "what there is, is shown");
+  assert.equal(
+    linkTrouble("#pin=;0:dynamo:=gone&open=0:joint,9:forward&c=4", now).replace(/.*: /, ""),
+    "gone, joint, forward, and 1 more.",
+  );
+  for (const fine of ["", "#", "#section-2", "#of=", "#x=y", pinned(now, 0, 1, 2)])
+    assert.equal(linkTrouble(fine, now), "");
 });

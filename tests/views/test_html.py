@@ -38,8 +38,8 @@ VARIANTS = (
 
 # What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
 TAGS = {"b", "div", "span", "pre", "details", "summary", "img", "table", "tr", "th", "td"}
-ATTRIBUTES = {"class", "style", "src", "alt", "title", "open"} | {"loading"}
-"""``loading`` may go: pictures then load at once, needed or not."""
+ATTRIBUTES = {"class", "style", "src", "alt", "title", "open", "colspan", "tabindex"} | {"loading"}
+"""``loading`` may go: pictures then load at once, needed or not; and so may ``tabindex``."""
 VOID = {"img"}
 PROPERTIES = {
     "align-items", "background", "border", "border-bottom", "border-collapse", "border-left",
@@ -236,7 +236,7 @@ def test_everything_that_was_seen_is_said() -> None:
         assert words in said, words
 
 
-def test_missing_stages_say_why_in_the_strip_and_in_their_place() -> None:
+def test_missing_stages_say_why_in_the_flow_and_in_their_place() -> None:
     page = Page(html.static(samples.missing()))
     assert page.text.count("cache hit") >= 3 and page.classes.count("cl-missing") == 2
     assert "the graph holds a custom operator" in page.text
@@ -255,12 +255,12 @@ def test_failure_and_nothing_are_pages() -> None:
     assert "Ledger" not in nothing.text and not nothing.images
 
 
-def test_many_compilations_keep_their_strips_in_their_sections() -> None:
+def test_many_compilations_keep_their_flows_in_their_sections() -> None:
     capture = samples.graph_break()
     first = capture.compilations[0]
     many = tuple(dataclasses.replace(first, id=f"{i}/0") for i in range(45))
     page = Page(html.static(dataclasses.replace(capture, compilations=many)))
-    assert page.classes.count("cl-strip") == 40
+    assert page.classes.count("cl-flow") == 40
     assert "and 5 compilations more: capture.compilations" in page.text
 
 
@@ -290,11 +290,19 @@ def test_a_picture_over_the_budget_is_said_to_be_left_out(monkeypatch: pytest.Mo
 
 def test_telling_graphs_are_drawn_before_others() -> None:
     capture = samples.sample()
-    made = stages.Stages(capture, capture.compilations, markup.Budget(nodes=14))
-    page = Page(made.of(capture.compilations[0], open=True))
-    alts = [image["alt"].split()[3].rstrip(":") for image in page.images]
-    assert alts == ["forward"]
-    assert page.text.count("not drawn here: this graph has") == 1
+    first = capture.compilations[0]
+
+    def drawn(room: int) -> tuple[list[str], int]:
+        page = Page(stages.Stages(capture, (first,), markup.Budget(drawn=room)).of(first, open=True))
+        alts = [image["alt"].split()[3].rstrip(":") for image in page.images]
+        return alts, page.text.count("not drawn here: the drawings of one page are limited to 800 boxes")
+
+    whole, left = drawn(markup.DRAWN_ALL)
+    assert whole == ["forward", "backward"] and not left
+    # Counted by hand: forward has 7 boxes and 8 lines, backward 15 and 18.
+    assert drawn(48) == (["forward", "backward"], 0)
+    assert drawn(47) == drawn(15) == (["forward"], 1)
+    assert drawn(14) == ([], 2)
 
 
 def test_a_wide_drawing_stands_alone_and_scrolls() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import pytest
 import samples
 
 from compile_lens.cli.output import capture_summary
@@ -67,6 +68,24 @@ def test_states() -> None:
     assert outcome.state(with_rest()) == "partial"
     assert outcome.state(samples.nothing()) == "nothing"
     assert outcome.state(samples.failed()) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("stage", "message", "said"),
+    [
+        ("dynamo", "Unsupported\n  Explanation: no", "Unsupported"),
+        ("run", "too large\nby far", "ValueError: too large"),
+        ("run", "", "ValueError"),
+        (
+            "dynamo",
+            "RuntimeError when making fake tensor call\n  Explanation: Dynamo failed to run FX node with fake tensors: "
+            """call_function f(*(FakeTensor(..., size=(2,)),), **{}): got TypeError("it's 'odd'")\n  Hint: none""",
+            "TypeError: it's 'odd'",
+        ),
+    ],
+)
+def test_what_went_wrong_in_one_line(stage: str, message: str, said: str) -> None:
+    assert outcome.raised(Failure(stage, "ValueError", message)) == said
 
 
 def test_a_function_counts_once_however_often_it_was_skipped() -> None:

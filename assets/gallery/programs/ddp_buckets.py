@@ -29,9 +29,11 @@ def teardown():
     dist.destroy_process_group()
 
 
-def bucketed(megabytes):
-    return lambda: DistributedDataParallel(Net(), bucket_cap_mb=megabytes)
+def cases():
+    return {
+        f"{megabytes} MB": (DistributedDataParallel(Net(), bucket_cap_mb=megabytes), [torch.rand(8, 512)], "")
+        for megabytes in (25, 3, 2, 1)
+    }
 
 
-CASES = {f"{megabytes} MB": (bucketed(megabytes), [torch.rand(8, 512)], "") for megabytes in (25, 3, 2, 1)}
 DRAWN = {}

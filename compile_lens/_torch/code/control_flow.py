@@ -103,8 +103,7 @@ def _calls(statement: ast.AST) -> Iterator[ast.Call]:
         kind = type(node)
         if kind is ast.Call:
             yield cast(ast.Call, node)
-        for field in node._fields:
-            value = getattr(node, field, None)
+        for value in vars(node).values():
             if type(value) is list:
                 pending += [v for v in value if type(v) not in _NO_CALL and isinstance(v, ast.AST)]
             elif type(value) not in _NO_CALL and isinstance(value, ast.AST):

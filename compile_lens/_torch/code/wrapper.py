@@ -181,11 +181,14 @@ def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
 
 def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
     """The functions of a module, wherever they are defined; they stand in no expression."""
-    for node in body:
+    pending = list(body)
+    for node in pending:
         if isinstance(node, ast.FunctionDef):
             yield node
+        fields = vars(node)
         for block in _BLOCKS:
-            yield from _functions(getattr(node, block, ()))
+            if block in fields:
+                pending += fields[block]
 
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -216,8 +219,7 @@ def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
             continue
         if isinstance(node, ast.Call):
             yield node
-        for field in node._fields:
-            value = getattr(node, field, None)
+        for value in vars(node).values():
             if type(value) is list:
                 pending += value
             elif type(value) not in _NO_CALL:
@@ -327,6 +329,8 @@ def _kind(groups: list[Node]) -> str:
     for kind in ("template", "scan", "reduction", "pointwise"):
         if kind in kinds:
             return kind
+    if kinds == {"extern"}:  # a call of a library to the scheduler, for which Inductor has a kernel's text
+        return "template"
     return "pointwise" if not kinds else sorted(kinds)[0]
 
 

@@ -22,6 +22,10 @@ from ..ground.parts import Logged
 from ..ground.recorder import Recorder
 from . import dynamo, left_to_python
 
+LEFT_THE_REST = (
+    "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest"
+)
+
 CANNOT_RESUME = "Encountered graph break that we cannot resume from"
 """How the reason begins with which Dynamo logs a break after which it compiles nothing more of the function."""
 
@@ -81,7 +85,7 @@ def _rest(recorder: Recorder, compilation: str, code: Any, output: Any, why: End
         dynamo.first_line(recorder, code),
         why,
         left_to_python.lines(code, offset) if offset is not None else (),
-        "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest",
+        LEFT_THE_REST,
         compilation,
     )
 

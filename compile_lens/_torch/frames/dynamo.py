@@ -13,6 +13,7 @@ import torch.fx
 
 from ...record.compilation import DynamicDim, Guard
 from ...record.graph import Source
+from ...versions import torch_version
 from ..graphs import fx_values
 from ..ground import torch_source
 from ..ground.hooks import free_hook
@@ -55,15 +56,24 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     if code is None:
         return
     key = (code.co_filename, code.co_firstlineno, code.co_name)
-    if key in recorder.frames.sources or code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
+    if key in recorder.frames.sources:
         return
+    source = source_of(code)
+    if source is not None:
+        recorder.frames.sources[key] = source
+
+
+def source_of(code: Any) -> Source | None:
+    """The text of a function; None for what has none, is the rest of one, or is not the program's."""
+    if code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
+        return None
     if torch_source.internal(code.co_filename):
-        return
+        return None
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
-        return
-    recorder.frames.sources[key] = Source(code.co_filename, first, code.co_name, "".join(lines))
+        return None
+    return Source(code.co_filename, first, code.co_name, "".join(lines))
 
 
 def first_line(recorder: Recorder, code: Any) -> int:
@@ -132,7 +142,7 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
-        found.append(Guard(_stable(" and ".join(lines)) or kind, _stable(name), kind))
+        found.append(Guard(stable(" and ".join(lines)) or kind, stable(name), kind))
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
 
 
@@ -143,7 +153,7 @@ def failed_guard(recorder: Recorder, reason: str) -> str:
     return recorder.numbers.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
 
 
-def _stable(text: str) -> str:
+def stable(text: str) -> str:
     """Addresses differ from run to run and say nothing to a reader."""
     text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
     return re.sub(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b", r"\1…", text)
@@ -198,8 +208,13 @@ def recompile_limit(code: Any, recorder: Recorder) -> int:
 
 @functools.cache
 def isolates() -> bool:
-    """Whether this torch can keep the entries of one compile in a region of their own."""
-    return "isolate_recompiles" in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+    """Whether this torch can keep the entries of one compile in a region of their own, on its thread alone.
+
+    Before 2.15 there is one region for the whole process: what another thread compiled while a capture ran would
+    stand in the capture's, be found by nobody and be compiled again.
+    """
+    known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+    return "isolate_recompiles" in known and torch_version() >= (2, 15)
 
 
 def gist(message: str) -> str:

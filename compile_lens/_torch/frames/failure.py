@@ -6,9 +6,11 @@ import traceback
 from typing import Any
 
 import torch._dynamo.exc as exc
+import torch.fx
 
 from ...record.capture import Failure
 from ...record.graph import Frame
+from ..graphs import fx
 from ..ground.recorder import Recorder
 from ..ground.torch_source import internal
 from . import breaks, left_to_python, skipped
@@ -27,7 +29,19 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
         frames, hint, link = why.frames, why.hint, why.link
     elif stage == "run":
         frames = _raised(recorder, error)
+    else:
+        frames = _lowered(error) or _lowered(inner)
     return Failure(stage, type(inner).__name__, str(inner).strip(), text, frames, hint, link)
+
+
+def _lowered(error: BaseException) -> tuple[Frame, ...]:
+    """The stack of the node that Inductor was lowering, callers first; none where it failed at something else."""
+    node = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        # ``GraphLowering.run_node(self, n)``, and the interpreter's own below it.
+        known = frame.f_locals.get("n") if frame.f_code.co_name == "run_node" else None
+        node = known if isinstance(known, torch.fx.Node) else node
+    return fx.frames(node.meta.get("stack_trace")) if node is not None else ()
 
 
 def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:

@@ -31,10 +31,10 @@ def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
     instructions = list(dis.get_instructions(code))
     if start is None and is_rest(code):
         start = _target(instructions)
-    numbers = {line for _, _, line in code.co_lines() if line}
+    numbers = code_lines(code)
     if start is None:
         body = numbers - {code.co_firstlineno} or numbers
-        return _ranges(body, numbers)
+        return ranges(body, numbers)
     at = next((i for i, x in enumerate(instructions) if x.offset >= start), len(instructions))
     while at + 1 < len(instructions) and instructions[at].opname in _FINISHING:
         at += 1
@@ -42,7 +42,7 @@ def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
     first = _with_loops(instructions, first)
     reached = {line for begin, _, line in code.co_lines() if line and begin >= first}
     reached |= {line for begin, end, line in code.co_lines() if line and begin <= first < end}
-    return _ranges(reached, numbers)
+    return ranges(reached, numbers)
 
 
 def _target(instructions: list[dis.Instruction]) -> int | None:
@@ -64,7 +64,12 @@ def _with_loops(instructions: list[dis.Instruction], first: int) -> int:
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
-def _ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
+def code_lines(code: Any) -> set[int]:
+    """The lines of a code object that have code."""
+    return {line for _, _, line in code.co_lines() if line}
+
+
+def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
     """Lines as ranges, which go over lines without code."""
     found: list[tuple[int, int]] = []
     joined = False

@@ -229,13 +229,13 @@ def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | 
     """The sum of what is taken of each tensor; of views of one buffer together never more than the buffer has."""
     found = _distinct(tensors)
     if len(found) < 2:
-        return total(taken[id(t)] for t in found)
+        return total([taken[id(t)] for t in found])
     buffers: dict[int, list[torch.Tensor]] = {}
     for tensor in found:
         buffers.setdefault(_buffer(tensor), []).append(tensor)
     found_bytes: int | None = 0
     for group in buffers.values():
-        part = total(taken[id(t)] for t in group)
+        part = total([taken[id(t)] for t in group])
         if part is not None and len(group) > 1:
             room = fx_values.hint(group[0].untyped_storage().nbytes())
             part = part if room is None else min(part, room)
@@ -331,8 +331,12 @@ def _numel(shape: Iterable[Any]) -> int | None:
 
 def total(parts: Iterable[int | None]) -> int | None:
     """The sum; ``None`` if a part of it is not known."""
-    known = list(parts)
-    return None if None in known else sum(part for part in known if part is not None)
+    found = 0
+    for part in parts:
+        if part is None:
+            return None
+        found += part
+    return found
 
 
 def _times(a: int | None, b: int | None) -> int | None:

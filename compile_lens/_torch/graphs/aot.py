@@ -7,7 +7,6 @@ from typing import Any
 import torch
 import torch.fx
 
-from .. import targets
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
 from . import followed as following
@@ -45,15 +44,12 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     """The joint graph, before Inductor's joint passes and the partitioner change it."""
     followed = following.of(draft)
     lineage, key = followed.traced
-    stand_in = draft.recorder.made_for.stand_in
-    if stand_in is not None:
-        gm = stand_in.graph(gm)
     origins = joint_origins(lineage, gm) if lineage else None
     draft.put(fx.convert(gm, stage="joint", before=key, origins=origins))
     draft.lap("joint")
     draft.doing = "forward"
     followed.joint = followed.now = joint = Lineage(gm)
-    with joint.watching(gm), targets.in_phase(draft.recorder):
+    with joint.watching(gm):
         forward, backward = real(gm, *args, **kwargs)
     count = kwargs.get("num_fwd_outputs")
     if isinstance(count, int):
@@ -70,11 +66,6 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
     followed = following.of(draft)
     lineage, _ = followed.traced
     joint = followed.joint
-    stand_in = draft.recorder.made_for.stand_in
-    if stand_in is not None:
-        if joint is None and followed.untouched is None:
-            gm = stand_in.graph(gm)
-        real = stand_in.passes(real)
     inside = passes.PASSES.of(draft) is not None or followed.now is not joint
     if joint is not None and not inside:  # the whole joint graph, not a body in it
         with passes.recorded(draft, "forward", gm, joint.origins) as left:

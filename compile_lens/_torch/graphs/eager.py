@@ -52,10 +52,11 @@ class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed 
 
 @unseen.unseen
 def count(
-    gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool
+    gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool, device: torch.device | None = None
 ) -> tuple[tuple[EagerOp, ...] | None, str]:
     """The eager operators of a graph, forward and backward, or None and why they could not be counted.
 
+    Inputs are taken as tensors of ``device``, if one is given: autocast casts those of its own device alone.
     Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -77,7 +78,7 @@ def count(
         ):
             undo.add(_leave_modes)  # those that an interrupt kept from being left
             fake = FakeTensorMode(allow_non_fake_inputs=True)
-            inputs = [_fake(fake, x) for x in example_inputs]
+            inputs = [_fake(fake, x, device) for x in example_inputs]
             return _run(gm, fake, inputs, backward), ""
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
         return (
@@ -130,13 +131,15 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
         return self.tensors[target] if target in self.tensors else super().get_attr(target, args, kwargs)
 
 
-def _fake(mode: Any, value: Any) -> Any:
+def _fake(mode: Any, value: Any, device: torch.device | None = None) -> Any:
     if isinstance(value, torch.Tensor):
-        if isinstance(value, FakeTensor):
+        moved = device is not None and value.layout == torch.strided and value.device.type in ("cpu", "meta")
+        if isinstance(value, FakeTensor) or moved:
             with mode:
                 sizes = [fx_values.hint(s) for s in value.shape]
                 strides = [fx_values.hint(s) for s in value.stride()]
-                out = torch.empty_strided(sizes, strides, dtype=value.dtype, device=value.device)
+                where = device if moved else value.device
+                out = torch.empty_strided(sizes, strides, dtype=value.dtype, device=where)
             return out.requires_grad_(value.requires_grad)
         return mode.from_tensor(value, static_shapes=True)
     if isinstance(value, torch.SymInt):

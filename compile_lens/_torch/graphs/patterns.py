@@ -130,7 +130,8 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
             for anchor in anchors:
                 if anchor not in walked:
                     walked[anchor] = _walk(spine, anchor)
-                if _hopeless(pattern, spine, walked[anchor]):
+                stopped = walked[anchor]
+                if stopped is not None and (stopped[0] < MIN_NODES or _hopeless(pattern, spine, *stopped)):
                     continue
                 miss = _attempt(entry, anchor)
                 if not _worth_telling(miss):
@@ -156,12 +157,12 @@ def _begins(pattern: Any) -> tuple[Spine, Any]:
     return known
 
 
-def _hopeless(pattern: Any, spine: Spine, stopped: tuple[int, Any] | None) -> bool:
-    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always."""
-    if stopped is None:
-        return False
-    fits, node = stopped
-    return fits < MIN_NODES or not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
+def _hopeless(pattern: Any, spine: Spine, fits: int, node: Any) -> bool:
+    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
+
+    The first ``fits`` of them fit, and the next does not fit at ``node``.
+    """
+    return not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
 
 
 def _walk(spine: Spine, node: Any) -> tuple[int, Any] | None:
@@ -172,8 +173,9 @@ def _walk(spine: Spine, node: Any) -> tuple[int, Any] | None:
     for fits, (part, place_of_next) in enumerate(spine):
         if fits and not part._match_fns(node):
             return fits, node
-        if place_of_next is not None and place_of_next < len(node.args):
-            node = node.args[place_of_next]
+        given = node.args
+        if place_of_next is not None and place_of_next < len(given):
+            node = given[place_of_next]
     return None
 
 
@@ -198,9 +200,20 @@ def _spine(pattern: Any) -> Iterator[tuple[Any, int | None]]:
 
 
 def _worth_telling(miss: Miss) -> bool:
-    if miss.fits < MIN_NODES:
+    if miss.fits < MIN_NODES or (_of_onednn(miss.entry.pattern) and not _on_cpu(miss.anchor)):
         return False
     return miss.beyond or _share(miss.entry.pattern, miss.fits) >= MIN_SHARE
+
+
+def _of_onednn(pattern: Any) -> bool:
+    """Whether a pattern has calls of oneDNN in it, which is there for the CPU alone."""
+    functions = (fn for part in _targets(pattern) for fn in getattr(part, "fns", ()))
+    return any(getattr(fn, "namespace", "") == "mkldnn" for fn in functions)
+
+
+def _on_cpu(node: torch.fx.Node) -> bool:
+    found = fx_values.tensors(node)
+    return not found or found[0].device == "cpu"
 
 
 def size(pattern: Any) -> int:

@@ -3,6 +3,9 @@
 A compile makes much that stays until it is over, beside all that torch holds. The collector looks through it again
 and again, and now and then through everything there is, which takes a tenth of a capture. Here it looks a few times
 less often, and still so often that little garbage waits and that what it looks at is in the processor's caches.
+
+Torch 2.15 looks for old garbage later in each compile, and puts back what the process had when the last one is over.
+Of two who do that, in two threads, one would put back what the other had set; so there a capture counts as a compile.
 """
 
 from __future__ import annotations
@@ -10,8 +13,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
+import torch
+import torch._dynamo
+
+from . import hook_points
 from .undo import Undo
 
 YOUNG = 5_000
@@ -29,6 +37,12 @@ _settings: list[tuple[int, ...]] = []
 @contextlib.contextmanager
 def later() -> Iterator[None]:
     """For the duration, garbage is looked for less often; then as before, once no other thread compiles."""
+    torchs = _torchs()
+    if torchs is not None:
+        with torchs():
+            gc.set_threshold(*_quieter(gc.get_threshold()))
+            yield
+        return
     compile = object()
     with Undo() as undo, undo:
         undo.add(_leave, compile)
@@ -39,6 +53,14 @@ def later() -> Iterator[None]:
         yield
 
 
+def _torchs() -> Callable[[], contextlib.AbstractContextManager[None]] | None:
+    """Torch's own, where it has one and uses it."""
+    found = hook_points.find("torch._dynamo.utils:deferred_full_gc")
+    if found is None or getattr(torch._dynamo.config, "gc_gen2_threshold_during_compile", None) is None:
+        return None
+    return cast("Callable[[], contextlib.AbstractContextManager[None]]", getattr(*found))
+
+
 def _leave(compile: object) -> None:
     with _lock:
         _compiles.discard(compile)
@@ -47,11 +69,16 @@ def _leave(compile: object) -> None:
 
 
 def _raise() -> None:
-    young, older, oldest = own = gc.get_threshold()
-    if 0 < young < YOUNG:  # 0 is never
-        _settings[:] = own, (YOUNG, max(older, OLDER), oldest)
-        gc.set_threshold(*_settings[-1])
+    own = gc.get_threshold()
+    if (quieter := _quieter(own)) != own:
+        _settings[:] = own, quieter  # before it is set: an interrupt in between is put back as well
+        gc.set_threshold(*quieter)
         _settings[1:] = [gc.get_threshold()]  # as this Python keeps it
+
+
+def _quieter(own: tuple[int, int, int]) -> tuple[int, int, int]:
+    young, older, oldest = own
+    return (YOUNG, max(older, OLDER), oldest) if 0 < young < YOUNG else own  # 0 is never
 
 
 def _put_back() -> None:

@@ -6,12 +6,14 @@ and 2.15:
 =========  =======================================================================================
 torch      what differs
 =========  =======================================================================================
-2.11       no ``isolate_recompiles``: while a capture runs, its entries on the code of an *inner* function
-           (one that Dynamo compiles on its own after a graph break) stand in one list with the user's own
+2.11       no ``isolate_recompiles``, and 2.13 has one region for all threads, so it is not used there: while a
+2.13       capture runs, its entries on the code of an *inner* function (one that Dynamo compiles on its own
+           after a graph break) stand in one list with the user's own
 2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
 2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is what ``SkipFrame`` says,
            and a frame that is left alone for a dispatch mode leaves no trace
-2.11       the stack of a graph break has lines and no columns
+2.11       the stacks of nodes and of graph breaks have lines and no columns
+2.11       Inductor rewrites ``rrelu`` under ``fallback_random`` too, and draws other numbers for it than eager
 2.11       configs belong to the process, later to a thread: captures of several threads take turns
 2.11       torch keeps a few stack summaries of every compile's guards alive (about twenty small objects)
 =========  =======================================================================================

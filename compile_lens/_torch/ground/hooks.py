@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate
 
-from . import hook_points
+from . import hook_points, placing
 from .slots import Slot, T
 from .undo import Undo
+from .unnoticed import MODULE, unnoticed
 
 if TYPE_CHECKING:
     from .recorder import Draft
@@ -31,9 +32,8 @@ class _Local(threading.local):
 
 
 _local = _Local()
-_lock = threading.RLock()
 _users: set[object] = set()
-_placed: list[tuple[object, str, Any, Any, bool]] = []
+_placement = placing.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
 _made: set[str] = set()
@@ -71,6 +71,9 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
 
     def register(wrap: Wrap) -> Wrap:
         _free[path] = wrap
+        inner: Any = wrap
+        while inner is not None and path.startswith(MODULE):
+            inner = getattr(unnoticed(inner), "__wrapped__", None)
         return wrap
 
     return register
@@ -97,6 +100,11 @@ def current() -> Draft | None:
     """The draft that is being compiled on this thread."""
     stack = _local.stack
     return stack[-1] if stack else None
+
+
+def capturing() -> bool:
+    """Whether a capture works on this thread, or its backend does: what is compiled there is not the program's."""
+    return bool(_local.stack)
 
 
 def kept(slot: Slot[T]) -> T | None:
@@ -136,18 +144,18 @@ def place(undo: Undo) -> None:
     """As ``placed``, until ``undo``."""
     user = object()
     undo.add(_leave, user)
-    with _lock:
+    with placing.lock:
         if not _users:
-            _remove()  # what an interrupt left half placed
+            _placement.remove()  # what an interrupt left half placed
             _place()
         _users.add(user)
 
 
 def _leave(user: object) -> None:
-    with _lock:
+    with placing.lock:
         _users.discard(user)
         if not _users:
-            _remove()
+            _placement.remove()
 
 
 def _place() -> None:
@@ -155,28 +163,16 @@ def _place() -> None:
         found = hook_points.find(path)
         if found is None:
             continue
-        owner, name = found
-        own = name in vars(owner)
-        real = vars(owner)[name] if own else getattr(owner, name)
-        if path in _made:
-            wrapper = functools.wraps(real)(wrap(real))
-        elif path in _slots:
-            wrapper = _bind_kept(wrap, real, _slots[path])
-        else:
-            wrapper = _bind(wrap, real, path in _registry)
-        _placed.append((owner, name, real, wrapper, own))
-        setattr(owner, name, wrapper)
+        _placement.put(*found, functools.partial(_wrapper, path, wrap))
 
 
-def _remove() -> None:
-    for owner, name, real, wrapper, own in reversed(_placed):
-        # Someone may have wrapped our wrapper meanwhile; theirs stays, and ours calls through.
-        if vars(owner).get(name) is wrapper:
-            if own:
-                setattr(owner, name, real)
-            else:
-                delattr(owner, name)
-    _placed.clear()
+def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:
+    if path in _made:
+        return functools.wraps(real)(wrap(real))
+    if path in _slots:
+        return _bind_kept(wrap, real, _slots[path])
+    bound = _bind(wrap, real, path in _registry)
+    return unnoticed(bound) if path.startswith(MODULE) else bound
 
 
 def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
@@ -199,8 +195,9 @@ def _bind_kept(wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         stack = _local.stack  # as ``kept``, without a call
         draft = stack[-1] if stack else None
-        held = None if draft is None else draft.kept.get(slot)
-        return real(*args, **kwargs) if held is None else wrap(held, real, *args, **kwargs)
+        if draft is None or slot not in draft.kept:
+            return real(*args, **kwargs)
+        return wrap(draft.kept[slot], real, *args, **kwargs)
 
     return _as(real, wrapper)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any, Protocol
 
-import torch.fx
+import torch
 
 from ...record.breaks import Ending, Skip
 from ...record.device import DeviceModel, Question
@@ -38,10 +37,9 @@ class Wanted:
 class StandIn(Protocol):
     """What answers for a device that is not there (``targets.stand_in``): what the stages do otherwise then."""
 
-    def in_phase(self) -> AbstractContextManager[None]: ...
-    def graph(self, gm: torch.fx.GraphModule, inputs: Sequence[Any] = ()) -> torch.fx.GraphModule: ...
-    def passes(self, real: Callable[..., Any]) -> Callable[..., Any]: ...
-    def inputs(self, values: Sequence[Any]) -> list[Any]: ...
+    device: torch.device
+    questions: Any
+
     def settings(self) -> dict[str, Any]: ...
 
 
@@ -54,6 +52,7 @@ class MadeFor:
         device: its kind, where no model says it.
         model: of the device, if that is not in the machine.
         stand_in: what answers for it meanwhile.
+        traced: how the program was traced for it.
         may_differ: what may be otherwise on the real one.
         questions: where the program asked for it.
     """
@@ -62,6 +61,7 @@ class MadeFor:
     device: str = "cpu"
     model: DeviceModel | None = None
     stand_in: StandIn | None = None
+    traced: str = ""
     may_differ: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
 

@@ -59,6 +59,9 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 """How Inductor's words begin, and the reason that they give."""
 
+STEERING = ("Conditional", "Switch", "WhileLoop", "InvokeSubgraph")
+"""Inductor's classes of what runs other graphs: to the scheduler they are calls like those of a library."""
+
 SIZES = ("different sizes", "different loops", "reduction sizes", "reduction barrier", "outer loop")
 """Reasons that rest on the loops of the two nodes."""
 
@@ -81,6 +84,10 @@ def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, st
     """A more exact reason where the two nodes prove one, and the figures that it rests on."""
     if reason == "extern" and any(type(n).__name__.startswith("Nop") for n in (node1, node2)):
         reason = "nop"
+    elif reason == "extern" and any(
+        type(getattr(n, "node", None)).__name__ in STEERING for n in (node1, node2)
+    ):
+        reason = "steering"
     common = common_buffers(scheduler, node1, node2)
     if reason in ("different indices", "no shared data") and common:
         if _overwrites(scheduler, node1, node2):

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...record.kernel import NO_LINES, Kernel, LineOrigin
 from ..ground import hook_points
-from ..ground.hooks import hook, kept, kept_hook, made_hook
+from ..ground.hooks import _local, hook, kept_hook, made_hook
 from ..ground.recorder import Draft
 from ..ground.slots import Slot
 from . import line_text, scheduler_nodes
@@ -229,9 +229,11 @@ def written(real: Any) -> Any:
 
     def writeline(buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
         result = real(buffer, line, *args, **kwargs)
-        tracker = kept(TRACKER)
-        if tracker is None:
+        stack = _local.stack  # as ``kept(TRACKER)``
+        draft = stack[-1] if stack else None
+        if draft is None or TRACKER not in draft.kept:
             return result
+        tracker = draft.kept[TRACKER]
         kind = type(line)
         names = line.names if kind is Line else None if kind is str else _kept(line)
         if names is None:
@@ -285,7 +287,11 @@ def _keep(lines: list[Any], position: int, names: Names) -> None:
 @kept_hook("torch._inductor.codegen.common:CSE.generate", TRACKER)
 def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
     """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
-    names = tracker.now()
+    if tracker.writing:
+        names = tracker.writing[-1]
+    else:
+        operation = tracker.operation()
+        names = {} if operation is None else _shared_names(operation)
     if not names:
         return real(cse, buffer, expr, *args, **kwargs)
     fresh = dict(names)

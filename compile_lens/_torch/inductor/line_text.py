@@ -50,6 +50,7 @@ OTHERWISE: dict[str, tuple[tuple[str, str], ...]] = {
         (r"def ", "signature"),
         # Several kernels in one: which of them a program runs, and which part of it.
         (r"(if|elif) |else:|pass$", "branch"),
+        (r"triton_\w+_body_\d+\(", "branch"),  # one of them, where torch gives each a function of its own
         (r"(local_)?pid = |([xyz]_)?pid_offset = |(num_)?[xyz]?_?blocks_\d+ = ", "index arithmetic"),
         (r"\w*(numel|BLOCK\w*|NUMEL)\b.* = |\w+: tl\.constexpr", "declaration"),
         (r"\w*mask\w* = ", "mask"),
@@ -137,11 +138,14 @@ def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[
     otherwise = _compiled(OTHERWISE.get(language, ()))
     head = _head(language, texts)
     found: list[str | None] = []
+    decorated = False
     for number, (text, has) in enumerate(zip(texts, known, strict=True)):
         line = text.strip()
+        if language == "triton" and line.startswith(("@", "def ")):
+            decorated = line.startswith("@")
         if BARE.fullmatch(line):
             found.append(None)
-        elif number <= head and not has:
+        elif (number <= head or decorated) and not has:
             found.append(_first(otherwise[:1] + always, line, ("include",)) or "signature")
         else:
             found.append(_first(always, line) or ("" if has else _first(otherwise, line) or UNSAID))
@@ -171,4 +175,7 @@ def _compiled(forms: tuple[tuple[str, str], ...]) -> list[tuple[re.Pattern[str],
 
 
 def _first(forms: Sequence[tuple[re.Pattern[str], str]], line: str, only: Sequence[str] | None = None) -> str:
-    return next((word for form, word in forms if (only is None or word in only) and form.match(line)), "")
+    for form, word in forms:
+        if (only is None or word in only) and form.match(line):
+            return word
+    return ""

@@ -256,11 +256,11 @@ _KNOWN = "compile_lens_buffers"
 
 
 def _buffer(lowering: Any, name: str) -> _Buffer:
-    buffer = lowering.name_to_buffer.get(name)
-    if buffer is None:
-        buffer = lowering.graph_inputs.get(name)
-    known: dict[str, _Buffer] = vars(lowering).setdefault(_KNOWN, {})
-    found = known.get(name)
+    buffers = lowering.name_to_buffer if name in lowering.name_to_buffer else lowering.graph_inputs
+    buffer: Any = buffers[name] if name in buffers else None
+    held = vars(lowering)
+    known: dict[str, _Buffer] = held[_KNOWN] if _KNOWN in held else held.setdefault(_KNOWN, {})
+    found = known[name] if name in known else None
     if found is None or found.buffer is not buffer:
         try:
             sizes = list(buffer.get_size())

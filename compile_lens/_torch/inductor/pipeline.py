@@ -161,10 +161,18 @@ def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any
     said = len(seen.kernels)
     result = real(scheduler, node, *args, **kwargs)
     if len(seen.kernels) == said and not _graph_in_progress().cpp_wrapper:
-        called = getattr(node.node, "op_overload", None) or getattr(node.node, "python_kernel_name", None)
+        called = _written_for(node.node) or getattr(node.node, "op_overload", None)
+        called = called or getattr(node.node, "python_kernel_name", None)
         if called:
             seen.kernels.append((str(called), tuple(_operations(node))))
     return result
+
+
+def _written_for(node: Any) -> str | None:
+    """The name of the kernel that was written for what is otherwise a library call (Metal's FlexAttention)."""
+    source = getattr(node, "shader_source", None)
+    name = getattr(_graph_in_progress().wrapper_code, "src_to_kernel", {}).get(source) if source else None
+    return None if name is None else str(name)
 
 
 def _operations(node: Any) -> list[str]:

@@ -181,8 +181,8 @@ def _outputs(buffers: Any) -> tuple[Tensor, ...]:
         found.append(
             Tensor(
                 dtype=str(dtype).removeprefix("torch."),
-                shape=tuple(_size(s) for s in shape),
-                stride=tuple(_size(s) for s in stride) if isinstance(stride, (list, tuple)) else None,
+                shape=tuple([_size(s) for s in shape]),
+                stride=tuple([_size(s) for s in stride]) if isinstance(stride, (list, tuple)) else None,
                 device=str(device),
                 nbytes=_nbytes(shape, dtype),
             )

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ..ground.recorder import Recorder
 
 
+AS_THERE = "as on the device"
+"""How a program was traced for a device that something stood in for."""
+
+
 @contextlib.contextmanager
 def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]:
     """For the duration, captures of ``recorder`` are for the device of ``model``; ``None`` changes nothing."""
@@ -37,13 +41,15 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
                 yield
         finally:
             made_for.questions = stand_in.questions.told()
+            made_for.traced = AS_THERE
+            if any(
+                draft.ending is not None and draft.ending.kind != "return"
+                for draft in recorder.drafts.values()
+            ):
+                made_for.may_differ += (may_differ.UNTRACED,)
+            if stand_in.questions.on_meta:
+                made_for.may_differ += (may_differ.NOTHING_COMPUTED,)
             made_for.stand_in = None
-
-
-def in_phase(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
-    """For the duration Inductor is told that a device which something stands in for is available."""
-    stand_in = recorder.made_for.stand_in
-    return contextlib.nullcontext() if stand_in is None else stand_in.in_phase()
 
 
 def said_of(recorder: Recorder, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:

@@ -13,6 +13,17 @@ import torch
 CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
 
 
+KINDS = ("cpu", "cuda", "mps")
+"""Devices for which a region of autocast may be on."""
+
+
+def region_is_off() -> bool:
+    """Whether a region of autocast is entered here that casts for no device."""
+    torch.autocast_increment_nesting()
+    inside = torch.autocast_decrement_nesting() > 0
+    return inside and not any(map(torch.is_autocast_enabled, KINDS))
+
+
 def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
     """The settings as plain data, and the names of those that are set to something that cannot cross (a function)."""
     configs: dict[str, dict[str, Any]] = {}
@@ -28,8 +39,7 @@ def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
         "autocast": {
-            kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind))
-            for kind in ("cpu", "cuda")
+            kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in KINDS
         },
         "dtype": torch.get_default_dtype(),
         "precision": torch.get_float32_matmul_precision(),
@@ -54,9 +64,12 @@ def placed(settings: dict[str, Any]) -> Iterator[None]:
                 stack.enter_context(config.patch(other))
         stack.enter_context(torch.inference_mode(settings["inference"]))
         stack.enter_context(torch.set_grad_enabled(settings["grad"]))
+        stack.callback(torch.clear_autocast_cache)
         for kind, (enabled, dtype) in settings["autocast"].items():
-            if enabled or torch.is_autocast_enabled(kind):
-                stack.enter_context(torch.autocast(kind, dtype=dtype, enabled=enabled))
+            stack.callback(torch.set_autocast_enabled, kind, torch.is_autocast_enabled(kind))
+            stack.callback(torch.set_autocast_dtype, kind, torch.get_autocast_dtype(kind))
+            torch.set_autocast_enabled(kind, enabled)
+            torch.set_autocast_dtype(kind, dtype)
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         torch.set_default_dtype(settings["dtype"])
         stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())

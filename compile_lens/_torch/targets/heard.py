@@ -1,6 +1,6 @@
-"""What a program asks of the device in Python that Dynamo does not trace: of torch itself, which answers.
+"""What a program asks of the device in Python that Dynamo does not trace, which is answered as on the CPU.
 
-Its functions and the attributes of its tensors are listened to. Dynamo, where it traces, must see torch's own.
+Functions of torch and the attributes of its tensors are listened to. Dynamo, where it traces, must see torch's own.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import dis
 import inspect
 import os
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from ..ground import hook_points
-from .interfaces import MARK
+from .interfaces import MARK, PHASE
 from .questions import ATTRIBUTES, BY_THE_MODEL, FUNCTIONS, Questions, frame_at, internal, text
-from .replaced import Places
+from .replaced import Places, on
 
 Note = Callable[..., None]
 
@@ -50,8 +49,7 @@ def place(places: Places, questions: Questions) -> None:
         places.attribute(owner, name, MARK, _listening(note, path.replace(":", "."), getattr(owner, name)))
         if path not in BY_THE_MODEL:
             _as_torchs(places, getattr(owner, name))
-        _not_compiled(getattr(owner, name))
-    _autocast(places, questions)
+        not_compiled(getattr(owner, name))
     watched = _Watched(note)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
@@ -77,7 +75,7 @@ def _noting(questions: Questions) -> Note:
 
     def note(asked: str, answer: Any, frame: Any) -> None:
         code = frame.f_code
-        if questions.within or internal(code.co_filename):
+        if internal(code.co_filename):
             return
         if asked != "Tensor.device" or _is_used(frame):
             questions.put(
@@ -88,7 +86,7 @@ def _noting(questions: Questions) -> Note:
     return disabled
 
 
-def _not_compiled(function: Any) -> None:
+def not_compiled(function: Any) -> None:
     """Dynamo is not to compile a frame of this function. It may still trace it from within another's."""
     from torch._dynamo.eval_frame import skip_code
 
@@ -112,54 +110,14 @@ def _as_torchs(places: Places, ours: Any) -> None:
 def _listening(note: Note, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def listening(*args: Any, **kwargs: Any) -> Any:
         answer = real(*args, **kwargs)
-        if not torch.compiler.is_compiling():  # which Dynamo takes for true when it traces this
+        if not torch.compiler.is_compiling() and not on(
+            PHASE
+        ):  # Dynamo takes the first for true when it traces this
             note(f"{name}()", answer, sys._getframe(2))
         return answer
 
-    _not_compiled(listening)
+    not_compiled(listening)
     return listening
-
-
-def _autocast(places: Places, questions: Questions) -> None:
-    autocast = torch.amp.autocast_mode.autocast
-    real_enter, init = autocast.__enter__, autocast.__init__.__code__
-    available: Any = getattr(torch.amp.autocast_mode, "is_autocast_available", None)
-    wanted: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-    def asked_by_init(*args: Any) -> Any:
-        # Before torch switches it off where there is no such device: it warns of that at the program's line.
-        frame = sys._getframe(2)
-        if frame.f_code is init:
-            wanted[frame.f_locals["self"]] = frame.f_locals["enabled"]
-        return available(*args)
-
-    def enter(mode: Any) -> Any:
-        found = real_enter(mode)
-        note(mode, sys._getframe(2))
-        return found
-
-    def entered(mode: Any, frame: Any) -> None:
-        while frame is not None and frame.f_code.co_filename.endswith("autocast_mode.py"):
-            if frame.f_code.co_name == "_enter_autocast":
-                return  # a graph of Dynamo's, which was told of when it was traced
-            frame = frame.f_back
-        if not questions.within and frame is not None and not internal(frame.f_code.co_filename):
-            line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-            questions.entered(
-                mode.device,
-                mode.fast_dtype,
-                wanted.get(mode, mode._enabled),
-                line,
-                made_before=mode not in wanted,
-            )
-
-    note = torch.compiler.disable(entered)
-    for owner, name, ours in (
-        (torch.amp.autocast_mode, "is_autocast_available", asked_by_init),
-        (autocast, "__enter__", enter),
-    ):
-        _not_compiled(ours)
-        places.attribute(owner, name, MARK, ours)
 
 
 class _Watched:
@@ -203,7 +161,7 @@ class _Attribute:
     def __init__(self, note: Note, name: str) -> None:
         self._note, self._name = note, f"Tensor.{name}"
         self._real = getattr(torch.Tensor, name)
-        _not_compiled(_Attribute.__get__)
+        not_compiled(_Attribute.__get__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         if tensor is None:

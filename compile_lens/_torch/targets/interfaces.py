@@ -16,8 +16,8 @@ MARK = "stand-in"
 """Threads on which a device model answers for the device."""
 
 PHASE = "stand-in phase"
-"""Threads that are inside Inductor, where the device is said to be available. While Dynamo and AOTAutograd trace,
-it is not, so that nothing tries to start it."""
+"""Threads on which Dynamo compiles a frame, its backend included, where the device is said to be available. Python that
+Dynamo does not trace runs on the CPU, and is told so."""
 
 MACOS = (15, 0)
 """The system that an Apple device is taken to run."""
@@ -35,15 +35,40 @@ def properties(model: DeviceModel) -> Any:
 
 def place(places: Places, model: DeviceModel) -> None:
     """Let a device model answer on marked threads."""
+    _accelerator(places, torch.device(model.device, 0))
     if model.device == "cuda":
         _cuda(places, model)
     else:
         _register(places, "mps", _mps_interface(properties(model)))
+        for name in ("is_available", "is_built"):
+            places.attribute(torch.backends.mps, name, PHASE, lambda: True)
+        for name, answer in (("is_available", False), ("device_count", 0)):
+            places.attribute(torch.cuda, name, PHASE, lambda answer=answer: answer)
         newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
         if newer is not None:  # what bfloat16 becomes depends on it
             places.attribute(
                 torch.backends.mps, "is_macos_or_newer", MARK, lambda major, minor: (major, minor) <= MACOS
             )
+
+
+def _accelerator(places: Places, device: torch.device) -> None:
+    """C++ takes the device for the accelerator meanwhile; to Python that is not traced there is none."""
+    there: dict[str, Any] = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_accelerator": lambda check_available=False: torch.device(device.type),
+        "current_device_index": lambda: 0,
+    }
+    elsewhere: dict[str, Any] = {
+        "is_available": lambda: False,
+        "device_count": lambda: 0,
+        "current_accelerator": lambda check_available=False: None,
+    }
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        elsewhere = {}  # what is there answers
+    for mark, answers in ((MARK, elsewhere), (PHASE, there)):
+        for name, answer in answers.items():
+            places.attribute(torch.accelerator, name, mark, answer)
 
 
 def forget(places: Places) -> None:
@@ -70,7 +95,7 @@ def _cuda(places: Places, model: DeviceModel) -> None:
         "get_device_name": lambda device=None: found.name,
         "current_device": lambda: 0,
         "mem_get_info": lambda device=None: (found.total_memory, found.total_memory),
-        "is_bf16_supported": lambda including_emulation=True: found.major >= 8,
+        "is_bf16_supported": lambda including_emulation=True: including_emulation or found.major >= 8,
         "is_tf32_supported": lambda: found.major >= 8,
         "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8, device="cpu"),
         "set_rng_state": lambda new_state, device="cuda": None,
@@ -78,6 +103,10 @@ def _cuda(places: Places, model: DeviceModel) -> None:
     }
     for name, answer in answers.items():
         places.attribute(torch.cuda, name, MARK, answer)
+    import torch.cuda.amp.common as amp
+
+    # Else torch switches a region of autocast off when it is made, also one in which a frame is compiled later.
+    places.attribute(amp, "amp_definitely_not_available", MARK, lambda: False)
     places.attribute(torch.cuda, "is_available", PHASE, lambda: True)
     places.attribute(torch.cuda, "device_count", PHASE, lambda: 1)
     _device_context(places)

@@ -7,30 +7,20 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from ...record.device import DeviceModel
 from ...record.kernel import Kernel
 from . import attention, interfaces
 
-ALWAYS = (
-    "the function was traced on the CPU and moved to the device: where it asks for the device, it was answered cpu",
-    "eager ops are those that PyTorch dispatches on the CPU",
-)
-"""Of every capture for a GPU that is not there."""
+UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
+"""Of a capture with a break."""
+
+NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
+"""Of a capture of which only shapes are known."""
 
 
 def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
     """Sentences about a whole capture. ``settings`` are Inductor's that the caller asked for."""
-    found = list(ALWAYS)
-    for kind in ("cpu", model.device):
-        if torch.is_autocast_enabled(kind):
-            cast = (
-                "cast as for the CPU"
-                if kind == "cpu"
-                else "not cast: the CPU's tensors stood for the device's"
-            )
-            found.append(f"captured within torch.autocast({kind!r}): operators were {cast}")
+    found = []
     if any(settings.get(name) for name in ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")):
         found.append(
             "max-autotune times templates on the device: left out here, libraries do the matrix products"

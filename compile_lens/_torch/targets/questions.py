@@ -1,12 +1,10 @@
-"""Where a program asks for the device that something stands in for, or enters autocast, and what it is answered."""
+"""Where a program did not get what the device would have given, that something stands in for."""
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -56,12 +54,12 @@ def internal(file: str) -> bool:
 
 
 class Questions:
-    """What was asked so far."""
+    """What Python that is not traced asked so far, and what could not run as on the device."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], int] = {}
         self._thread = threading.get_ident()
-        self.within = 0  # of what is told as a whole
+        self.on_meta = False  # of what was run nothing was computed
 
     def put(self, kind: str, asked: str, answer: str, frame: Frame | None) -> None:
         """Note one."""
@@ -76,33 +74,6 @@ class Questions:
             for (asked, answer, frame, kind), times in self._found.items()
         )
 
-    def entered(
-        self, kind: Any, dtype: Any, enabled: Any, frame: Frame | None, made_before: bool = False
-    ) -> None:
-        """Note a region of autocast. One that was made before the capture does not tell who switched it off."""
-        if not enabled and (not made_before or kind == "cpu"):
-            return
-        name = f"torch.autocast({str(kind)!r}, {dtype or torch.get_autocast_dtype(str(kind))})"
-        what = "nothing was cast: the tensors are the CPU's"
-        if kind == "cpu":
-            what = "it cast, as tensors of the CPU were given"
-        elif not enabled:
-            what = "nothing was cast: it is off, by torch as there is no such device, or by the program"
-        self.put("entered", name, what, frame)
-
-    @contextlib.contextmanager
-    def whole(self) -> Iterator[bool]:
-        """What is asked within one question belongs to it; whether this is the outermost."""
-        self.within += 1
-        try:
-            yield self.within == 1
-        finally:
-            self.within -= 1
-
-
-UNKNOWN = object()
-"""In place of an answer that is no constant."""
-
 
 def frame_at(file: str, line: int, function: str) -> Frame:
     name = function
@@ -112,7 +83,5 @@ def frame_at(file: str, line: int, function: str) -> Frame:
 
 
 def text(answer: Any) -> str:
-    if answer is UNKNOWN:
-        return "something that is not known while it is traced"
     said = repr(str(answer)) if isinstance(answer, torch.device) else repr(answer)
     return said if len(said) <= 100 else f"{said[:99]}…"

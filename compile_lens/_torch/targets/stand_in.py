@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.fx
 
 from ...record.device import DeviceModel
-from . import attention, heard, interfaces, overheard, passes, questions, registry
+from . import accelerator, attention, autocast, heard, interfaces, passes, questions, sight
 from .replaced import Places, marked
-from .retarget import moved, retargeted
 
 _one_at_a_time = threading.RLock()
 
@@ -45,39 +42,15 @@ class StandIn:
             heard.prepare()
             with Places() as places, places:
                 interfaces.forget(places)
-                registry.place(places, self.model.device)
+                accelerator.place(places, self.model.device)
                 interfaces.place(places, self.model)
                 attention.place(places, self.model)
+                sight.place(places, interfaces.MARK, self.device)
                 passes.place(places, self.device)
+                autocast.place(places, self.model.device, self.questions)
                 heard.place(places, self.questions)
-                overheard.place(places, self.questions)
                 with marked(interfaces.MARK):
                     yield
-
-    def in_phase(self) -> contextlib.AbstractContextManager[None]:
-        """For the duration Inductor is told that the device is available."""
-        return marked(interfaces.PHASE) if self.model.device == "cuda" else contextlib.nullcontext()
-
-    def graph(self, gm: torch.fx.GraphModule, inputs: Sequence[Any] = ()) -> torch.fx.GraphModule:
-        """A graph of AOTAutograd's on the device, in the operators that Inductor takes."""
-        from torch._inductor.decomposition import select_decomp_table
-
-        return retargeted(gm, self.device, select_decomp_table(), inputs)
-
-    def passes(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        """Inductor's joint passes, told that inputs are on the CPU: patterns are of no device, and traced there."""
-
-        def run(gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-            names = list(inspect.signature(real).parameters)[1 : 1 + len(args)]
-            given = {**dict(zip(names, args)), **kwargs, "input_device": passes.CPU}
-            with self.in_phase():
-                return real(gm, **given)
-
-        return run
-
-    def inputs(self, values: Sequence[Any]) -> list[Any]:
-        """Fake tensors on the device."""
-        return [moved(value, self.device) for value in values]
 
     def settings(self) -> dict[str, Any]:
         """Inductor's settings that would need the device, as far as the running torch has them."""

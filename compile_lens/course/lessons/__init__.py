@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from ..exercise import Exercise, Question
-from . import eight, eleven, five, four, nine, one, seven, six, ten, three, two, zero
+from . import eight, eleven, five, four, nine, one, seven, six, ten, three, twelve, two, zero
 
-_LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven)
+_LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve)
 
 QUESTIONS: dict[str, Question] = {q.key: q for lesson in _LESSONS for q in lesson.QUESTIONS}
 """Every question by its key."""

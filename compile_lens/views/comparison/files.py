@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compile_lens.errors import RecordError, UsageError
+from compile_lens.errors import RecordError
 from compile_lens.record.capture import Record
 from compile_lens.record.codec import from_json as record_from_json
 from compile_lens.record.codec import to_json as record_json
 from compile_lens.record.comparison import Column, ComparisonRecord
-from compile_lens.views.files import write_text
+from compile_lens.views.files import form_of, write_text
 
 _C = TypeVar("_C", bound=ComparisonRecord)
 
@@ -32,11 +32,7 @@ FORMS = {
 def save(comparison: ComparisonRecord, path: str | Path) -> Path:
     """Write a comparison; the ending of ``path`` chooses the form (``FORMS``). Raises ``UsageError``."""
     target = Path(path)
-    form = target.suffix.lower()
-    if form not in FORMS:
-        valid = ", ".join(f"{ending} ({what})" for ending, what in FORMS.items())
-        said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
-        raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
+    form = form_of(target, FORMS)
     makers: dict[str, Callable[[ComparisonRecord], str]] = {
         ".html": _html,
         ".md": _markdown,

@@ -38,7 +38,7 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import sheet
+from compile_lens.views.html.sheet import around
 from compile_lens.views.words import sentences, stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched
@@ -54,11 +54,6 @@ _MANY = 60
 
 _WIDTH = 300
 """Least width of a column, in CSS pixels: where they do not fit beside each other, they scroll."""
-
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
 
 
 def mimebundle(
@@ -112,14 +107,7 @@ def document(comparison: ComparisonRecord) -> str:
     """The comparison as a page of its own, with a policy that forbids outside requests."""
     title = text(short(outline.heading(comparison), 200))
     page = fragment(comparison, standalone=True)
-    return (
-        "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title} · compile_lens</title>\n"
-        f"<style>\n{sheet(widest=1600)}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
-    )
+    return around(page, title, "", widest=1600)
 
 
 def _may_differ(comparison: ComparisonRecord) -> str:

@@ -6,7 +6,7 @@ import json
 
 from compile_lens.measures.comparison.own_lines import own_lines
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference
-from compile_lens.views.viewer.embed import built, inside
+from compile_lens.views.viewer.embed import alive, compact
 from compile_lens.views.viewer.items import Items
 from compile_lens.views.viewer.parts import encoded, packed
 from compile_lens.views.viewer.words import block, line
@@ -24,16 +24,11 @@ def live(comparison: ComparisonRecord) -> str:
     """HTML that makes the page around it interactive: its data and its script. ``""`` without any capture."""
     if not comparison.captures:
         return ""
-    data: dict[str, str] = {**inside(), "comparison": packed(json.dumps(compared(comparison)))}
+    parts = {"comparison": packed(json.dumps(compared(comparison)))}
     for number, column in enumerate(comparison.columns):
         if column.capture is not None and not column.failure:
-            data[f"column {number}"] = json.dumps(encoded(column.capture), separators=(",", ":"))
-    text = json.dumps(data, separators=(",", ":"))
-    return (
-        f"<style>{built('host.min.css')}</style>"
-        f'<script type="application/json" class="cl-data">{text}</script>\n'
-        f"<script>{built('boot.min.js')}</script>\n"
-    )
+            parts[f"column {number}"] = compact(encoded(column.capture))
+    return alive(parts)
 
 
 def compared(comparison: ComparisonRecord) -> dict[str, object]:

@@ -7,11 +7,12 @@ from compile_lens.layout.plan import LABEL_SIZE, NAME_SIZE, SMALL_SIZE, TARGET_S
 from ..words.palette import COLOURS, DARK, LIGHT, Colour, Theme
 
 
-def style(kinds: set[str], saved: bool, dark: bool = True) -> str:
+def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True) -> str:
     """Rules for the given kinds of node, light, and (with ``dark``) dark where the reader prefers that.
 
     Every rule is scoped to ``.lens-graph``, or it would leak into a page that holds the SVG inline; without the
-    dark half the drawing is for an image, which nothing leaks from.
+    dark half the drawing is for an image, which nothing leaks from, and which holds no rule that it does not need:
+    ``stubs`` says whether it has any.
     """
     present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
     rules = [
@@ -34,11 +35,21 @@ def style(kinds: set[str], saved: bool, dark: bool = True) -> str:
         rules += [".node .on-badge{font-size:8.5px;font-weight:600}"]
     rules += _coloured(present, saved, LIGHT, dark=False)
     if not dark:
-        return "".join(rules)
+        return _without(rules, ([] if stubs else [".stub"]) + ([] if saved else [".legend", ".swatch"]))
     return (
         _scoped(rules)
         + f"@media (prefers-color-scheme:dark){{{_scoped(_coloured(present, saved, DARK, dark=True))}}}"
     )
+
+
+def _without(rules: list[str], classes: list[str]) -> str:
+    """The rules but for what is only about the given classes."""
+    kept = []
+    for rule in rules:
+        selectors, body = rule.split("{", 1)
+        left = [one for one in selectors.split(",") if not any(name in one for name in classes)]
+        kept += [f"{','.join(left)}{{{body}"] if left else []
+    return "".join(kept)
 
 
 def _scoped(rules: list[str]) -> str:

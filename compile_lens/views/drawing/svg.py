@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from compile_lens.errors import LayoutError, UsageError
-from compile_lens.layout import Box, Edge, Layout, Stub, place, place_all
+from compile_lens.layout import Box, Edge, Layout, OverBudget, Stub, place, place_all
 from compile_lens.layout.plan import LABEL_SIZE, LINE_HEIGHT, SMALL_SIZE
 from compile_lens.layout.text import clean, columns, one_line, shorten, width
 from compile_lens.record.graph import Graph, Node
@@ -55,11 +55,17 @@ def for_cell(graph: Graph) -> str:
 
 
 def to_svgs(
-    graphs: Sequence[Graph], *, titles: Sequence[str] | None = None, limit: int = 1500, plain: bool = False
+    graphs: Sequence[Graph],
+    *,
+    titles: Sequence[str] | None = None,
+    limit: int = 1500,
+    most: int | None = None,
+    plain: bool = False,
 ) -> list[str]:
     """Each graph as an SVG document, placed in one child process.
 
-    One that cannot be placed gives a document that says why. ``limit`` is the most boxes in one drawing.
+    One that cannot be placed gives a document that says why. ``limit`` is the most boxes in one drawing, ``most``
+    the most boxes, edges and stubs in all of them: a graph for which those before it leave no room gives ``""``.
     ``plain`` leaves out what an ``<img>`` cannot use and a light page does not need: tooltips, names for a
     script, the dark half of the style sheet. Raises ``UsageError`` if ``titles`` are not as many as ``graphs``.
     """
@@ -68,8 +74,10 @@ def to_svgs(
     if len(titles) != len(graphs):
         raise UsageError(f"{len(titles)} titles for {len(graphs)} graphs; give one title for each graph")
     documents = []
-    for graph, layout, title in zip(graphs, place_all(graphs, limit=limit), titles, strict=True):
-        if isinstance(layout, LayoutError):
+    for graph, layout, title in zip(graphs, place_all(graphs, limit=limit, most=most), titles, strict=True):
+        if isinstance(layout, OverBudget):
+            documents.append("")
+        elif isinstance(layout, LayoutError):
             documents.append(_document(graph, Layout(0.0, 0.0), title, failure=str(layout), plain=plain))
         else:
             documents.append(_document(graph, layout, title, plain=plain))
@@ -106,7 +114,7 @@ def _document(
     label = "" if plain else f' role="img" aria-label="{escape(f"{heading}: {_counts(graph)}")}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-graph" {size}{label} font-family="{_FONT}">',
-        f"<style>{style(kinds, marked, dark=not plain)}</style>",
+        f"<style>{style(kinds, marked, dark=not plain, stubs=bool(layout.stubs))}</style>",
         '<rect class="paper" width="100%" height="100%" rx="8"/>',
     ]
     y = MARGIN

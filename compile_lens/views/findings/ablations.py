@@ -42,8 +42,9 @@ def ablations(capture: Record) -> Finding | None:
         for column in columns
     ]
     launches = [dict(column.figures).get("launches", "—") for column in columns]
-    fact = f"{' → '.join(launches)} launches"
-    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (Columns("", columns),))
+    badge = " → ".join(launches)
+    sections = (Columns("", columns),)
+    return Finding(KEY, TITLE, INTRO, f"{badge} launches", tuple(brief), WHERE, sections, badge=badge)
 
 
 def _column(capture: Record, step: Ablation) -> Column:

@@ -32,7 +32,9 @@ def benchmark(capture: Record) -> Finding | None:
     if rest:
         sections.append(Prose("what follows", rest))
     brief = (*(_medians(measured, what) for what in _kinds(measured)), *rest)
-    return Finding(KEY, TITLE, INTRO, _fact(measured), brief, WHERE, tuple(sections))
+    speed = _speed(measured)
+    fact = f"{speed} eager's speed" if speed else outline.plural(len(measured.series), "series", "series")
+    return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections), badge=speed)
 
 
 def _kinds(measured: Benchmark) -> tuple[str, ...]:
@@ -60,13 +62,13 @@ def _follows(measured: Benchmark) -> Iterator[str]:
             yield about + said
 
 
-def _fact(measured: Benchmark) -> str:
+def _speed(measured: Benchmark) -> str:
     for what in _kinds(measured):
         eager = timing.find(measured, timing.EAGER, what)
         compiled = timing.find(measured, timing.COMPILED, what)
         if eager is not None and compiled is not None:
-            return f"{timing.ratio(eager, compiled).median:.2f}× eager's speed"
-    return outline.plural(len(measured.series), "series", "series")
+            return f"{timing.ratio(eager, compiled).median:.2f}×"
+    return ""
 
 
 def _table(measured: Benchmark, what: str) -> Table:

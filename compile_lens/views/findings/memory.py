@@ -32,8 +32,9 @@ def memory(capture: Record) -> Finding | None:
     for place in places(capture):
         for held in place.compilation.memory:
             if held.phase == place.phase:
-                sections += _held(place, held)
-                brief.append(_brief(place, held))
+                more = _too_much(capture, held)
+                sections += _held(place, held, more)
+                brief.append(_brief(place, held, more))
                 peaks += [] if held.peak is None else [held.peak]
     for compilation in capture.compilations:
         if compilation.partition is not None:
@@ -42,13 +43,23 @@ def memory(capture: Record) -> Finding | None:
             brief.append(f"{where}: {_choice(compilation.partition)}")
     if not sections:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
-    fact = f"peak {size(max(peaks))}" if peaks else "peak not known"
-    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+    peak = size(max(peaks)) if peaks else ""
+    fact = f"peak {peak}" if peak else "peak not known"
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections), badge=peak)
 
 
-def _brief(place: Place, held: Memory) -> str:
+def _brief(place: Place, held: Memory, more: str) -> str:
     peak = f"peak {size(held.peak)}" if held.peak is not None else f"peak not known: {held.note}"
-    return f"{place.title}: {peak}, {_counts(held)}"
+    return f"{place.title}: {peak}{f', {more}' if more else ''}, {_counts(held)}"
+
+
+def _too_much(capture: Record, held: Memory) -> str:
+    """What does not fit, where a model of the device says how much it has; ``""`` if all does, or nothing is known."""
+    model = capture.target.model if capture.target is not None else None
+    total = model.figure("total_memory") if model is not None else None
+    if model is None or held.peak is None or not isinstance(total, (int, float)) or held.peak <= total:
+        return ""
+    return f"which does not fit: {model.title} has {size(int(total))}, {size(held.peak - int(total))} less"
 
 
 def _counts(held: Memory) -> str:
@@ -61,11 +72,11 @@ def _counts(held: Memory) -> str:
     return ", ".join(parts)
 
 
-def _held(place: Place, held: Memory) -> list[Section]:
+def _held(place: Place, held: Memory, more: str) -> list[Section]:
     words = [f"{_counts(held)}."]
     if held.peak is not None:
         at = f"at line {held.peak_line} of the module" if held.peak_line else "on entry"
-        words.insert(0, f"At most {size(held.peak)} are held at once, {at}.")
+        words.insert(0, f"At most {size(held.peak)} are held at once, {at}{f', {more}' if more else ''}.")
     words += [held.note] if held.note else []
     every = sorted(held.buffers, key=lambda b: (b.kind != "input", b.born, b.name))
     rows, left = cut([_row(place, buffer) for buffer in every], BUFFERS)

@@ -115,6 +115,7 @@ class Finding:
         key: its name for addresses and files.
         title, intro: what it is, in two words and in one sentence.
         fact: the finding in a few words (``"3 pairs apart"``).
+        badge: its figure alone, for a tab (``"~12 kB"``); ``""`` without one.
         brief: the finding in a few lines, for a page without room.
         where: the name that gives all of it (``"capture.decisions"``).
         sections: what a page with room shows.
@@ -129,6 +130,7 @@ class Finding:
     where: str = ""
     sections: tuple[Section, ...] = ()
     missing: str = ""
+    badge: str = ""
 
 
 def cut(rows: list[Row], limit: int) -> tuple[tuple[Row, ...], int]:

@@ -28,9 +28,9 @@ def target(capture: Record) -> Finding | None:
         words = (f"{stamp.device(capture)}, asked for as {found.asked!r}",)
         sections.append(Table("figures", ("figure", "value", "source"), (NAME, NUMBER, TEXT), rows, words))
     brief = [stamp.device(capture)]
-    if found.crossing:
-        sections.append(Prose("captured", (found.crossing,)))
-        brief.append(f"captured {found.crossing}")
+    if said := stamp.how(found):
+        sections.append(Prose("how", (said,)))
+        brief.append(said)
     if model.missing:
         sections.append(Prose("what is not known", (model.missing,)))
     if differences := stamp.of_target(found):

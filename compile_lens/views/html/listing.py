@@ -10,12 +10,15 @@ from ..words import outline
 from ..words.derivatives import Whose, of_names, phrase
 from ..words.palette import INK
 from .coloured import coloured
-from .markup import EDGE, FAINT, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, note, tag, text
+from .markup import EDGE, FAINT, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, note, span, tag, text
 
 _PRE = (
     "font:inherit;margin:0;border:0;white-space:pre;background:none;"
     "overflow:visible"  # the whole listing scrolls, not a column of it; a host may think otherwise
 )
+LONG = 150
+"""Characters of a line for which paper has room."""
+
 _SIDE = 34
 """Characters of the column that names the origins of a line."""
 
@@ -28,8 +31,11 @@ def listing(
     origins: Mapping[int, str] | None = None,
     height: int = 420,
     numbered: bool = True,
+    inks: Mapping[int, str] | None = None,
 ) -> str:
     """HTML of a text. ``first`` is the number of its first line, ``origins`` a word for lines counted from 1.
+
+    ``inks`` are colours of those words, where they have several.
 
     Numbers stand in a column of their own, so that the text can be copied without them. What does not fit
     the page's budget is left out, and a note says how much.
@@ -47,7 +53,10 @@ def listing(
         columns.append(_column(numbers, f"color:{FAINT};text-align:right", "numbers"))
     if origins:
         width = min(max((len(o) for o in origins.values()), default=0), _SIDE)
-        side = "\n".join(_cut(origins.get(i, " "), width) for i in range(1, len(lines) + 1))
+        words = [_cut(origins.get(i, " "), width) for i in range(1, len(lines) + 1)]
+        if inks:
+            words = [span(w, f"color:{inks[i]}") if i in inks else w for i, w in enumerate(words, 1)]
+        side = "\n".join(words)
         columns.append(_column(side, f"color:{PHASE_COLOURS['forward']}", "origins"))
     body = "\n".join(lines)
     if lines and not lines[0]:
@@ -64,7 +73,11 @@ def listing(
         f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
         f"border-radius:6px;{MONO};font-size:12px;line-height:1.55"
     )
-    page = div("".join(columns), frame, "listing")
+    # It scrolls, and so the keyboard has to come to it. On paper a line that is too long is broken, beside which the
+    # other columns would no longer fit.
+    longest = max(map(len, shown.split("\n")))
+    name = "listing cl-long" if longest > LONG else "listing"
+    page = tag("div", "".join(columns), frame, name, 'tabindex="0"')
     if left_out:
         page += note(left_out)
     elif language and 0 < done < len(lines):

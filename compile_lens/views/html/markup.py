@@ -32,11 +32,12 @@ PICTURE_ONE = 400_000
 PICTURE_TOTAL = 1_000_000
 """Bytes of SVG on one page."""
 
-DRAWN_BOXES = 200
+DRAWN_BOXES = 120
 """Boxes of one drawing; a larger graph is drawn with its modules collapsed."""
 
-DRAWN_NODES = 20_000
-"""Nodes of the graphs drawn on one page: placing them takes the time. Telling stages come first."""
+DRAWN_ALL = 800
+"""Boxes and lines of all drawings of one page: placing them takes the time. Telling stages come first. It is counted,
+not timed, so that a page is the same on every machine."""
 
 KERNELS = 400
 """Kernels of one module that get a block of their own."""
@@ -104,8 +105,8 @@ def heading(title: str, detail: str = "", cls: str = "heading") -> str:
 
 def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 0) -> str:
     """A section that opens and closes without a script."""
-    ground = f";background:{SUNK};border-radius:6px" if level == 0 else ""
-    head = tag("summary", summary, f"cursor:pointer;padding:7px 12px{ground}")
+    ground = f";background:{SUNK}" if level == 0 else ""
+    head = tag("summary", summary, f"padding:7px 12px{ground}")
     body = div(content, "padding:10px 12px")
     frame = f"border:1px solid {EDGE};border-radius:6px;margin:6px 0"
     return tag("details", head + body, frame, cls, "open" if open else "")
@@ -138,7 +139,7 @@ class Budget:
     highlight: int = HIGHLIGHT_TOTAL
     text: int = TEXT_TOTAL
     pictures: int = PICTURE_TOTAL
-    nodes: int = DRAWN_NODES
+    drawn: int = DRAWN_ALL
 
     def colour(self, wanted: int) -> int:
         """How many characters of the next listing may be coloured."""
@@ -151,13 +152,6 @@ class Budget:
         granted = min(wanted, TEXT_BLOCK, self.text)
         self.text -= granted
         return granted
-
-    def place(self, nodes: int) -> bool:
-        """Whether a graph of so many nodes may still be placed."""
-        if nodes > self.nodes:
-            return False
-        self.nodes -= nodes
-        return True
 
     def draw(self, size: int) -> bool:
         """Whether a picture of ``size`` bytes still fits."""

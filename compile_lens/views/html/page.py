@@ -16,10 +16,15 @@ from compile_lens.record.graph import Frame
 from ..findings import findings, unknown
 from ..findings.target import KEY as TARGET
 from ..findings.target import figures
+from ..story.between import TITLE as BETWEEN
+from ..story.between import between
 from ..viewer.embed import live
-from ..words import outcome, outline, sentences, stamp
+from ..viewer.parts import no_collection
+from ..words import flow as way
+from ..words import kernels, outcome, outline, sentences, stamp
 from ..words.characters import short
 from ..words.palette import INK
+from .flow import flow
 from .left_to_python import eager
 from .listing import listing
 from .markup import (
@@ -41,9 +46,8 @@ from .markup import (
     tag,
     text,
 )
-from .sheet import sheet
+from .sheet import around
 from .stages import Stages
-from .strip import strip
 from .tables import figures_table, guards_list, ledger_table, savings
 
 _MANY = 40
@@ -55,11 +59,6 @@ _FEW = 3
 _BRIEF = 8
 """Lines of one finding before the rest is only counted."""
 
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
-
 
 def fragment(capture: Record, *, standalone: bool = False) -> str:
     """The capture as one ``<div class="compile-lens">``. The same capture gives the same text.
@@ -68,45 +67,39 @@ def fragment(capture: Record, *, standalone: bool = False) -> str:
     """
     own = " data-standalone" if standalone else ""
     # Both wait for Graphviz, each for a process of its own.
-    with ThreadPoolExecutor(max_workers=1) as beside:
+    with no_collection(), ThreadPoolExecutor(max_workers=1) as beside:
         alive = beside.submit(live, capture)
-        page = static(capture)
+        page = static(capture, standalone)
         return f'<div class="compile-lens"{own}>\n{page}{alive.result()}</div>\n'
 
 
-def static(capture: Record) -> str:
-    """The layer that needs no script: one ``<div class="cl-static">``."""
+def static(capture: Record, standalone: bool = False) -> str:
+    """The layer that needs no script: one ``<div class="cl-static">``. On a page of its own it has the first heading;
+    in a notebook, whose headings are the author's, it has none."""
     budget = Budget()
     ledger = ledger_of(capture)
-    parts = [_header(capture), _outcome(capture), savings(capture, ledger), eager(capture)]
+    by_id = dict(ledger.graphs)
+    parts = [_header(capture, standalone), _outcome(capture), savings(capture, ledger), eager(capture)]
+    parts.append(_sources(capture, budget))
     shown = capture.compilations[:_MANY]
     few = len(shown) <= _FEW
     for compilation in shown if few else ():
-        detail = (
-            text(short(_where(compilation), 300))
-            if len(shown) > 1
-            else "the forms that the function took, in order"
-        )
-        parts.append(heading("Stages", detail, "stages-heading"))
-        parts.append(strip(capture, compilation) + _banner(compilation))
+        detail = text(short(_where(compilation), 300)) if len(shown) > 1 else way.ABOUT
+        parts.append(heading(way.TITLE, detail, "flow-heading"))
+        parts.append(flow(capture, compilation, by_id[compilation.id]) + _banner(compilation))
     if len(capture.compilations) > _MANY:
         more = outline.plural(len(capture.compilations) - _MANY, "compilation")
         parts.append(note(f"and {more} more: capture.compilations"))
+    parts += [_between(capture), _kernels(capture)]
     if ledger.rows:
         parts.append(heading("Ledger", sentences.LEDGER, "ledger-heading"))
         parts.append(ledger_table(ledger))
-    parts.append(_target(capture))
-    parts.append(_findings(capture))
-    parts.append(_sources(capture, budget))
-    stages = Stages(capture, shown, budget)
-    by_id = dict(ledger.graphs)
+    parts += [_target(capture), _findings(capture)]
+    stages = Stages(capture, shown, budget, listed=len(capture.kernels) <= _MANY)
     for index, compilation in enumerate(shown):
-        above = "" if few else strip(capture, compilation) + _banner(compilation)
-        above += (
-            ledger_table(by_id[compilation.id], explain=False)
-            if len(shown) > 1 and compilation.id in by_id
-            else ""
-        )
+        above = "" if few else flow(capture, compilation, by_id[compilation.id]) + _banner(compilation)
+        if len(shown) > 1:
+            above += ledger_table(by_id[compilation.id], explain=False)
         parts.append(_compilation(compilation, stages, above, first=index == 0, alone=len(shown) == 1))
     parts.append(_rest(capture))
     look = (
@@ -123,24 +116,18 @@ def document(capture: Record) -> str:
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     title = " · ".join(text(short(f, 120)) for f in facts if f)
     page = fragment(capture, standalone=True)
-    return (
-        "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
-        f"<title>{title} · compile_lens</title>\n"
-        f"<style>\n{sheet()}</style>\n</head>\n<body>\n<main>\n{page}</main>\n</body>\n</html>\n"
-    )
+    generator = f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
+    return around(page, title, generator)
 
 
-def _header(capture: Record) -> str:
+def _header(capture: Record, standalone: bool) -> str:
     brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
     when = span(text(short(capture.created, 40)), f"font-size:12px;color:{FAINT}") if capture.created else ""
     top = div(brand + when, "display:flex;justify-content:space-between;flex-wrap:wrap;gap:8px")
-    name = div(
-        mono(short(capture.function, 300), "font-size:22px;font-weight:600"),
-        "margin:2px 0 6px 0;line-height:1.3",
+    name = tag(
+        "h1" if standalone else "div",
+        mono(short(capture.function, 300), "font-weight:600"),
+        "margin:2px 0 6px 0;font-size:22px;line-height:1.3",
     )
     told = [text(short(f, 300)) for f in outline.environment(capture)]
     said = stamp.of_capture(capture)
@@ -180,13 +167,35 @@ def _outcome(capture: Record) -> str:
     return div(said, look, f"outcome cl-{state}")
 
 
+def _between(capture: Record) -> str:
+    """What happened from the operators to the kernels, in the story's words."""
+    found = between(capture)
+    if not found:
+        return ""
+    lines = []
+    for (cid, phase), said in list(found.items())[:_MANY]:
+        where = f"{cid} {phase}" if len(capture.compilations) > 1 else phase
+        words = " ".join(text(sentence.text) for sentence in said)
+        lines.append(div(f"{tag('b', text(where))}: {words}", "padding:2px 0;overflow-wrap:break-word"))
+    return heading(BETWEEN, "", "between-heading") + div("".join(lines), "", "between")
+
+
+def _kernels(capture: Record) -> str:
+    every = list(kernels.rows(capture))
+    if not every:
+        return ""
+    page = figures_table(kernels.HEAD, [row.cells for row in every[:_MANY]])
+    if len(every) > _MANY:
+        page += note(f"and {outline.plural(len(every) - _MANY, 'kernel')} more: capture.kernels")
+    return heading("Kernels", "their code is below", "kernels-heading") + page
+
+
 def _target(capture: Record) -> str:
     """The device model, each of its figures with its source, and how the function came to be compiled for it."""
     found = capture.target
     if found is None:
         return ""
-    crossing = f"captured {found.crossing}" if found.crossing else ""
-    said = [text(short(words, 1000)) for words in (found.model.missing, crossing) if words]
+    said = [text(short(words, 1000)) for words in (found.model.missing, stamp.how(found)) if words]
     table = figures_table(("figure", "value", "source"), [row.cells for row in figures(found.model)])
     about = "what stood for the device, and who says so"
     head = heading("Device model", about, "target-heading") + fold(

@@ -18,8 +18,8 @@ from ..words.launches import launched
 from .listing import kernel_origins, listing
 from .machine import MachineCode
 from .markup import (
+    DRAWN_ALL,
     DRAWN_BOXES,
-    DRAWN_NODES,
     EDGE,
     FAINT,
     GROUND,
@@ -58,8 +58,12 @@ _SHRINKABLE = 1500.0
 class Stages:
     """HTML of the stages of several compilations, their graphs drawn together in one go."""
 
-    def __init__(self, capture: Record, compilations: Sequence[Compilation], budget: Budget) -> None:
+    def __init__(
+        self, capture: Record, compilations: Sequence[Compilation], budget: Budget, listed: bool = False
+    ) -> None:
+        """``listed`` says that a table above has every kernel already: what it says is not said again."""
         self._capture = capture
+        self._listed = listed
         self._budget = budget
         self._origins = outline.Origins(capture)
         self._machine = MachineCode(capture, budget)
@@ -70,9 +74,8 @@ class Stages:
             if isinstance(stage, Graph) and stage.nodes and not _elsewhere(compilation, stage)
         ]
         wanted.sort(key=lambda pair: _telling(pair[1]))
-        wanted = [pair for pair in wanted if budget.place(len(pair[1].nodes))]
         # Drawing costs a child process: one for all.
-        drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, plain=True) if wanted else []
+        drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, most=budget.drawn, plain=True)
         self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
 
     def of(self, compilation: Compilation, open: bool) -> str:
@@ -132,12 +135,12 @@ class Stages:
 
     def _picture(self, compilation: Compilation, graph: Graph) -> tuple[str, bool]:
         """The drawing or why there is none, and whether it is too wide to stand beside the text."""
-        drawn = self._pictures.get((compilation.id, graph.key))
-        if drawn is None:
-            said = f"not drawn here: this graph has {outline.plural(len(graph.nodes), 'node')}"
-            said += f", and the drawings of one page are limited to {DRAWN_NODES:,} in all"
-            return note(f"{said}; graph.to_svg() draws it"), True
-        svg = drawn
+        svg = self._pictures[compilation.id, graph.key]
+        if not svg:
+            said = (
+                f"not drawn here: the drawings of one page are limited to {DRAWN_ALL} boxes and lines in all"
+            )
+            return note(f"{said}; where scripts run this page draws it, and so does graph.to_svg()"), True
         size = len(svg.encode("utf-8", "backslashreplace"))
         if not self._budget.draw(size):
             limit = f"{PICTURE_ONE / 1e6:.1f} MB for one, {PICTURE_TOTAL / 1e6:.1f} MB for all"
@@ -175,6 +178,8 @@ class Stages:
         facts = [text(language)] + ([text(kernel.kind)] if kernel.kind != kernel.language else [])
         facts.append(launched(code, kernel))
         facts.append(sentences.moved(kernel))
+        if self._listed:
+            facts = [facts[0], launched_in] if (launched_in := _launched_in(kernel)) else facts[:1]
         head = div(f"{name} {faint(' · '.join(facts), 'font-size:13px')}")
         if kernel.source.strip():
             first = kernel.first_line or 1
@@ -184,7 +189,7 @@ class Stages:
         else:
             body = note(sentences.sourceless(kernel))
         frame = f"border-left:3px solid {PHASE_COLOURS.get(code.phase, EDGE)};padding:2px 0 2px 12px"
-        page = head + self._origin(kernel) + body + self._machine.of(kernel)
+        page = head + ("" if self._listed else self._origin(kernel)) + body + self._machine.of(kernel)
         return div(page, f"{frame};margin:4px 0 16px 0;background:{GROUND}", "kernel")
 
     def _origin(self, kernel: Kernel) -> str:
@@ -199,12 +204,8 @@ class Stages:
         if origin.unknown:
             steps.append(faint(text(origin.unknown), "font-size:13px;font-style:italic"))
         launched = ""
-        if kernel.launch_lines:
-            some = ", ".join(str(n) for n in kernel.launch_lines[:12])
-            more = len(kernel.launch_lines) - 12
-            some += f" and {more} more" if more > 0 else ""
-            word = "line" if len(kernel.launch_lines) == 1 else "lines"
-            launched = faint(f"launched in {word} {some} of the module", "font-size:12px;margin-left:12px")
+        if launched_in := _launched_in(kernel):
+            launched = faint(launched_in, "font-size:12px;margin-left:12px")
         said = outline.again(origin)
         again = div(faint(text(said), "font-size:13px")) if said else ""
         arrow = span("← ", f"color:{FAINT}")
@@ -213,6 +214,17 @@ class Stages:
             "margin:2px 0 6px 0;overflow-wrap:break-word",
             "origin",
         )
+
+
+def _launched_in(kernel: Kernel) -> str:
+    """Which lines of the module launch a kernel."""
+    if not kernel.launch_lines:
+        return ""
+    some = ", ".join(str(n) for n in kernel.launch_lines[:12])
+    more = len(kernel.launch_lines) - 12
+    some += f" and {more} more" if more > 0 else ""
+    word = "line" if len(kernel.launch_lines) == 1 else "lines"
+    return f"launched in {word} {some} of the module"
 
 
 def _stamp(code: Code) -> str:

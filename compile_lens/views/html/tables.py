@@ -27,7 +27,7 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     if not ledger.rows:
         return ""
     # Grounds are set on every cell: JupyterLab stripes rows and paints them on hover.
-    head = _cell("", "th", SUNK)
+    head = _cell("", "td", SUNK)
     for column in COLUMNS:
         title = text(outline.COLUMN_TITLES[column])
         if explain:
@@ -35,7 +35,7 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
                 text(outline.COLUMN_MEANINGS[column]), f"font-weight:400;font-size:11px;color:{FAINT}"
             )
         head += _cell(title, "th", SUNK, ";vertical-align:top")
-    rows = [_line(head, SUNK)]
+    rows = [_line(head)]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
     table = div(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"), "overflow-x:auto")
@@ -55,14 +55,15 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """HTML of plain rows under a head; every string is escaped. ``""`` without rows."""
     if not rows:
         return ""
-    left = ";text-align:left;vertical-align:top;overflow-wrap:break-word"
-    made = [_line("".join(_cell(text(word), "th", SUNK, left) for word in head), SUNK)]
-    for row in rows:
-        made.append(
-            _line("".join(_cell(text(short(cell, 1000)), "td", GROUND, left) for cell in row), GROUND)
-        )
-    look = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    return div(tag("table", "".join(made), f"{look};font-size:12px", "figures-table"), "overflow-x:auto")
+    look = "padding:4px 12px;text-align:left"
+
+    def line(cells: Sequence[str], name: str, ground: str) -> str:
+        made = (tag(name, text(short(cell, 1000)), f"{look};background:{ground}") for cell in cells)
+        return _line("".join(made))
+
+    made = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
+    frame = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
+    return div(tag("table", "".join(made), f"{frame};font-size:12px", "figures-table"), "overflow-x:auto")
 
 
 def _row(row: Row, last: bool) -> str:
@@ -76,11 +77,11 @@ def _row(row: Row, last: bool) -> str:
         cells += _cell(
             tag("b", shown) if last or column in ("eager_ops", "launches") else shown, "td", ground
         )
-    return _line(cells, GROUND)
+    return _line(cells)
 
 
-def _line(cells: str, ground: str) -> str:
-    return tag("tr", cells, f"background:{ground};border-bottom:1px solid {EDGE}")
+def _line(cells: str) -> str:
+    return tag("tr", cells, f"border-bottom:1px solid {EDGE}")
 
 
 def _cell(content: str, name: str, ground: str, style: str = "") -> str:

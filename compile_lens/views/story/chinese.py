@@ -180,6 +180,7 @@ WORDS = {
     "apart.foreach": "其中一个是一组同时运行的操作（foreach），其成员与另一个不相配。",
     "apart.scan": "其中一个是分块的扫描（scan），不接纳归约。",
     "apart.tiling": "它们希望的分块形状不同，而一个内核只有一种形状。",
+    "apart.steering": "其中一个决定运行哪些子图或运行几次（cond、while_loop）：子图的循环单独生成，外面的不会并入。",
     "apart.combined reductions": "其中一个已由不同顺序的归约合成，Inductor 只会再加入某些运算。",
     "apart.numerics": "融合会改变求和的顺序，而设置要求保持顺序。",
     "apart.config": "有一项设置禁止融合。",

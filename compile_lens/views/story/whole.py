@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.quantities import graphs as count_graphs
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import summed
 
@@ -41,7 +42,7 @@ def story(capture: Record, lang: str = "en") -> Story:
 
 def _outcome(teller: Teller) -> None:
     capture = teller.capture
-    graphs = Amount(outcome.graphs(capture), "graph")
+    graphs = Amount(count_graphs(capture), "graph")
     state = outcome.state(capture)
     if capture.failure is not None:
         _failure(teller)

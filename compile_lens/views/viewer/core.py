@@ -15,6 +15,7 @@ from compile_lens.record.kernel import Code
 
 from ..findings import findings
 from ..words import outcome, outline, savings, sentences, stamp
+from ..words.began import began
 from ..words.outline import COLUMN_MEANINGS as MEANINGS
 from .findings import finding_head
 from .index import full_title
@@ -74,6 +75,12 @@ def _outcome(capture: Record) -> dict[str, object]:
         "type": line(failure.type),
         "message": block(failure.message),
         "traceback": block(failure.traceback, 20_000),
+        "reason": line(outcome.raised(failure)),
+        "hint": block(failure.hint),
+        "frames": [
+            {"file": line(f.file), "line": f.line, "start": f.column, "end": f.end_column}
+            for f in reversed(failure.frames)
+        ],
     }
     return {
         "state": outcome.state(capture),
@@ -117,6 +124,7 @@ def _compilation(
         "function": line(compilation.function),
         "name": line(outline.readable(compilation.function)),
         "place": line(place),
+        "began": _began(capture, index),
         "recompile": _some(compilation.recompile_reasons, "reason", "capture.recompiles"),
         "ending": _ending(compilation.ending),
         "dynamic": [
@@ -136,6 +144,11 @@ def _compilation(
         ],
         "ledger": _ledger(ledger),
     }
+
+
+def _began(capture: Record, index: int) -> dict[str, object]:
+    why = began(capture, index)
+    return {"short": line(why.short), "whole": block(why.whole), "again": why.again}
 
 
 def _ending(ending: Ending | None) -> dict[str, object] | None:

@@ -18,13 +18,23 @@ from .parts import encoded, packed
 
 def live(capture: Record) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
-    # Base 85 and plain names: no character that HTML could misread.
-    data = json.dumps({**inside(), **encoded(capture)}, separators=(",", ":"))
+    return alive(encoded(capture))
+
+
+def alive(parts: dict[str, str]) -> str:
+    """What stands at the end of a page that comes alive: the style of its outside, its parts and the script that
+    reads them. ``parts`` are packed, by name: what brings them to life is added here."""
+    data = compact({**_inside(), **parts})
     return (
         f"<style>{built('host.min.css')}</style>"
         f'<script type="application/json" class="cl-data">{data}</script>\n'
         f"<script>{built('boot.min.js')}</script>\n"
     )
+
+
+def compact(parts: dict[str, str]) -> str:
+    """Packed parts as JSON without blanks: base 85 and plain names hold no character that HTML could misread."""
+    return json.dumps(parts, separators=(",", ":"))
 
 
 def sheet() -> str:
@@ -45,6 +55,6 @@ def built(name: str) -> str:
 
 
 @functools.cache
-def inside() -> dict[str, str]:
+def _inside() -> dict[str, str]:
     """The script and the style of the page's inside, packed."""
     return {"script": packed(built("viewer.min.js")), "style": packed(sheet())}

@@ -37,6 +37,7 @@ def finding_head(finding: Finding) -> dict[str, object]:
         "title": line(finding.title),
         "intro": line(finding.intro),
         "fact": line(finding.fact),
+        "badge": line(finding.badge),
         "missing": line(finding.missing),
         "part": "" if finding.missing else finding_part(finding),
     }

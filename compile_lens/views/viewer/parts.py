@@ -61,7 +61,7 @@ def encoded(capture: Record) -> dict[str, str]:
     """
     small: dict[str, object] = {}
     large: dict[str, str] = {}
-    with _no_collection():
+    with no_collection():
         for name, part in parts(capture).items():
             text = _json(part)
             if len(text) <= SMALL and not name.startswith(LATE):
@@ -74,7 +74,7 @@ def encoded(capture: Record) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Pauses the collector of reference cycles: here are none, and millions of objects to look through."""
     was = gc.isenabled()
     gc.disable()

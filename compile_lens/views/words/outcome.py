@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.quantities import graphs
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ending, Skip
-from compile_lens.record.capture import Record
+from compile_lens.record.capture import Failure, Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Frame, Graph
-from compile_lens.record.kernel import Code
 
 from .launches import counted
 from .outline import UNSAID, place, plural
@@ -27,13 +28,6 @@ def state(capture: Record) -> str:
     if capture.nothing or not capture.compilations:
         return NOTHING
     return PARTIAL if capture.breaks or capture.skipped or capture.unseen else COMPILED
-
-
-def graphs(capture: Record) -> int:
-    """How many graphs Dynamo handed to the backend, as torch counts them (``unique_graphs``): a compilation without
-    one is none, one that the backend got in parts (``0/0.1``) is one."""
-    found = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
-    return len({c.id.partition(".")[0] for c in found})
 
 
 def verdict(capture: Record) -> str:
@@ -65,6 +59,23 @@ def verdict(capture: Record) -> str:
     if capture.unseen:
         return f"of a program: {said}. What ran eagerly was not seen"
     return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
+
+
+def raised(failure: Failure) -> str:
+    """What went wrong, in one line: where Dynamo tells what an operator raised on fake tensors, that; else how the
+    message begins."""
+    found = _OPERATOR.search(failure.message)
+    if found:
+        return f"{found['type']}: {found['said']}"
+    said = failure.message.strip().partition("\n")[0].strip()
+    # What the program raises itself often says little without its type; the compiler's messages begin with words.
+    return (f"{failure.type}: {said}" if failure.stage == "run" else said) if said else failure.type
+
+
+_OPERATOR = re.compile(
+    r"""with fake tensors: .*: got (?P<type>\w+)\((?P<quote>['"])(?P<said>.*)(?P=quote)\)"""
+)
+"""How Dynamo quotes an operator's exception (torch 2.11 to 2.15)."""
 
 
 def warnings(capture: Record) -> tuple[str, ...]:

@@ -61,8 +61,15 @@ def device(capture: Record) -> str:
     return f"{name}, {model.arch}" if model.arch and model.arch != model.name else name
 
 
+def how(target: Target) -> str:
+    """How the program was traced and where the capture ran; ``""`` if nothing is known of it."""
+    traced = f"traced {target.traced}" if target.traced else ""
+    captured = f"captured {target.crossing}" if target.crossing else ""
+    return "; ".join(filter(None, (traced, captured)))
+
+
 def of_target(target: Target) -> tuple[str, ...]:
-    """What may differ on the real device, of a whole capture: a sentence each, then where the program asked for it."""
+    """What may differ on the real device, of a whole capture: a sentence each, then those with a line."""
     return (*target.may_differ, *map(question, answered_otherwise(target)))
 
 
@@ -76,6 +83,11 @@ def question(one: Question) -> str:
     """``model.py:7 asked Tensor.is_cuda and was answered False: if x.is_cuda:``."""
     times = f", {one.times:,} times" if one.times > 1 else ""
     line = f": {one.frame.text.strip()}" if one.frame.text.strip() else ""
+    if one.kind == "zeros":
+        return (
+            f"{place(one.frame)} ran {one.asked}, which cannot run here ({one.answer}): it gave zeros of the right "
+            f"shape, or left what it writes, and a branch on such a value may go another way{times}{line}"
+        )
     if one.kind == "entered":
         return f"{place(one.frame)} entered {one.asked}, {one.answer}{times}{line}"
     return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"

@@ -342,3 +342,15 @@ def highest(call: Any, tensors: list[Any], kept: list[bool]) -> int:
             now += event.nbytes()
             most = max(most, now)
     return most
+
+
+def test_an_input_that_may_be_misaligned_is_held_once() -> None:
+    """For a GPU the module binds some inputs to themselves, and copies only those that are not aligned."""
+    x = torch.rand(1000, requires_grad=True)
+    found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, x, target="h100")
+    assert "copy_if_misaligned(" in found.code["backward"]
+    # By hand: the input and the result; the input, the gradient of the result, and that of the input.
+    peaks = {m.phase: m.peak for m in found.compilations[0].memory}
+    assert peaks == {"forward": 2 * 4000, "backward": 3 * 4000}
+    kinds = {b.name: b.kind for m in found.compilations[0].memory for b in m.buffers}
+    assert kinds["tangents_1"] == "input"

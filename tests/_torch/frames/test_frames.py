@@ -96,3 +96,32 @@ def test_the_innermost_of_the_users_frames() -> None:
     assert Node("n", "call_function", "x", frames=(mine, theirs)).innermost == (mine,)
     assert Node("n", "call_function", "x", frames=(theirs, theirs)).innermost == (theirs,)
     assert Node("n", "call_function", "x").innermost == ()
+
+
+def called_by_what_is_left(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+@torch.compiler.disable(recursive=False)
+def left_alone(x: torch.Tensor) -> torch.Tensor:
+    return called_by_what_is_left(x) * 2
+
+
+def around_what_is_left(x: torch.Tensor) -> torch.Tensor:
+    return left_alone(x.cos()) + 1
+
+
+def test_a_function_that_is_disabled_alone_is_left_alone() -> None:
+    """Dynamo knows it by the frame right above its own; plain torch says what is compiled then."""
+    graphs: list[int] = []
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: object) -> object:
+        graphs.append(sum(node.op.startswith("call") for node in gm.graph.nodes))
+        return gm.forward
+
+    torch._dynamo.reset()
+    torch.compile(around_what_is_left, backend=backend)(torch.ones(4))
+    torch._dynamo.reset()
+    found = capture(around_what_is_left, torch.ones(4))
+    assert [len(c.graphs["dynamo"].calls) for c in found.compilations] == graphs == [1, 2, 1]
+    assert "called_by_what_is_left" in {s.name for s in found.sources}

@@ -127,6 +127,21 @@ def test_a_pattern_that_fits_but_may_not_be_applied() -> None:
     assert told and all("nodes fit at %amax, but it was not applied" in m for m in told)
 
 
+def test_what_only_a_cpu_has_is_not_near_elsewhere() -> None:
+    """After a product, ``gelu`` is near what oneDNN makes of a convolution and ``gelu``."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return F.gelu(x.bfloat16() @ x.bfloat16()).float()
+
+    near = {
+        target: [
+            m for p in passes(capture(fn, ramp(16, 16), target=target)) for m in p.misses if "mkldnn" in m
+        ]
+        for target in (None, "h100")
+    }
+    assert near[None] and not near["h100"]
+
+
 def test_a_product_and_a_sum_are_one_addmm() -> None:
     seen = capture(lambda a, b, c: F.relu(a @ b + c), ramp(4, 5), ramp(5, 6), ramp(6))
     (rewrite,) = by_pattern(seen, "addmm", "inference.post_grad")

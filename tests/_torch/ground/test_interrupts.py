@@ -27,7 +27,7 @@ import compile_lens
 from compile_lens import ablate, capture
 from compile_lens._torch import isolation
 from compile_lens._torch.code import no_compiler
-from compile_lens._torch.ground import garbage, hook_points, hooks
+from compile_lens._torch.ground import garbage, hook_points, hooks, placing
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -42,7 +42,7 @@ FILES = {
 }
 assert all(Path(file).is_file() for file in FILES), FILES
 
-LEFT_IN_C = ("with _lock:", "with torch._C.DisableTorchFunction():")
+LEFT_IN_C = ("with placing.lock:", "with torch._C.DisableTorchFunction():")
 """Blocks that are left by a function in C: Python looks for no signal between their last line and that call, though a
 trace function is called there."""
 
@@ -112,7 +112,7 @@ def state(functions: list[Any]) -> dict[str, Any]:
     found["drafts"] = len(hooks._local.stack or ())
     found["capturing"] = {k: v for k, v in vars(isolation._capturing).items() if v}
     found["no compiler"] = {k: v for k, v in vars(no_compiler._here).items() if v}
-    found["lock"] = tuple(_free(lock) for lock in (hooks._lock, garbage._lock, isolation._one_at_a_time))
+    found["lock"] = tuple(_free(lock) for lock in (placing.lock, garbage._lock, isolation._one_at_a_time))
     return found
 
 

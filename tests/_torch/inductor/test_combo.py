@@ -70,3 +70,33 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):
     assert line_text.reasons("triton", lines, [False] * len(lines)) == [
         "signature", index, index, index, index, branch, index, index, index, branch, UNSAID, branch, branch,
     ]  # fmt: skip
+
+
+def test_forms_of_kernels_that_are_functions_of_their_own() -> None:
+    """As torch 2.15 writes them where each has blocks of its own."""
+    lines = """\
+@triton.jit(noinline=True)
+def triton_poi_fused_0_body_0(in_ptr0, out_ptr0, x_pid_offset, XBLOCK : tl.constexpr):
+    xoffset = x_pid_offset * XBLOCK
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+
+@triton.jit(noinline=True)
+def triton_poi_fused_0_body_1(in_ptr0, out_ptr0, x_pid_offset, XBLOCK : tl.constexpr):
+    tmp1 = odd(in_ptr0)
+
+@triton_heuristics.pointwise(
+    size_hints={'x': 2048},
+)
+@triton.jit
+def triton_poi_fused_0(in_ptr0, out_ptr0, XBLOCK_0 : tl.constexpr, XBLOCK_1 : tl.constexpr):
+    pid = tl.program_id(0)
+    if pid < num_blocks_0:
+        triton_poi_fused_0_body_0(in_ptr0, out_ptr0, x_pid_offset, XBLOCK_0)
+    odd(tmp0)
+""".splitlines()
+    index, known = "index arithmetic", [line.strip().startswith("tmp0") for line in lines]
+    assert line_text.reasons("triton", lines, known) == [
+        "signature", "signature", index, "", None,
+        "signature", "signature", UNSAID, None,
+        "signature", "signature", None, "signature", "signature", index, "branch", "branch", UNSAID,
+    ]  # fmt: skip

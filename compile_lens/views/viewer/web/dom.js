@@ -46,19 +46,21 @@ export function put(element, ...children) {
 }
 
 /**
- * A button with a visible text or, with `label`, a sign that is named for screen readers and in its tooltip.
+ * A button with a visible text or, with `label`, a sign that is named for screen readers and in its tooltip. The name of
+ * one with a word on it begins with that: who speaks to the page says what is seen.
  * @param {string} text
  * @param {() => void} act
  * @param {{ label?: string, class?: string, pressed?: boolean }} [options]
  * @returns {HTMLButtonElement}
  */
 export function button(text, act, options = {}) {
+  const word = options.label && /\p{L}{2}/u.test(text) && !options.label.startsWith(text);
   return h(
     "button",
     {
       type: "button",
       class: options.class ?? "button",
-      "aria-label": options.label ?? null,
+      "aria-label": word ? `${text}: ${options.label}` : (options.label ?? null),
       title: options.label ?? null,
       "aria-pressed": options.pressed === undefined ? null : String(options.pressed),
       onclick: act,

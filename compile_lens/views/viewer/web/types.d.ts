@@ -84,6 +84,11 @@ export interface Failure {
   type: string;
   message: string;
   traceback: string;
+  /** What went wrong, in one line. */
+  reason: string;
+  hint: string;
+  /** The stack of the program there, innermost first; columns count from 0 and are null where Python gave none. */
+  frames: { file: string; line: number; start: number | null; end: number | null }[];
 }
 
 export interface Ledger {
@@ -111,6 +116,8 @@ export interface Compilation {
   name: string;
   /** `name.py:7`. */
   place: string;
+  /** Why: in a few words, in the compiler's own ("" without), and whether an earlier form did not fit. */
+  began: { short: string; whole: string; again: boolean };
   recompile: string[];
   ending: Ending | null;
   dynamic: string[];
@@ -477,6 +484,8 @@ export interface FindingHead {
   intro: string;
   /** In a few words. */
   fact: string;
+  /** Its figure alone; "" without one. */
+  badge: string;
   /** Why there is nothing to show; "" where there is. */
   missing: string;
   /** The part that holds its `FindingData`; "" where it is missing. */

@@ -3,28 +3,49 @@
 import { h, shortened } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
-/** @import { Compilation, Core } from "../types.d.ts" */
+/** @import { Compilation, Core, Source } from "../types.d.ts" */
+/** @import { Note } from "./line_notes.js" */
 
 /** Rows of the table; the rest is in the list of all compilations. */
 const MOST = 60;
 /** Characters of a reason on its line. */
-const REASON = 60;
+const REASON = 200;
 
 /**
- * Where graphs broke in a function: by line, counted from 1, what the compiler said and advises.
+ * Where it failed and where graphs broke in a function: by line, counted from 1, what the compiler said and advises.
  * @param {Core} core
- * @param {string} file
- * @param {number} first its first line
+ * @param {Pick<Source, "file" | "first" | "code">} source
  */
-export function breaksIn({ eager }, file, first) {
-  /** @type {Map<number, { text: string, title: string }>} */
+export function notesIn(core, { file, first, code }) {
+  /** @type {Map<number, Note>} */
   const found = new Map();
+  const lines = code.text.split("\n").length;
+  const { failure } = core.outcome;
+  const fault = failure?.frames.find((frame) => core.sources.some((source) => holds(source, frame)));
+  if (failure && fault && holds({ file, first, code }, fault))
+    found.set(fault.line - first + 1, {
+      text: shortened(failure.reason, 2 * REASON),
+      title: failure.hint,
+      failed: true,
+      start: fault.start ?? undefined,
+      end: fault.end ?? undefined,
+    });
+  const { eager } = core;
   for (const { what, hint, file: where, line, head } of eager) {
     const at = line - first + 1;
-    if (where !== file || at < 1 || found.has(at) || !head.startsWith("graph break")) continue;
+    if (where !== file || at < 1 || at > lines || found.has(at) || !head.startsWith("graph break")) continue;
     found.set(at, { text: `graph break: ${shortened(what, REASON)}`, title: [what, hint].filter(Boolean).join("\n") });
   }
   return found;
+}
+
+/**
+ * Whether a function holds a line.
+ * @param {Pick<Source, "file" | "first" | "code">} source
+ * @param {{ file: string, line: number }} frame
+ */
+function holds({ file, first, code }, frame) {
+  return frame.file === file && frame.line >= first && frame.line < first + code.text.split("\n").length;
 }
 
 /** Id, name, operators and launches, and why each was compiled. */
@@ -42,8 +63,9 @@ export class CompilationTable {
       h(
         "div",
         { class: "source-head" },
-        h("h4", { class: "source-name" }, "Compilations"),
+        h("h2", { class: "source-name" }, "Compilations"),
         h("span", { class: "source-place" }, `${compilations.length}, ${working} with work`),
+        h("span", { class: "compilations-what", "aria-hidden": "true" }, "eager ops → launches · why"),
       ),
       this.rows,
       compilations.length > MOST ? h("p", { class: "note" }, `and ${compilations.length - MOST} more`) : null,
@@ -62,9 +84,19 @@ function total({ ledger }) {
   return ledger.rows.at(-1)?.figures ?? [];
 }
 
-/** Whether anything was handed to Inductor. @param {Compilation} compilation */
+/**
+ * Whether anything was handed to Inductor, and not only values that go in and out again.
+ * @param {Compilation} compilation
+ */
 function works(compilation) {
-  return compilation.lanes.some(({ phase, steps }) => phase && steps.some(({ stage }) => stage >= 0));
+  const figures = total(compilation);
+  const given = compilation.lanes.some(({ phase, steps }) => phase && steps.some(({ stage }) => stage >= 0));
+  return given && !(figures[0] === "0" && figures[4] === "0");
+}
+
+/** A figure of the ledger; what is not known is `?`. @param {string | undefined} text */
+function known(text) {
+  return !text || text === "—" ? "?" : text;
 }
 
 /**
@@ -72,21 +104,20 @@ function works(compilation) {
  * @param {() => void} choose
  */
 function row(compilation, choose) {
-  const { id, name, function: own, recompile } = compilation;
+  const { id, name, began } = compilation;
   const figures = total(compilation);
   const busy = works(compilation);
-  const why = recompile.length ? shortened(recompile[0], 90) : name === own ? "called" : "continues after a break";
   return h(
     "button",
     { type: "button", class: busy ? "compilation" : "compilation idle", "aria-pressed": "false", onclick: choose },
     h("span", { class: "compilation-id" }, id),
-    h("span", { class: "compilation-name" }, shortened(name, 60)),
-    h("span", { class: "compilation-work" }, busy ? `${figures[0]} → ${figures[4]}` : "no work"),
+    h("span", { class: "compilation-name", title: name }, shortened(name, 60)),
+    h("span", { class: "compilation-work" }, busy ? `${known(figures[0])} → ${known(figures[4])}` : "no work"),
     h(
       "span",
-      { class: "compilation-why", title: recompile[0] ?? null },
-      recompile.length ? h("b", { class: "compilation-again" }, "again") : null,
-      why,
+      { class: "compilation-why", title: began.whole || null },
+      began.again ? [h("b", { class: "compilation-again" }, "again"), " "] : null,
+      shortened(began.short, 90),
     ),
   );
 }

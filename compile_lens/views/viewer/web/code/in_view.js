@@ -7,21 +7,28 @@
  * @param {Listing} listing
  * @param {number[]} items
  */
-export function seesItems({ rows, folds, links }, items) {
-  const view = rows.view();
-  return items.some((item) =>
-    links.linesOf(item).some((line) => folds.shows(line) && rows.sees(folds.row(line), view)),
-  );
+export function seesItems(listing, items) {
+  const seen = seeing(listing);
+  return items.some((item) => listing.links.linesOf(item).some(seen));
 }
 
 /**
  * Items of the lines in view that came from a unit, from the top.
  * @param {Listing} listing
  */
-export function itemsInView({ rows, folds, links, coloured }) {
-  const view = rows.view();
-  return [...coloured.own.keys()]
-    .filter((line) => folds.shows(line) && rows.sees(folds.row(line), view))
+export function itemsInView(listing) {
+  return [...listing.coloured.own.keys()]
+    .filter(seeing(listing))
     .sort((a, b) => a - b)
-    .flatMap((line) => links.itemsOf(line));
+    .flatMap((line) => listing.links.itemsOf(line));
+}
+
+/**
+ * Whether a line, counted from 1, is in view as the listing is scrolled now.
+ * @param {Listing} listing
+ * @returns {(line: number) => boolean}
+ */
+function seeing({ rows, folds }) {
+  const view = rows.view();
+  return (line) => folds.shows(line) && rows.sees(folds.row(line), view);
 }

@@ -52,3 +52,43 @@ export function mostJoined(units, kernels) {
   const most = Math.max(-1, ...joined);
   return most < 0 ? 0 : joined.indexOf(most) + 1;
 }
+
+/**
+ * The kernels below each other, a tab each; page `i + 1` is that of kernel `i`.
+ * @param {Units} units
+ * @param {KernelData[]} kernels
+ * @param {(page: number) => void} open
+ */
+export function launchList(units, kernels, open) {
+  const tabs = kernels.map((kernel, i) =>
+    h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        class: "code-tab",
+        title: kernel.name,
+        "data-item": kernel.item,
+        "data-page": i + 1,
+        onclick: () => open(i + 1),
+      },
+      launchRow(units, kernel, i + 1),
+    ),
+  );
+  const element = h(
+    "div",
+    { class: "code-launches", role: "tablist", "aria-label": "kernels", "aria-orientation": "vertical" },
+    tabs,
+  );
+  element.addEventListener("keydown", (event) => {
+    const at = tabs.findIndex((tab) => tab.tabIndex === 0);
+    /** @type {Record<string, number>} */
+    const next = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: tabs.length - 1 };
+    if (!Object.hasOwn(next, event.key)) return;
+    const page = ((next[event.key] + tabs.length) % tabs.length) + 1;
+    open(page);
+    tabs[page - 1].focus();
+    event.preventDefault();
+  });
+  return { element, tabs };
+}

@@ -4,7 +4,7 @@
 /** @import { Listing } from "./listing.js" */
 
 /** Pixels for the names of calls below their line. */
-const CALL_NAMES = 20;
+export const CALL_NAMES = 20;
 
 export class LineUnits {
   /** @param {Listing} listing */
@@ -14,17 +14,14 @@ export class LineUnits {
     this.own = new Map();
     /** Where the calls of a line are. @type {Map<number, Segment[]>} */
     this.segments = new Map();
-    /** A row that is taller than the others, and by how many pixels. @type {{ row: number, more: number } | null} */
-    this.tall = null;
     this.read();
   }
 
   /** Finds the units of the lines, those of the compilation that is shown. */
   read() {
-    const { content, links, folds, app } = this.listing;
+    const { content, links, app } = this.listing;
     this.own.clear();
     this.segments.clear();
-    this.tall = null;
     if (!content.coloured) return;
     const { units } = app.model;
     for (const [line, items] of links.items) {
@@ -32,9 +29,7 @@ export class LineUnits {
       if (own.length === 0) continue;
       this.own.set(line - 1, own);
       const segments = content.calls ? units.segments(own) : [];
-      if (segments.length === 0) continue;
-      this.segments.set(line - 1, segments);
-      this.tall = { row: folds.row(line - 1), more: CALL_NAMES };
+      if (segments.length) this.segments.set(line - 1, segments);
     }
   }
 

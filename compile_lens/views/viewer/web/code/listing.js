@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { LineLinks } from "./line_links.js";
+import { LineNotes } from "./line_notes.js";
 import { LineUnits, unitUnder } from "./line_units.js";
 import { Folds, Lines } from "./lines.js";
 import { litLineClass } from "./listing_block.js";
@@ -10,6 +11,7 @@ import { LINE_HEIGHT, ListingRows } from "./listing_rows.js";
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { Fold, Text } from "../types.d.ts" */
 /** @import { LineRange } from "./line_links.js" */
+/** @import { Note } from "./line_notes.js" */
 
 /** Characters of a line that are shown at first, where most lines are long, and those that a click adds. */
 const LINE_CUT = { usual: 2000, many: 400, more: 50000 };
@@ -35,7 +37,7 @@ const SCALE = 200;
  * @property {Map<number, string>} [words] a remark behind a line
  * @property {Map<number, string>} [titles] tooltips
  * @property {Map<number, string>} [signs] lines that a ≠ stands behind, and why
- * @property {Map<number, { text: string, title: string }>} [notes] what happened at a line, in amber behind it
+ * @property {Map<number, Note>} [notes] what happened at a line
  * @property {string} [unlinked] tooltip of lines without items
  * @property {boolean} [coloured] whether lines have the colours of the units that their items came from
  * @property {boolean} [tagged] and the tags of these at their end
@@ -72,6 +74,7 @@ export class Listing {
     this.extended = new Map();
     this.content = content;
     this.coloured = new LineUnits(this);
+    this.notes = new LineNotes(this);
     /** The row under the pointer, -1 for none; and the unit, if it is on a call. */
     this.over = -1;
     this.overUnit = -1;

@@ -1,7 +1,7 @@
 // A block of neighbouring rows of a listing: numbers in one column, code in the other.
 
 import { coloursOf, HOVER, SELF } from "../data/selection.js";
-import { h, plural } from "../dom.js";
+import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
 import { cuts, without } from "./tidy.js";
 import { byCall, callNames, rowColours, rowTags } from "./unit_marks.js";
@@ -61,6 +61,8 @@ export class ListingBlock {
         (items.length === 0 && unlinked && this.listing.lines.line(line).trim() ? unlinked : "");
       if (title) code.title = title;
       number.dataset.number = String(first + line);
+      const more = this.listing.rows.taller.get(row);
+      if (more) number.style.height = code.style.height = `${this.listing.height + more}px`;
       this.codes.push(code);
       this.fill(row, line);
     }
@@ -107,8 +109,7 @@ export class ListingBlock {
       element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     if (segments) element.append(callNames(this.listing.app.model.units, segments));
     else if (own.length && this.listing.content.tagged) element.append(rowTags(this.listing.app.model.units, own));
-    const note = this.listing.content.notes?.get(line + 1);
-    if (note) element.append(h("span", { class: "listing-note", title: note.title || null }, note.text));
+    element.append(...this.listing.notes.elements(line));
     const sign = this.listing.content.signs?.get(line + 1);
     if (sign)
       (element.querySelector(".tags") ?? element).append(
@@ -167,7 +168,8 @@ export class ListingBlock {
       if (!seen.has(unit)) {
         part.tabIndex = -1;
         part.setAttribute("role", "button");
-        part.setAttribute("aria-label", `call ${tag}`);
+        const seen = pieces.map(([text]) => text).join("");
+        part.setAttribute("aria-label", `call ${tag}: ${shortened(seen.trim(), 200)}`);
       }
       seen.add(unit);
       this.append(part, pieces);
@@ -190,7 +192,8 @@ export class ListingBlock {
     number.className = `listing-number${own}${traced}${looks}`;
     code.className = `${fold >= 0 ? "listing-fold" : "listing-line"}${own}${looks}`;
     this.colour(line, mark, number, code);
-    if (items.length) code.setAttribute("aria-pressed", String((mark & SELF) !== 0 && app.selection.isPinned(items)));
+    if (code.getAttribute("role") === "button")
+      code.setAttribute("aria-pressed", String((mark & SELF) !== 0 && app.selection.isPinned(items)));
   }
 
   /**

@@ -1,6 +1,7 @@
 // The rows of a listing, built in blocks where they are seen; where it scrolls, and which row the keyboard is on.
 
 import { h } from "../dom.js";
+import { CALL_NAMES } from "./line_units.js";
 import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 
 /** @import { Listing } from "./listing.js" */
@@ -23,6 +24,8 @@ export class ListingRows {
     this.listing = listing;
     /** Pixels of a row. */
     this.height = listing.height;
+    /** Rows that are taller than the others, and by how many pixels. @type {Map<number, number>} */
+    this.taller = new Map();
     const digits = String(listing.first + listing.lines.count - 1).length;
     let remark = 0;
     for (const word of listing.words.values()) remark = Math.max(remark, word.length + 4);
@@ -50,12 +53,13 @@ export class ListingRows {
   }
 
   /**
-   * Where a row begins, in pixels; one row may be taller than the others.
+   * Where a row begins, in pixels.
    * @param {number} row
    */
   top(row) {
-    const { tall } = this.listing.coloured;
-    return row * this.height + (tall && row > tall.row ? tall.more : 0);
+    let top = row * this.height;
+    for (const [other, more] of this.taller) if (other < row) top += more;
+    return top;
   }
 
   /**
@@ -63,9 +67,20 @@ export class ListingRows {
    * @param {number} pixels
    */
   at(pixels) {
-    const { tall } = this.listing.coloured;
-    const beyond = tall && pixels > this.top(tall.row + 1) ? tall.more : 0;
+    let beyond = 0;
+    for (const [row, more] of this.taller) if (pixels > this.top(row + 1)) beyond += more;
     return (pixels - beyond) / this.height;
+  }
+
+  /** Finds the rows that have something below their text: the names of calls, a note. */
+  measure() {
+    const { coloured, folds, notes } = this.listing;
+    this.taller.clear();
+    for (const line of new Set([...coloured.segments.keys(), ...notes.below.keys()])) {
+      if (!folds.shows(line)) continue;
+      const names = coloured.segments.has(line) ? CALL_NAMES : 0;
+      this.taller.set(folds.row(line), names + (notes.below.get(line) ?? 0));
+    }
   }
 
   /** The visible part of the body in pixels; null while there is no room. */
@@ -87,6 +102,7 @@ export class ListingRows {
 
   /** Builds anew after rows came or went. */
   arrange() {
+    this.measure();
     for (const block of this.blocks.values()) block.element.remove();
     this.blocks.clear();
     this.active = Math.max(0, Math.min(this.active, this.listing.folds.rows - 1));
@@ -213,7 +229,8 @@ export class ListingRows {
   }
 
   /**
-   * Scrolls a row into view if it is outside, to a share of the height; 0 scrolls as little as possible.
+   * Scrolls a row into view if it is outside, to a share of the height; 0, or a row that is seen in part, scrolls as
+   * little as possible.
    * @param {number} row
    * @param {number} share
    */
@@ -226,7 +243,9 @@ export class ListingRows {
     const margin = Math.min(this.viewport === this.element ? this.height : 3 * this.height, height / 4);
     const above = top < view.top + margin;
     if (!above && top + this.height <= view.bottom - margin) return;
-    const room = share ? height * share : above ? margin : height - this.height - margin;
+    // One that is seen in part, or was just clicked, does not jump.
+    const near = share === 0 || (top < view.bottom && top + this.height > view.top);
+    const room = near ? (above ? margin : height - this.height - margin) : height * share;
     this.viewport.scrollTop += top - view.top - room;
     this.render();
   }
@@ -246,6 +265,7 @@ export class ListingRows {
 
   resized() {
     if (!this.view()) return;
+    if (this.listing.notes.fit(this.element.clientWidth)) this.arrange();
     // A browser may forget where an element was scrolled to while it was out of the page.
     const { top, left } = this.place;
     if (this.element.scrollTop !== top || this.element.scrollLeft !== left) this.element.scrollTo(left, top);

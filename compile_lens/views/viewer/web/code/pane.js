@@ -6,7 +6,8 @@ import { Finder, copyButton } from "./finder.js";
 import { itemsInView } from "./in_view.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList, signsOf } from "./kernel_facts.js";
 import { KernelForms } from "./kernel_forms.js";
-import { launchRow, markLaunch, mostJoined } from "./launches.js";
+import { standForKernels } from "./kernel_names.js";
+import { launchList, markLaunch, mostJoined } from "./launches.js";
 import { Listing } from "./listing.js";
 import { litLineClass } from "./listing_block.js";
 import { setLarge, setTidy, showFirst } from "./looks.js";
@@ -29,9 +30,11 @@ export class CodePane {
    * @param {number} stage
    * @param {CodeData} data
    * @param {ReadonlyMap<number, string>} [own] items of lines that other targets lack, and their operators
+   * @param {(page: "kernel" | "module") => void} [turned] is told what is shown instead of the other
    */
-  constructor(app, stage, data, own = new Map()) {
+  constructor(app, stage, data, own = new Map(), turned = () => undefined) {
     this.own = own;
+    this.turned = turned;
     this.app = app;
     this.data = data;
     this.stage = stage;
@@ -65,61 +68,48 @@ export class CodePane {
       this.tidy,
       copyButton(app, () => this.text()),
     );
-    /** @type {HTMLButtonElement[]} */
+    /** The kernel that is shown, or was before the module. */
+    const joined = mostJoined(app.model.units, data.kernels);
+    this.kernel = joined || (data.kernels.length ? 1 : MODULE);
+    const [only] = data.kernels.length === 1 ? data.kernels : [];
+    this.heads = [
+      this.headTab("kernel", "code-kernels", only?.item),
+      this.headTab("module", "code-module", undefined, "the whole module"),
+    ];
+    this.heads[0].hidden = data.kernels.length === 0;
+    /** Rows of the kernels, where there are several. @type {HTMLButtonElement[]} */
     this.tabs = [];
+    const { units } = app.model;
+    const list = data.kernels.length > 1 ? launchList(units, data.kernels, (page) => this.open(page)) : null;
+    if (list) this.tabs = list.tabs;
     this.body = h("div", { class: "code-body" });
-    this.element = h("div", { class: "code-pane" }, this.kernelTabs(), this.body);
-    this.listen();
-    this.open(mostJoined(app.model.units, data.kernels));
+    this.element = h("div", { class: "code-pane" }, list?.element, this.body);
+    standForKernels(app, this.element);
+    this.open(joined);
   }
 
-  kernelTabs() {
-    const { kernels } = this.data;
-    this.listed = kernels.length > 1;
-    this.tabs = [null, ...kernels].map((kernel, page) => {
-      const tab = h(
-        "button",
-        {
-          type: "button",
-          role: "tab",
-          class: "code-tab",
-          title: kernel ? kernel.name : "the whole module",
-          "data-item": kernel?.item,
-          "data-page": page,
-        },
-        kernel && this.listed
-          ? launchRow(this.app.model.units, kernel, page)
-          : h("span", { class: "code-name" }, kernel ? "kernel" : "module"),
-      );
-      tab.addEventListener("click", () => this.open(page));
-      return tab;
-    });
-    const strip = h(
-      "div",
-      {
-        class: this.listed ? "code-tabs code-launches" : "code-tabs",
-        role: "tablist",
-        "aria-label": "module and kernels",
-        "aria-orientation": this.listed ? "vertical" : null,
-      },
-      this.tabs,
+  /** What leads to the kernels and to the module, for the head of the pane. */
+  pageTabs() {
+    return this.heads;
+  }
+
+  /** @param {"kernel" | "module"} page */
+  turn(page) {
+    this.open(page === "module" ? MODULE : this.kernel);
+  }
+
+  /**
+   * @param {"kernel" | "module"} page
+   * @param {string} name of its class
+   * @param {number | undefined} item of the only kernel
+   * @param {string} [title]
+   */
+  headTab(page, name, item, title) {
+    return h(
+      "button",
+      { type: "button", class: `frame-tab ${name}`, title, "data-item": item, onclick: () => this.turn(page) },
+      page,
     );
-    strip.addEventListener("keydown", (event) => {
-      /** @type {Record<string, number>} */
-      const next = {
-        ArrowLeft: this.shown - 1,
-        ArrowUp: this.shown - 1,
-        ArrowRight: this.shown + 1,
-        ArrowDown: this.shown + 1,
-        Home: 0,
-        End: this.tabs.length - 1,
-      };
-      if (!(event.key in next)) return;
-      this.open((next[event.key] + this.tabs.length) % this.tabs.length);
-      this.tabs[this.shown].focus();
-      event.preventDefault();
-    });
-    return strip;
   }
 
   /** Shows code tidied, or as it is; copies are always whole. */
@@ -134,38 +124,20 @@ export class CodePane {
     const { listing, panel } = this.pages.get(this.shown) ?? {};
     if (!listing || !this.element.clientWidth) return;
     setLarge(listing, listing.folds.rows <= FEW_ROWS && this.element.clientWidth >= ROOMY);
-    panel?.classList.toggle("code-long", listing.folds.rows > FEW_ROWS);
+    this.share(listing, panel);
   }
 
-  /** Tabs and names stand for their kernels; lines are the listing's. */
-  listen() {
-    /** @param {Event} event */
-    const kernelUnder = (event) => {
-      const target = event.target instanceof Element ? event.target : null;
-      const stands = target?.closest(".listing") ? null : target?.closest("[data-item]");
-      return stands instanceof HTMLElement ? Number(stands.dataset.item) : -1;
-    };
-    /** @param {number} item */
-    const preview = (item) =>
-      this.app.selection.preview(item < 0 ? [] : [item], item < 0 ? "" : this.app.model.name(item));
-    let over = -1;
-    this.element.addEventListener("pointerover", (event) => {
-      const item = kernelUnder(event);
-      if (item === over) return;
-      over = item;
-      if (item >= 0 || !(event.target instanceof Element && event.target.closest(".listing"))) preview(item);
-    });
-    this.element.addEventListener("pointerleave", () => {
-      if (over >= 0) preview(-1);
-      over = -1;
-    });
-    this.element.addEventListener("focusin", (event) => {
-      const item = kernelUnder(event);
-      if (item >= 0 && event.target instanceof Element && event.target.matches(":focus-visible")) preview(item);
-    });
-    this.element.addEventListener("focusout", (event) => {
-      if (kernelUnder(event) >= 0 && over < 0) preview(-1);
-    });
+  /**
+   * What is known of a kernel stands below its lines where all of both has room.
+   * @param {Listing} listing
+   * @param {HTMLElement | undefined} panel
+   */
+  share(listing, panel) {
+    const foot = panel?.querySelector(".code-foot");
+    if (!panel || !foot) return;
+    panel.classList.remove("code-tight");
+    const room = listing.element.offsetHeight + /** @type {HTMLElement} */ (foot).offsetHeight;
+    panel.classList.toggle("code-tight", listing.rows.top(listing.folds.rows) + foot.scrollHeight > room);
   }
 
   /** The source and the machine code that a page shows. @param {CodePage | undefined} [page] */
@@ -181,7 +153,10 @@ export class CodePane {
   /** Shows the module or a kernel. @param {number} number of the page */
   open(number) {
     if (number === this.shown) return;
+    const begun = this.shown >= 0;
+    const other = (number === MODULE) !== (this.shown === MODULE);
     this.shown = number;
+    if (number !== MODULE) this.kernel = number;
     let page = this.pages.get(number);
     if (page === undefined) {
       page = number === MODULE ? this.modulePage() : this.kernelPage(this.data.kernels[number - 1]);
@@ -196,25 +171,24 @@ export class CodePane {
     this.fit();
     this.listings().forEach((listing) => listing.resized());
     this.tabs.forEach((tab, i) => {
-      tab.setAttribute("aria-selected", String(i === number));
-      tab.tabIndex = i === number ? 0 : -1;
+      tab.setAttribute("aria-selected", String(i + 1 === number));
+      tab.tabIndex = i + 1 === this.kernel ? 0 : -1;
     });
+    this.heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === (number === MODULE))));
     this.showTab();
     this.finder.search(false);
     this.paintNames();
+    if (begun && other) this.turned(number === MODULE ? "module" : "kernel");
   }
 
   /** Scrolls the tabs to the one that is shown. */
   showTab() {
-    const tab = this.tabs[this.shown];
+    const tab = this.tabs[this.shown - 1];
     const strip = tab?.parentElement;
     if (!strip) return;
     const bottom = tab.offsetTop + tab.offsetHeight;
-    if (this.listed && (tab.offsetTop < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight))
+    if (tab.offsetTop < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight)
       strip.scrollTop = tab.offsetTop - strip.clientHeight / 2;
-    const right = tab.offsetLeft + tab.offsetWidth;
-    if (tab.offsetLeft < strip.scrollLeft || right > strip.scrollLeft + strip.clientWidth)
-      strip.scrollLeft = tab.offsetLeft - 40;
   }
 
   /** @returns {CodePage} */
@@ -343,9 +317,10 @@ export class CodePane {
       const bits = marks.get(kernel.item) ?? 0;
       if (bits === this.kernelBits[i] && !bits) return;
       this.kernelBits[i] = bits;
-      const tab = this.tabs[i + 1];
+      const tab = this.tabs[i];
       if (tab) markLaunch(tab, bits ? this.app.selection.units : null);
       if (tab) tab.className = `code-tab${litLineClass(bits)}`;
+      else this.heads[0].className = `frame-tab code-kernels${litLineClass(bits)}`;
     });
     this.paintNames();
   }
@@ -366,14 +341,17 @@ export class CodePane {
 
   /** @param {number[]} items */
   reveal(items) {
-    // A page that shows one of them stays.
+    // A page that shows one of them stays; the head of a kernel, which is folded, says less than any of its lines.
     const exact = this.exact(items);
-    if (this.listings().filter((listing) => listing.reveal(exact)).length) return true;
+    const heads = new Set(this.data.kernels.map((kernel) => kernel.item));
+    const lines = this.shown === MODULE ? exact : exact.filter((item) => !heads.has(item));
+    if (this.listings().filter((listing) => listing.reveal(lines)).length) return true;
     const item = exact.find((one) => this.kernelOf.has(one));
     if (item === undefined) return false;
-    const page = (this.kernelOf.get(item) ?? 0) + 1;
-    this.open(page);
-    this.pages.get(page)?.listing?.reveal(exact);
+    const kernel = this.kernelOf.get(item) ?? 0;
+    if (heads.has(item) && exact.includes(this.data.kernels[this.shown - 1]?.item)) return true;
+    this.open(kernel + 1);
+    this.pages.get(kernel + 1)?.listing?.reveal(exact.filter((one) => !heads.has(one)));
     return true;
   }
 

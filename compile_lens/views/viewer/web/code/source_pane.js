@@ -1,7 +1,7 @@
 // The Python functions that were seen, one below the other.
 
 import { h, shortened } from "../dom.js";
-import { breaksIn, CompilationTable } from "./compilations.js";
+import { CompilationTable, notesIn } from "./compilations.js";
 import { Finder, copyButton } from "./finder.js";
 import { seesItems } from "./in_view.js";
 import { Listing } from "./listing.js";
@@ -44,6 +44,7 @@ export class SourcePane {
     /** @type {HTMLElement | null} */
     this.tools = this.finder.element;
     this.top = 0;
+    this.faulted = false;
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
@@ -53,7 +54,7 @@ export class SourcePane {
     const links = new Map();
     for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
     const listing = new Listing(this.app, {
-      notes: breaksIn(this.app.model.core, file, first),
+      notes: notesIn(this.app.model.core, { file, first, code }),
       text: code,
       label: `source of ${shortened(name, HEADING)}`,
       first,
@@ -71,7 +72,7 @@ export class SourcePane {
       h(
         "div",
         { class: "source-head" },
-        h("h4", { class: "source-name", title: name }, shortened(name, HEADING)),
+        h("h2", { class: "source-name", title: name }, shortened(name, HEADING)),
         h("span", { class: "source-place", title: `${file}:${first}` }, shortened(place, HEADING)),
         copyButton(this.app, () => code.text, `copy the source of ${shortened(name, HEADING)}`),
       ),
@@ -143,8 +144,22 @@ export class SourcePane {
     else setFitting(listings, width);
   }
 
+  /** Brings the line where it failed into view, once there is room to be in. */
+  showFault() {
+    if (this.faulted || this.scroller.clientHeight === 0) return;
+    this.faulted = true;
+    for (const { section, listing } of this.parts) {
+      const [line] = [...listing.notes.all].find(([, { failed }]) => failed) ?? [];
+      if (line === undefined) continue;
+      const row = listing.folds.row(line - 1);
+      const bottom = section.offsetTop + listing.element.offsetTop + listing.rows.top(row + 1);
+      if (bottom > this.scroller.clientHeight) this.scroller.scrollTop = bottom - this.scroller.clientHeight + 8;
+    }
+  }
+
   resized() {
     this.fit();
+    this.showFault();
     if (this.scroller.clientHeight && this.scroller.scrollTop !== this.top) this.scroller.scrollTop = this.top;
     for (const { listing } of this.parts) listing.resized();
   }

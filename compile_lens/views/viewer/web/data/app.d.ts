@@ -32,6 +32,10 @@ export interface Pane {
   sees?(items: number[]): boolean;
   /** Items of what is in view and has a colour, from the top. */
   inView?(): number[];
+  /** What leads to the kernels of a generated module and to all of it; each says whether it is shown. */
+  pageTabs?(): HTMLElement[];
+  /** Shows the kernels or the module. */
+  turn?(page: "kernel" | "module"): void;
   /** Another compilation is shown. */
   recolour?(): void;
   /** The pane has a size now, or another one. */

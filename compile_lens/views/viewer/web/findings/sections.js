@@ -31,7 +31,7 @@ function sectionTitle(title) {
     : ["", "", title];
   return h(
     "div",
-    { class: "finding-title", role: "heading", "aria-level": "4" },
+    { class: "finding-title", role: "heading", "aria-level": "3" },
     colon ? h("span", { class: "finding-place" }, where) : null,
     what,
   );
@@ -236,7 +236,7 @@ function columnOf(pane, { title, words, figures, blocks, left }) {
   return h(
     "section",
     { class: "finding-column", "aria-label": title },
-    h("div", { class: "finding-title", role: "heading", "aria-level": "5" }, title),
+    h("div", { class: "finding-title", role: "heading", "aria-level": "4" }, title),
     h(
       "dl",
       { class: "finding-figures" },

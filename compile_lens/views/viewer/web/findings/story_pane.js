@@ -20,9 +20,9 @@ export class StoryPane {
     this.element = h(
       "div",
       { class: "story", role: "group", "aria-label": "story" },
-      h("h3", {}, data.title),
+      h("h2", {}, data.title),
       data.chapters.map(({ title, sentences }) =>
-        h("section", {}, title ? h("h4", {}, title) : null, [
+        h("section", {}, title ? h("h3", {}, title) : null, [
           h(
             "p",
             {},

@@ -1,6 +1,7 @@
 // One ground for each kernel, under the nodes that it computes, with a sentence where there is room for one.
 
 import { plural, s } from "../dom.js";
+import { AROUND, ofEdges, room, SIZE, STEP } from "./halo_words.js";
 import { pixel } from "./shapes.js";
 
 /** @import { App } from "../data/app.d.ts" */
@@ -10,17 +11,9 @@ import { pixel } from "./shapes.js";
 /** Drawings of more boxes have none, and neither have stages of more nodes: each kernel is followed up to them. */
 const MOST_BOXES = 300;
 const MOST_NODES = 3000;
-/** Pixels around a node, and the width of what joins two nodes. */
-const AROUND = 12;
+/** Pixels of width of what joins two nodes. */
 const BRIDGE = 24;
 const ROUND = 16;
-/** Letters of the sentence, in pixels, and how wide one is for its height. */
-const SIZE = 12;
-const LETTER = 0.602;
-const STEP = 15;
-/** Blank ground that the sentence keeps from everything else. */
-const CLEAR = 5;
-
 /** Kinds of nodes that do no work. */
 const IDLE = new Set(["input", "output", "constant", "view", "allocation", "symbol", "nop"]);
 /** Those of them that are in no kernel. */
@@ -151,55 +144,6 @@ function sentence(nodes, key, loops, groups) {
   else if (loops > 1) lines.push(`${loops} loops fused into 1`);
   else if (loops === 1 && nodes > 1) lines.push("inlined into 1 loop");
   return lines;
-}
-
-/**
- * Small rectangles along the edges of a level, and their labels.
- * @param {LevelView} level
- * @returns {Rectangle[]}
- */
-function ofEdges({ edges }) {
-  /** @type {Rectangle[]} */
-  const found = [];
-  for (const { points, label, labelAt } of edges) {
-    if (label && labelAt) found.push([labelAt[0] - label.length * 3.1, labelAt[1] - 7, label.length * 6.2, 14]);
-    for (let i = 0; i + 7 < points.length; i += 6)
-      for (let t = 0; t <= 1; t += 0.125) {
-        const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
-        const on = (/** @type {number} */ k) =>
-          a * points[i + k] + b * points[i + 2 + k] + c * points[i + 4 + k] + d * points[i + 6 + k];
-        found.push([on(0) - 3, on(1) - 3, 6, 6]);
-      }
-  }
-  return found;
-}
-
-/**
- * A place for a sentence beside one of the nodes, the lowest first, where it covers nothing; null without.
- * @param {string[]} lines
- * @param {Rectangle[]} nodes
- * @param {Rectangle[]} taken
- * @param {number} width of the drawing
- * @returns {[number, number, number, number] | null}
- */
-function room(lines, nodes, taken, width) {
-  const across = Math.max(...lines.map((line) => line.length)) * SIZE * LETTER;
-  const down = lines.length * STEP;
-  for (const [x, y, w, h] of [...nodes].sort((a, b) => b[1] - a[1]))
-    for (const [left, top] of [
-      [x - AROUND - CLEAR - across, y + h - down],
-      [x + w + AROUND + CLEAR, y + h - down],
-      [x - AROUND - CLEAR - across, y],
-      [x + w + AROUND + CLEAR, y],
-    ]) {
-      if (left < 0 || left + across > width) continue;
-      const free = taken.every(
-        ([tx, ty, tw, th]) =>
-          tx > left + across + CLEAR || tx + tw < left - CLEAR || ty > top + down + CLEAR || ty + th < top - CLEAR,
-      );
-      if (free) return [left, top, across, down];
-    }
-  return null;
 }
 
 /**

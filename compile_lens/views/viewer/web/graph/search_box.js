@@ -43,7 +43,13 @@ export class SearchBox {
       button("↑", () => this.step(-1), { label: "previous match" }),
       button("↓", () => this.step(1), { label: "next match" }),
     );
-    this.element = h("span", { class: "graph-search", role: "search" }, this.input, this.count, this.steps);
+    this.element = h(
+      "span",
+      { class: "graph-search", role: "search", "aria-label": "this graph" },
+      this.input,
+      this.count,
+      this.steps,
+    );
   }
 
   typed() {

@@ -35,7 +35,7 @@ export class GraphTools {
     this.neighbours = button("neighbours", commands.neighbours, {
       label: "show only what is around the node that was focused or pinned last (n)",
     });
-    this.actual = button("100%", commands.actual, { label: "actual size", class: "button graph-scale" });
+    this.actual = button("100%", commands.actual, { label: "100%: actual size", class: "button graph-scale" });
     this.map = button("map", () => this.toggleMap(commands), {
       label: "keep the map of a large drawing",
       pressed: false,
@@ -89,7 +89,10 @@ export class GraphTools {
    */
   scaled(scale, map) {
     const text = `${Math.round(scale * 100)}%`;
-    if (this.actual.textContent !== text) put(this.actual, text);
+    if (this.actual.textContent !== text) {
+      put(this.actual, text);
+      this.actual.setAttribute("aria-label", `${text}: actual size`);
+    }
     this.map.disabled = !map;
   }
 }

@@ -112,12 +112,12 @@ function middle(stop) {
  * @param {number} height of the window
  */
 export function trunk(boxes, height) {
-  const top = topmost(boxes)?.at[1] ?? 0;
+  const first = topmost(boxes);
+  if (first === null) return 0;
   const idle = new Set(["input", "output", "constant", "symbol"]);
   const middles = boxes
-    .filter(({ box, inside, at }) => !inside && !idle.has(box.kind) && at[1] < top + height)
+    .filter(({ box, inside, at }) => !inside && !idle.has(box.kind) && at[1] < first.at[1] + height)
     .map(({ at }) => at[0] + at[2] / 2)
     .sort((a, b) => a - b);
-  const first = topmost(boxes);
-  return middles.length ? middles[Math.floor(middles.length / 2)] : first ? first.at[0] + first.at[2] / 2 : 0;
+  return middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
 }

@@ -4,14 +4,25 @@
 
 /**
  * What a pane shows: a stage by its number (0 is the Python source), the fusion of a phase, which goes by the
- * number of its groups, or a finding by its key, whose number is past those of all stages.
- * @typedef {{ key: string, stage: number, fusion: boolean, finding: string }} Place
+ * number of its groups, or a finding by its key, whose number is past those of all stages. A tab of a pane stands where
+ * that stood: `at` is the stage that has this place in the row.
+ * @typedef {{ key: string, stage: number, fusion: boolean, finding: string, at?: number }} Place
  */
 
 /** The number of the first finding. */
 const FINDINGS = 1_000_000;
 
+/** What stands for a finding where the story is shown, or how it failed or why nothing was compiled. */
+export const STORY = "story";
+export const OUTCOME = "outcome";
+/** @type {Record<string, number>} */
+const NUMBERS = { [OUTCOME]: -1, [STORY]: 1000 };
+
 const PHASES = ["forward", "backward", "inference"];
+
+/** Pixels of height that panes of a kind have where they stand below each other; a source has less if it is short. */
+/** @type {Record<string, number>} */
+const PHONE_HEIGHTS = { source: 440, graph: 380, code: 480 };
 
 /** Pixels of the head of a pane, of a function in it, of a row, of the names below a line, and of a row of the table of compilations. */
 const HEAD = 30;
@@ -20,12 +31,13 @@ const ROW = 21;
 const LARGE_ROW = 27;
 const TABLE_ROW = 28;
 const NAMES_BELOW = 26;
+const NOTE_BELOW = 24;
 
 /** Panes that stand side by side at most. */
-export const MOST_PANES = 5;
+export const MOST_PANES = 3;
 /** Pixels of width that a pane keeps. */
 export const LEAST_WIDTH = 240;
-/** Pixels of width below which one pane fills the row. */
+/** Pixels of width below which panes stand below each other. */
 export const PHONE_WIDTH = 640;
 
 /**
@@ -43,7 +55,18 @@ export function placeOf(stage, fusion = false) {
  * @returns {Place}
  */
 export function placeOfFinding(finding, number) {
+  if (Object.hasOwn(NUMBERS, finding)) number = NUMBERS[finding];
   return { key: `finding ${finding}`, stage: FINDINGS + number, fusion: false, finding };
+}
+
+/** The place of the capture told in sentences. */
+export function placeOfStory() {
+  return placeOfFinding(STORY, NUMBERS[STORY]);
+}
+
+/** The place of how a capture ended that did not go well. */
+export function placeOfOutcome() {
+  return placeOfFinding(OUTCOME, NUMBERS[OUTCOME]);
 }
 
 /**
@@ -62,8 +85,8 @@ export function fusionOf(lane) {
  * @param {number} width pixels
  */
 export function roomFor(width) {
-  if (width <= 0) return MOST_PANES;
-  if (width < PHONE_WIDTH) return 1;
+  // On a phone they stand below each other.
+  if (width <= 0 || width < PHONE_WIDTH) return MOST_PANES;
   return Math.min(MOST_PANES, Math.floor(width / LEAST_WIDTH));
 }
 
@@ -72,8 +95,7 @@ export function roomFor(width) {
  * @param {number} width pixels
  */
 export function usualCount(width) {
-  if (width <= 0 || width >= 1000) return 3;
-  return width < PHONE_WIDTH ? 1 : 2;
+  return width < PHONE_WIDTH || width >= 1000 ? 3 : 2;
 }
 
 /**
@@ -95,79 +117,50 @@ export function usualPlaces(compilation, width, python, below = false, phase = "
   const wanted = python ? [0] : [];
   for (const step of [code, graph]) if (step) wanted.push(step.stage);
   if (wanted.length === 0 && steps.length) wanted.push(steps[0].stage);
-  const count = below && width >= PHONE_WIDTH ? 3 : usualCount(width);
+  const count = below ? 3 : usualCount(width);
   return wanted.slice(0, count).map((stage) => placeOf(stage));
 }
 
 /**
- * The open panes after one more: it comes first, and where there is no room the least recently used ones go.
- * @param {Place[]} open most recently used first
+ * The order in which panes and tabs stand: that of the stages, the fusion right after its groups.
+ * @param {Place} a
+ * @param {Place} b
+ */
+export function byStage(a, b) {
+  return a.stage - b.stage || Number(a.fusion) - Number(b.fusion);
+}
+
+/**
+ * What stands for a place once another compilation is shown: its like, itself where it is of no compilation, null where
+ * the other one has none.
  * @param {Place} place
- * @param {number} room
- * @returns {Place[]}
- */
-export function withPlace(open, place, room) {
-  return [place, ...open.filter((known) => known.key !== place.key)].slice(0, room);
-}
-
-/**
- * The panes that stand side by side: the most recently used ones that fit, in the order of the stages.
- * @param {Place[]} open most recently used first
- * @param {number} room
- * @returns {Place[]}
- */
-export function sideBySide(open, room) {
-  return open.slice(0, room).sort((a, b) => a.stage - b.stage || Number(a.fusion) - Number(b.fusion));
-}
-
-/**
- * The panes for another compilation: those of the one before give way to their like, the others stay.
- * @param {Place[]} open most recently used first
  * @param {IndexStage[]} stages
  * @param {number} from number of a compilation
  * @param {number} to
- * @returns {Place[]}
+ * @returns {Place | null}
  */
-export function carriedOver(open, stages, from, to) {
-  /** @type {Place[]} */
-  const kept = [];
-  for (const place of open) {
-    let { stage } = place;
-    if (place.finding) {
-      kept.push(place);
-      continue;
-    }
-    if (stages[stage].compilation === from) {
-      const { key } = stages[stage];
-      stage = stages.findIndex((other) => other.compilation === to && other.key === key);
-    }
-    if (stage < 0 || kept.some((known) => known.stage === stage && known.fusion === place.fusion)) continue;
-    kept.push(placeOf(stage, place.fusion));
-  }
-  return kept;
+export function carriedOver(place, stages, from, to) {
+  if (place.finding || stages[place.stage].compilation !== from) return place;
+  const { key } = stages[place.stage];
+  const stage = stages.findIndex((other) => other.compilation === to && other.key === key);
+  return stage < 0 ? null : placeOf(stage, place.fusion);
 }
 
 /**
- * Panes with those of a phase in place of their like in another.
- * @param {Place[]} open
+ * The like of a place in another phase; itself where it is of none.
+ * @param {Place} place
  * @param {IndexStage[]} stages
  * @param {string} phase
- * @returns {Place[]}
+ * @returns {Place}
  */
-export function inPhase(open, stages, phase) {
-  /** @type {Place[]} */
-  const kept = [];
-  for (const place of open) {
-    const { key = "", compilation = -1 } = place.finding ? {} : stages[place.stage];
-    const [head, ...rest] = key.split(".");
-    const wanted = [phase, ...rest].join(".");
-    const like = PHASES.includes(head)
-      ? stages.findIndex((other) => other.compilation === compilation && other.key === wanted)
-      : -1;
-    const other = like < 0 ? place : placeOf(like, place.fusion);
-    if (!kept.some((known) => known.key === other.key)) kept.push(other);
-  }
-  return kept;
+export function inPhase(place, stages, phase) {
+  const { key = "", compilation = -1 } = place.finding ? {} : stages[place.stage];
+  const [head, ...rest] = key.split(".");
+  const wanted = [phase, ...rest].join(".");
+  const like = PHASES.includes(head)
+    ? stages.findIndex((other) => other.compilation === compilation && other.key === wanted)
+    : -1;
+  return like < 0 ? place : placeOf(like, place.fusion);
 }
 
 /**
@@ -192,8 +185,20 @@ export function sharesMoved(shares, widths, by, least = LEAST_WIDTH) {
  * @param {number} lines
  * @param {number} functions
  * @param {number} compilations
+ * @param {number} notes below lines
  */
-export function sourceHeight(lines, functions, compilations) {
+export function sourceHeight(lines, functions, compilations, notes) {
   const table = compilations > 1 ? SOURCE_HEAD + compilations * TABLE_ROW : 0;
-  return HEAD + functions * SOURCE_HEAD + NAMES_BELOW + table + lines * (lines > 6 ? ROW : LARGE_ROW);
+  return (
+    HEAD + functions * SOURCE_HEAD + NAMES_BELOW + notes * NOTE_BELOW + table + lines * (lines > 6 ? ROW : LARGE_ROW)
+  );
+}
+
+/**
+ * Pixels of height that a pane has on a phone.
+ * @param {string} kind
+ * @param {number} source what the source needs to be seen whole
+ */
+export function phoneHeight(kind, source) {
+  return kind === "source" ? Math.min(PHONE_HEIGHTS[kind], source) : PHONE_HEIGHTS[kind];
 }

@@ -1,4 +1,4 @@
-// Which findings stand as tabs beside the code, under short names.
+// Which findings stand as tabs beside the code, under short names, and which of them a page opens on.
 
 import { grouped } from "../dom.js";
 
@@ -7,13 +7,28 @@ import { grouped } from "../dom.js";
 /** @type {Record<string, string>} */
 const TITLES = { fusion: "why", memory: "memory", ablations: "ablations", benchmark: "benchmark" };
 
+/** Those that nobody has who did not ask for them, the most special first. */
+const ASKED_FOR = ["benchmark", "ablations"];
+
 /**
  * @param {FindingHead[]} findings
  * @param {number} apart pairs of groups that stayed apart
- * @returns {{ key: string, title: string, badge: string }[]} `badge` is what there is to explain
+ * @returns {{ key: string, title: string, badge: string, amber: boolean }[]} `badge` is a figure of it; in amber what
+ * there is to explain
  */
 export function besideCode(findings, apart) {
   return findings
     .filter(({ key, missing }) => key in TITLES && !missing)
-    .map(({ key }) => ({ key, title: TITLES[key], badge: key === "fusion" && apart ? grouped(apart) : "" }));
+    .map(({ key, badge }) => {
+      const amber = key === "fusion" && apart > 0;
+      return { key, title: TITLES[key], badge: amber ? grouped(apart) : badge, amber };
+    });
+}
+
+/**
+ * The finding that was asked for by name, "" for none.
+ * @param {FindingHead[]} findings
+ */
+export function askedFor(findings) {
+  return ASKED_FOR.find((wanted) => findings.some(({ key, missing }) => key === wanted && !missing)) ?? "";
 }

@@ -2,16 +2,15 @@
 
 import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
-import { Chain } from "../data/chain.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
-import { COLOURS, Selection } from "../data/selection.js";
 import { button, grouped, h, put } from "../dom.js";
 import { onlyDifferences } from "./comparison_rows.js";
+import { Side } from "./comparison_side.js";
 import { FindAll } from "./find.js";
+import { ownName } from "./header.js";
 import { Popover } from "./popover.js";
 
-/** @import { App } from "../data/app.d.ts" */
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
 
 /** What led from one count to the next. @type {Record<string, string>} */
@@ -40,65 +39,6 @@ export async function openComparison(host, parts, unpack, standalone) {
   host.addEventListener("keydown", (event) => page.key(event));
   await page.show();
   return page;
-}
-
-/** One target's capture, and what is lit in it. */
-class Side {
-  /**
-   * @param {Model} model
-   * @param {HTMLElement} voice
-   */
-  constructor(model, voice) {
-    this.model = model;
-    const chain = new Chain(model.index);
-    this.selection = new Selection(chain, (items) => model.units.ofAll(items, this.app.compilation));
-    /** @type {App} */
-    this.app = {
-      model,
-      chain,
-      selection: this.selection,
-      compilation: 0,
-      choose: () => undefined,
-      say: (sentence) => put(voice, sentence),
-      show: () => undefined,
-    };
-    /** @type {CodePane | null} */
-    this.pane = null;
-    this.body = h("div", { class: "frame-body" });
-    this.tools = h("div", { class: "frame-tools" });
-  }
-
-  /**
-   * What a unit is called in every capture of the same function.
-   * @param {number} unit
-   */
-  nameOf(unit) {
-    const { line, column, end } = this.model.units.all[unit];
-    return `${this.model.name(line)} ${column} ${end}`;
-  }
-
-  /**
-   * The same of the other side: what came from the same lines or calls.
-   * @param {Side} other
-   * @param {number[]} items
-   */
-  like(other, items) {
-    const units = this.model.units.ofAll(items, this.app.compilation);
-    const names = new Set(units.map((unit) => this.nameOf(unit)));
-    return other.model.units.all.flatMap((unit, number) =>
-      unit.compilation === other.app.compilation && names.has(other.nameOf(number)) ? unit.items : [],
-    );
-  }
-
-  /** @param {Map<string, number>} colours by name of a unit; what is new gets the next one */
-  recolour(colours) {
-    this.model.units.all.forEach((unit, number) => {
-      const name = `${unit.compilation} ${this.nameOf(number)}`;
-      const colour = colours.get(name) ?? (colours.size === 0 ? unit.colour : colours.size % COLOURS);
-      colours.set(name, colour);
-      unit.colour = colour;
-    });
-  }
 }
 
 class ComparisonPage {
@@ -131,7 +71,7 @@ class ComparisonPage {
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone compare" : "shell compare" },
-      this.header(),
+      this.header(standalone),
       this.flow,
       this.band,
       this.columns,
@@ -141,15 +81,20 @@ class ComparisonPage {
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
 
-  header() {
+  /** @param {boolean} standalone */
+  header(standalone) {
     const { compared } = this;
     const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
-    const facts = [...compared.facts, ...compared.mayDiffer].map((fact) => h("li", {}, fact));
+    const facts = [compared.agreement, ...compared.facts, ...compared.mayDiffer].map((fact) => h("li", {}, fact));
     const more = new Popover(about, h("ul", { class: "about" }, facts), { name: "about this comparison", right: true });
     return h(
       "header",
       { class: "top" },
-      h("div", { class: "top-name", role: "heading", "aria-level": "2" }, compared.function),
+      h(
+        "div",
+        { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: compared.function },
+        ownName(compared.function),
+      ),
       compared.columns.map(({ target, failure }) =>
         h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
       ),
@@ -208,8 +153,12 @@ class ComparisonPage {
     });
     put(
       this.flow,
-      h("div", { class: "flow-phases", role: "group", "aria-label": "phase" }, phases),
-      h("ol", { class: "flow-steps" }, steps),
+      h(
+        "div",
+        { class: "flow-scroll" },
+        h("div", { class: "flow-phases", role: "group", "aria-label": "phase" }, phases),
+        h("ol", { class: "flow-steps" }, steps),
+      ),
       h("div", { class: "flow-more" }, only),
     );
   }
@@ -286,7 +235,7 @@ class ComparisonPage {
     const lines = new Map(own);
     side.pane = new CodePane(side.app, stage, this.only ? onlyDifferences(data, lines) : data, lines);
     put(side.body, side.pane.element);
-    put(side.tools, side.pane.tools);
+    put(side.tools, side.pane.pageTabs(), side.pane.tools);
     return frame;
   }
 
@@ -297,7 +246,7 @@ class ComparisonPage {
     return h(
       "section",
       { class: "compare-reasons", "aria-label": "why they differ" },
-      h("h3", {}, "Why they differ"),
+      h("h2", {}, "Why they differ"),
       differences.map(({ where, sentence, facts }) =>
         h(
           "div",

@@ -93,7 +93,7 @@ export class Details {
         ledgerTable(ledger, "Ledger of the whole capture", true),
         each
           .map((c) => [
-            h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, `${c.id} ${c.function}`),
+            h("div", { class: "below-heading", role: "heading", "aria-level": "3" }, `${c.id} ${c.function}`),
             ledgerTable(c.ledger, `Ledger of compilation ${c.id}`, false),
           ])
           .flat(),
@@ -107,7 +107,7 @@ export class Details {
     const { eager } = this.core;
     if (eager.length === 0) return null;
     const places = eager.map((one) => [
-      h("div", { class: "below-heading", role: "heading", "aria-level": "4" }, one.head),
+      h("div", { class: "below-heading", role: "heading", "aria-level": "3" }, one.head),
       reasonOf(one, one.became, this.core.words),
     ]);
     return foldable("Ran eagerly", plural(eager.length, "place"), h("div", {}, places.flat()));

@@ -15,7 +15,7 @@ export class FindAll {
       autocomplete: "off",
       spellcheck: "false",
     });
-    this.element = h("div", { class: "top-find", role: "search" }, this.input);
+    this.element = h("div", { class: "top-find", role: "search", "aria-label": "all panes" }, this.input);
     this.input.addEventListener("input", () => this.search());
     this.input.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);

@@ -53,10 +53,8 @@ export class Flow {
     this.element = h(
       "nav",
       { class: "flow", "aria-label": "stages" },
-      this.which,
+      h("div", { class: "flow-scroll" }, this.which, this.switch, this.row),
       this.tabs?.element,
-      this.switch,
-      this.row,
       h("div", { class: "flow-more" }, this.more, this.chain.element, this.all, this.stages.element),
     );
   }
@@ -121,10 +119,6 @@ export class Flow {
     );
     this.switch.hidden = phases.length === 0;
     this.chips = [];
-    if (!compilation) {
-      put(this.row, h("li", { class: "flow-none" }, core.words.noStage));
-      return;
-    }
     const lines = new Set(units.all.filter((one) => one.compilation === this.number).map(({ line }) => line)).size;
     const steps = flowSteps(core, index.stages, this.number, this.phase, lines);
     put(
@@ -157,7 +151,21 @@ export class Flow {
   }
 
   /** @param {Verb} verb */
-  arrow({ name, note, place, section }) {
+  arrow({ name, note, place, section, stopped = false }) {
+    if (stopped || (!place && !section)) {
+      // Nothing to open: what was said of it stands beside the source.
+      return h(
+        "li",
+        { class: stopped ? "flow-between flow-stopped" : "flow-between" },
+        h(
+          "span",
+          { class: "flow-verb flow-idle" },
+          h("span", { class: "flow-name" }, name),
+          h("span", { class: "flow-arrow", "aria-hidden": "true" }),
+          stopped ? h("span", { class: "flow-note" }, "stopped here") : null,
+        ),
+      );
+    }
     const act = () => (place ? this.tell.show(place) : this.tell.section(section));
     const made = h(
       "button",

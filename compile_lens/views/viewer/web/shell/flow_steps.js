@@ -25,6 +25,7 @@ import { placeOf, placeOfFinding } from "./arrangement.js";
  * @property {string} note in amber: what there is to explain; "" if nothing
  * @property {Place | null} place what says why; null: the sections below the panes
  * @property {string} section of these
+ * @property {boolean} [stopped] whether it failed there
  */
 
 /**
@@ -51,6 +52,95 @@ export function phasesOf(compilation) {
  * @returns {(Noun | Verb)[]}
  */
 export function flowSteps(core, stages, number, phase, lines) {
+  if (!core.compilations[number]) return nothingReached(core);
+  return stoppedIn(core, number, phase, reached(core, stages, number, phase, lines));
+}
+
+/** Stages that every compilation goes through, with what leads to each. */
+const WAY = [
+  ["traced", "dynamo", "Dynamo"],
+  ["decomposed", "aten", "ATen"],
+  ["inlined", "loops", "loops"],
+  ["fused", "groups", "groups"],
+  ["written", "code", "kernels"],
+];
+
+/**
+ * The way of a call of which nothing was compiled.
+ * @param {Core} core
+ * @returns {(Noun | Verb)[]}
+ */
+function nothingReached({ sources, outcome, words }) {
+  const missing = outcome.verdict;
+  const stopped = outcome.failure?.stage === "dynamo";
+  // A program that raised, or had nothing to compile, did reach Dynamo: there is nothing of it, that is all.
+  const what = stopped ? NOT_REACHED : "none";
+  /** @type {(Noun | Verb)[]} */
+  const found = [];
+  if (sources.length)
+    found.push({
+      name: "python",
+      count: many(sources.length, "function"),
+      what: "Python",
+      stage: 0,
+      missing: "",
+      meaning: words.sources,
+    });
+  WAY.forEach(([name, stage, title], i) => {
+    if (i || found.length) found.push({ ...verb(name, "", null, ""), stopped: stopped && i === 0 });
+    found.push({ name: stage, count: title, what, stage: -1, missing, meaning: "" });
+  });
+  return found;
+}
+
+const NOT_REACHED = "not reached";
+
+/**
+ * The steps, with where it failed, and what was not reached for it.
+ * @param {Core} core
+ * @param {number} number of the compilation
+ * @param {string} phase
+ * @param {(Noun | Verb)[]} steps
+ */
+function stoppedIn({ compilations, outcome }, number, phase, steps) {
+  const failed = outcome.failure?.stage ?? "";
+  const own = compilations[number].lanes.filter((lane) => lane.phase === "" || lane.phase === phase);
+  const keys = own.flatMap((lane) => lane.steps).map((step) => step.key);
+  const at = keys.indexOf(failed);
+  if (at < 0) return steps;
+  let stopped = false;
+  return steps.map((step, i) => {
+    const next = "stage" in step ? step : steps[i + 1];
+    if (!next || !("stage" in next) || next.stage >= 0 || next.name === "python") return step;
+    const key = keyOf(next.name, phase);
+    if (keys.indexOf(key) < at || next.count === "none") return step;
+    if (step === next)
+      return { ...next, count: WAY.find(([, name]) => name === next.name)?.[2] ?? "", what: NOT_REACHED };
+    const first = !stopped;
+    stopped = true;
+    return { ...step, stopped: first };
+  });
+}
+
+/**
+ * The key of a stage by its name in the row.
+ * @param {string} name
+ * @param {string} phase
+ */
+function keyOf(name, phase) {
+  if (name === "dynamo") return name;
+  return name === "aten" ? phase : `${phase}.${name}`;
+}
+
+/**
+ * @param {Core} core
+ * @param {IndexStage[]} stages
+ * @param {number} number of the compilation
+ * @param {string} phase
+ * @param {number} lines
+ * @returns {(Noun | Verb)[]}
+ */
+function reached(core, stages, number, phase, lines) {
   const compilation = core.compilations[number];
   const shared = compilation.lanes.find((lane) => lane.phase === "");
   const lane = compilation.lanes.find((one) => one.phase === phase && phase);

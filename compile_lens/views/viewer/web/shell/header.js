@@ -8,9 +8,10 @@ import { Popover } from "./popover.js";
 /**
  * @param {Core} core
  * @param {HTMLElement} find the search over all panes
+ * @param {boolean} standalone whether the page is its own: its name is then the first of all headings
  * @returns {HTMLElement}
  */
-export function pageHeader(core, find) {
+export function pageHeader(core, find, standalone) {
   const { warnings, state } = core.outcome;
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
   const more = new Popover(about, aboutCapture(core), { name: "about this capture", right: true });
@@ -20,10 +21,10 @@ export function pageHeader(core, find) {
     { class: "top" },
     h(
       "div",
-      { class: "top-name", role: "heading", "aria-level": "2", title: core.title },
-      shortened(core.function, 160),
+      { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: core.title },
+      shortened(ownName(core.function), 160),
     ),
-    place ? h("span", { class: "top-place" }, place) : null,
+    place ? h("span", { class: "top-place" }, h("span", {}, place)) : null,
     warnings.map((words) =>
       h("span", { class: state === "failed" && words === warnings[0] ? "top-chip top-bad" : "top-chip" }, words),
     ),
@@ -32,7 +33,7 @@ export function pageHeader(core, find) {
     core.device
       ? h(
           "span",
-          { class: "top-device", title: core.stamp },
+          { class: "top-device", title: [core.device, core.stamp].filter(Boolean).join(" · ") },
           h("b", {}, core.device),
           core.stamp ? h("span", { class: "top-stamp" }, ` · ${shortened(core.shortStamp, 40)}`) : null,
         )
@@ -40,6 +41,14 @@ export function pageHeader(core, find) {
     find,
     h("div", { class: "top-more" }, about, more.element),
   );
+}
+
+/**
+ * The name of a function without those of the functions that it stands in; the whole of it is in the title.
+ * @param {string} name
+ */
+export function ownName(name) {
+  return name.split(".<locals>.").at(-1) || name;
 }
 
 /** @param {Core} core */
@@ -75,7 +84,7 @@ function headline(core) {
  */
 function figure(name, text) {
   const [, number, unit] = /^(\S+(?: [kMGT]?B)?)(.*)$/.exec(text) ?? ["", text, ""];
-  return h("span", { class: name }, h("b", {}, number), unit);
+  return h("span", { class: name }, h("b", {}, number), unit ? h("span", { class: "saving-unit" }, unit) : null);
 }
 
 /**
@@ -91,6 +100,7 @@ function aboutCapture(core) {
     h(
       "div",
       { class: "top-facts" },
+      core.device ? h("span", { class: "fact fact-strong" }, `device: ${core.device}`) : null,
       core.stamp ? h("span", { class: "fact fact-strong" }, `code ${core.stamp}`) : null,
       core.asked ? h("span", { class: "fact fact-strong" }, `options: ${core.asked}`) : null,
       core.environment.map((fact) => h("span", { class: "fact" }, fact)),
@@ -134,36 +144,5 @@ function inputList({ inputs }) {
       {},
       inputs.map((input) => h("li", {}, input)),
     ),
-  );
-}
-
-/**
- * What a failure said.
- * @param {Core} core
- */
-export function failureBlock(core) {
-  const { failure, below } = core.outcome;
-  if (!failure) return null;
-  return h(
-    "div",
-    { class: "top-failure" },
-    h(
-      "pre",
-      { class: "top-message", tabindex: "0", role: "group", "aria-label": "message of the failure" },
-      failure.message.trimEnd(),
-    ),
-    failure.traceback
-      ? h(
-          "details",
-          {},
-          h("summary", {}, "traceback"),
-          h(
-            "pre",
-            { class: "top-traceback", tabindex: "0", role: "group", "aria-label": "traceback" },
-            failure.traceback,
-          ),
-        )
-      : null,
-    below ? h("p", {}, below) : null,
   );
 }

@@ -4,17 +4,18 @@ import { Chain } from "../data/chain.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { Selection } from "../data/selection.js";
-import { h, put, turnOfOthers } from "../dom.js";
-import { placeOfFinding } from "./arrangement.js";
+import { button, h, put, turnOfOthers } from "../dom.js";
+import { OUTCOME, placeOfFinding, STORY } from "./arrangement.js";
 import { openComparison } from "./comparison.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
 import { FindAll } from "./find.js";
 import { Flow } from "./flow.js";
-import { failureBlock, pageHeader } from "./header.js";
+import { pageHeader } from "./header.js";
 import { Inspector } from "./inspector.js";
+import { endedBadly } from "../findings/outcome_pane.js";
 import { Panes } from "./panes.js";
-import { decodeState, encodeState } from "./permalink.js";
+import { decodeState, encodeState, linkTrouble } from "./permalink.js";
 import { Strip } from "./strip.js";
 
 /** @import { App } from "../data/app.d.ts" */
@@ -136,15 +137,17 @@ class Shell {
         chain: this.inspector.element,
       },
     );
+    this.trouble = h("p", { class: "link-trouble", role: "status", hidden: true });
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone" : "shell" },
       h(
         "div",
         { class: "shell-first" },
-        pageHeader(model.core, this.find.element),
+        pageHeader(model.core, this.find.element, standalone),
         this.flow.element,
-        h("div", { class: "panes-area" }, this.panes.element, failureBlock(model.core)),
+        this.trouble,
+        this.panes.element,
       ),
       this.details.element,
       this.voice,
@@ -168,6 +171,7 @@ class Shell {
     });
     this.choose(linked?.compilation ?? this.model.core.first);
     if (linked) this.restore(linked);
+    this.checkLink();
     this.host.addEventListener("keydown", (event) => this.key(event));
     // The observer goes with the host; nothing of a notebook's page outlives the output.
     new ResizeObserver(() => this.panes.resized(this.host.clientWidth)).observe(this.host);
@@ -176,6 +180,7 @@ class Shell {
         // Back comes here as well, and from the first pin to a page without an address.
         const state = decodeState(location.hash, this.model.index, this.findings());
         clearTimeout(this.timer);
+        this.checkLink();
         if (state) this.restore(state);
         else if (location.hash === "") this.reset();
         clearTimeout(this.timer);
@@ -200,7 +205,20 @@ class Shell {
 
   /** Keys of the findings that can be shown. */
   findings() {
-    return this.model.core.findings.map(({ key, missing }) => (missing ? "" : key));
+    const { core } = this.model;
+    const keys = core.findings.map(({ key, missing }) => (missing ? "" : key));
+    return [...keys, STORY, endedBadly(core) ? OUTCOME : ""];
+  }
+
+  /** Says where the address is not that of this page. */
+  checkLink() {
+    const said = this.standalone ? linkTrouble(location.hash, this.model.index, this.findings()) : "";
+    this.trouble.hidden = said === "";
+    const close = button("×", () => (this.trouble.hidden = true), {
+      label: "close this note",
+      class: "button link-close",
+    });
+    put(this.trouble, said ? [said, close] : null);
   }
 
   /** @param {PageState} state */
@@ -246,7 +264,7 @@ class Shell {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       const panes = this.panes.chosen
-        ? this.panes.open.map((place) => ({ place, view: this.panes.frame(place, "").view }))
+        ? this.panes.groups.map((group) => group.map((place) => ({ place, view: this.panes.frame(place, "").view })))
         : null;
       const { pins } = this.app.selection;
       const hash = encodeState({ compilation: this.compilation, panes, pins }, this.model.index);
@@ -282,6 +300,7 @@ class Shell {
       N: () => this.find.step(-1),
       f: () => phase("forward", "inference"),
       b: () => phase("backward"),
+      m: () => this.panes.enlargeUsed(),
       w: why,
     };
     if (!Object.hasOwn(acts, event.key)) return false;
@@ -301,6 +320,10 @@ class Shell {
     if (event.key === "Tab" || (command && event.key !== "Enter")) return;
     event.stopPropagation();
     if (event.key !== "Escape" || event.defaultPrevented) return;
+    if (this.panes.large) {
+      this.panes.enlarge(this.panes.large);
+      return;
+    }
     const { pins, hovered } = this.app.selection;
     if (pins.length === 0 && hovered.length === 0) return;
     this.app.selection.clear();

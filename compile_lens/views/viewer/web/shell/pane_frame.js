@@ -4,24 +4,28 @@ import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { TextPane } from "../code/text_pane.js";
 import { PYTHON } from "../data/model.js";
-import { besideCode } from "./beside_code.js";
 import { button, h, put, shortened, turnOfOthers } from "../dom.js";
+import { OutcomePane } from "../findings/outcome_pane.js";
 import { FindingPane } from "../findings/pane.js";
 import { StoryPane } from "../findings/story_pane.js";
 import { FusionPane } from "../fusion/pane.js";
 import { GraphPane } from "../graph/pane.js";
+import { OUTCOME, STORY } from "./arrangement.js";
+import { fillTabs, tabStrip } from "./tab_strip.js";
+import { factsOf, titleOf } from "./tabs.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { Reach } from "../data/reasons.js" */
 /** @import { GraphData } from "../types.d.ts" */
 /** @import { Place } from "./arrangement.js" */
+/** @import { FrameTab } from "./tab_strip.js" */
 
 export class PaneFrame {
   /**
    * @param {App} app
    * @param {Place} place
    * @param {string} view `"graph"`, `"text"`, or "" for the usual one
-   * @param {{ close: () => void, used: () => void, changed: () => void }} tell
+   * @param {{ close: () => void, used: () => void, size: () => void, changed: () => void }} tell
    */
   constructor(app, place, view, tell) {
     this.app = app;
@@ -37,7 +41,10 @@ export class PaneFrame {
     this.closed = false;
     /** @type {[Element, number, number][]} */
     this.scrolls = [];
-    this.title = frameTitle(app, place);
+    this.title = titleOf(app.model, place);
+    /** @type {FrameTab[]} */
+    this.tabs = [];
+    this.strip = tabStrip();
     this.views = h("span", { class: "frame-views" });
     this.tools = h("div", { class: "frame-tools" });
     this.more = button("⋯", () => this.unfold(this.more.getAttribute("aria-expanded") !== "true"), {
@@ -61,8 +68,10 @@ export class PaneFrame {
     this.body = h("div", { class: "frame-body" });
     this.none = h("p", { class: "frame-none", hidden: true });
     const close = button("×", tell.close, { label: `close ${this.title}`, class: "button frame-close" });
-    const { facts, meaning } = frameFacts(app, place);
+    this.size = button("⤢", tell.size, { label: `enlarge ${this.title}`, class: "button frame-size", pressed: false });
+    const { facts, meaning } = factsOf(app.model, place);
     const phase = place.finding ? "" : app.model.phase(place.stage);
+    this.heading = h("span", { class: `frame-title phase-${phase || "shared"}`, title: meaning }, this.title);
     this.element = h(
       "section",
       {
@@ -75,11 +84,13 @@ export class PaneFrame {
       h(
         "div",
         { class: "frame-head" },
-        h("span", { class: `frame-title phase-${phase || "shared"}`, title: meaning }, this.title),
+        this.heading,
+        this.strip,
         h("span", { class: "frame-facts", title: facts }, facts),
         this.views,
         this.tools,
         this.more,
+        this.size,
         close,
       ),
       this.none,
@@ -99,6 +110,7 @@ export class PaneFrame {
     if (event.key !== "f" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
     const field = this.tools.querySelector(".finder-input");
     if (!(field instanceof HTMLInputElement)) return;
+    if (this.tools.offsetWidth === 0) this.unfold(true);
     field.focus();
     field.select();
     event.preventDefault();
@@ -118,7 +130,12 @@ export class PaneFrame {
   async make() {
     const { model } = this.app;
     const { stage, fusion, finding } = this.place;
-    if (finding) {
+    if (finding === OUTCOME) {
+      if (await this.turn()) this.put("outcome", () => new OutcomePane(this.app));
+    } else if (finding === STORY) {
+      const data = await model.payload.get("story");
+      if (await this.turn()) this.put("story", () => new StoryPane(this.app, data));
+    } else if (finding) {
       const head = model.finding(finding);
       const data = await model.payload.get(head.part);
       if (await this.turn()) this.put("finding", () => new FindingPane(this.app, head, data));
@@ -137,8 +154,8 @@ export class PaneFrame {
     } else if (model.isCode(stage)) {
       const data = await model.code(stage);
       if (!(await this.turn())) return;
-      this.put("code", () => new CodePane(this.app, stage, data));
-      this.tabs("code");
+      this.put("code", () => new CodePane(this.app, stage, data, new Map(), (page) => this.turned(page)));
+      if (this.view === "module") this.pane?.turn?.("module");
     } else {
       const data = await model.graph(stage);
       if (!(await this.turn())) return;
@@ -161,6 +178,7 @@ export class PaneFrame {
     const data = this.graph;
     if (!data) {
       this.view = view;
+      this.pane?.turn?.(view === "module" ? "module" : "kernel");
       return;
     }
     const drawn = data.scenes.some((scene) => scene.whole >= 0 || scene.folded >= 0);
@@ -179,54 +197,43 @@ export class PaneFrame {
   }
 
   /**
-   * Beside the code stands what is known of why it is so: tabs of the same pane.
-   * @param {string} shown the tab that is open
+   * Shows what shares the pane as tabs, instead of a title, and whether it has the room of all panes.
+   * @param {FrameTab[]} tabs
+   * @param {boolean} large
    */
-  tabs(shown) {
-    const { model } = this.app;
-    const { compilation } = model.index.stages[this.place.stage];
-    const lane = model.core.compilations[compilation].lanes.find(
-      ({ phase }) => phase === model.phase(this.place.stage),
-    );
-    const known = besideCode(model.core.findings, lane?.apart ?? 0);
-    const all = [
-      ["code", "code", ""],
-      ...known.map(({ key, title, badge }) => [key, title, badge]),
-      ["story", "story", ""],
-    ];
-    put(
-      this.views,
-      all.map(([view, title, badge]) =>
-        h(
-          "button",
-          {
-            type: "button",
-            class: "button frame-view",
-            "data-view": view,
-            "aria-pressed": String(view === shown),
-            onclick: () => void this.beside(view),
-          },
-          title,
-          badge ? h("span", { class: "frame-badge" }, badge) : null,
-        ),
-      ),
-    );
+  head(tabs, large) {
+    this.tabs = tabs;
+    this.size.setAttribute("aria-pressed", String(large));
+    this.size.textContent = large ? "⤡" : "⤢";
+    this.size.title = large ? `put ${this.title} back (Esc)` : `give ${this.title} the room of all panes (m)`;
+    this.showTabs();
   }
 
-  /** @param {string} view a tab beside the code */
-  async beside(view) {
-    const { model } = this.app;
-    if (view === "code") this.put("code", () => /** @type {Pane} */ (this.panes.get("code")));
-    else if (view === "story") {
-      const data = await model.payload.get("story");
-      if (!this.closed) this.put("story", () => new StoryPane(this.app, data));
-    } else {
-      const head = model.finding(view);
-      const data = await model.payload.get(head.part);
-      if (!this.closed) this.put(view, () => new FindingPane(this.app, head, data));
-    }
-    this.tabs(view);
-    /** @type {HTMLElement | null} */ (this.views.querySelector('[aria-pressed="true"]'))?.focus();
+  showTabs() {
+    this.heading.hidden = this.tabs.length > 0;
+    fillTabs(this.strip, this.tabs, this.pane?.pageTabs?.() ?? []);
+  }
+
+  /**
+   * Shows the kernels of a generated module or all of it, once it is read, and moves the focus to the tab.
+   * @param {"" | "kernel" | "module"} page
+   */
+  async page(page) {
+    await this.ready;
+    if (this.closed) return;
+    if (page) this.pane?.turn?.(page);
+    /** @type {HTMLElement | null} */ (this.strip.querySelector('[aria-pressed="true"]'))?.focus();
+  }
+
+  /** @param {"kernel" | "module"} page of the code */
+  turned(page) {
+    this.view = page === "module" ? page : "";
+    this.tell.changed();
+  }
+
+  /** Moves the focus to what gives the pane the room of all. */
+  focusSize() {
+    this.size.focus();
   }
 
   /** @param {string} view */
@@ -254,6 +261,7 @@ export class PaneFrame {
     this.pane = pane;
     put(this.body, pane.element);
     put(this.tools, pane.tools);
+    this.showTabs();
     this.unfold(false);
     this.watch.disconnect();
     if (pane.tools) this.watch.observe(pane.tools);
@@ -288,6 +296,15 @@ export class PaneFrame {
   follow(items) {
     const own = this.own(items);
     if (own.length) this.pane?.reveal(own);
+  }
+
+  /**
+   * Brings what was clicked into view whole, where it is only seen in part.
+   * @param {number[]} items
+   */
+  keepInView(items) {
+    const own = this.own(items);
+    if (own.length && this.pane?.sees && !this.pane.sees(own)) this.pane.reveal(own);
   }
 
   /**
@@ -336,7 +353,8 @@ export class PaneFrame {
   /** Tools that do not fit into the head are behind a button. */
   fitTools() {
     if (this.more.getAttribute("aria-expanded") === "true") return;
-    this.more.hidden = this.tools.scrollHeight <= this.tools.clientHeight + 4;
+    const seen = this.tools.offsetWidth > 0 || this.tools.childElementCount === 0;
+    this.more.hidden = seen && this.tools.scrollHeight <= this.tools.clientHeight + 4;
   }
 
   /**
@@ -371,30 +389,4 @@ export class PaneFrame {
     for (const pane of this.panes.values()) pane.close();
     this.panes.clear();
   }
-}
-
-/**
- * @param {App} app
- * @param {Place} place
- */
-function frameTitle(app, place) {
-  if (place.finding) return app.model.finding(place.finding).title;
-  if (place.stage === PYTHON) return "Python source";
-  const title = app.model.stageTitle(place.stage);
-  return place.fusion ? title.replace(/groups$/, "fusion") : title;
-}
-
-/**
- * @param {App} app
- * @param {Place} place
- */
-function frameFacts(app, place) {
-  if (place.finding) {
-    const { fact, intro } = app.model.finding(place.finding);
-    return { facts: fact, meaning: intro };
-  }
-  const step = app.model.step(place.stage);
-  if (!step) return { facts: "", meaning: app.model.core.words.sources };
-  if (place.fusion) return { facts: "", meaning: "which loops went into which group, and what that saved" };
-  return { facts: [...step.facts, step.same].filter(Boolean).join(" · "), meaning: step.meaning };
 }

@@ -2,34 +2,25 @@
 
 import { Reach } from "../data/reasons.js";
 import { h, put } from "../dom.js";
-import {
-  carriedOver,
-  inPhase,
-  LEAST_WIDTH,
-  PHONE_WIDTH,
-  placeOf,
-  roomFor,
-  sharesMoved,
-  sideBySide,
-  sourceHeight,
-  usualPlaces,
-  withPlace,
-} from "./arrangement.js";
+import { carriedOver, inPhase, phoneHeight, PHONE_WIDTH, placeOf, roomFor, sourceHeight } from "./arrangement.js";
 import { firstLook } from "./first_look.js";
+import { regrouped, sideBySide, withPlace, withoutPlace } from "./groups.js";
+import { columnBorder, rowBorder } from "./pane_borders.js";
 import { PaneFrame } from "./pane_frame.js";
-import { separator } from "./resizer.js";
+import { kindOf, tabsOf } from "./tabs.js";
+import { usualGroups } from "./usual_panes.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Place } from "./arrangement.js" */
+/** @import { Group } from "./groups.js" */
 
 /** Frames that are kept, with what they have read and drawn, whether they are open or not. */
 const MOST_KEPT = 12;
 /** Lines of a source below which there is room for the graph, and the width from which three long panes fit. */
 const SHORT_SOURCE = 12;
+/** Compilations whose table has the room below the source for itself, so that the graph stands below the code. */
+const MANY_COMPILATIONS = 3;
 const WIDE = 1100;
-/** Pixels of height: what a row keeps, and what it may get. */
-const LEAST_HEIGHT = 200;
-const MOST_HEIGHT = 4000;
 
 export class Panes {
   /**
@@ -39,8 +30,10 @@ export class Panes {
   constructor(app, tell) {
     this.app = app;
     this.tell = tell;
-    /** Most recently used first. @type {Place[]} */
-    this.open = [];
+    /** Most recently used first. @type {Group[]} */
+    this.groups = [];
+    /** The place of the pane that has the room of all, "" for none. */
+    this.large = "";
     /** @type {Map<string, PaneFrame>} */
     this.frames = new Map();
     /** Parts of the width, by key; 1 where nobody moved a border. @type {Map<string, number>} */
@@ -56,10 +49,15 @@ export class Panes {
     this.pins = app.selection.pins.length;
     /** The chain of the last pin. @type {Reach | null} */
     this.reach = null;
-    this.row = h("div", { class: app.model.core.compilations.length ? "panes-row" : "panes-row panes-short" });
+    const { compilations, outcome } = app.model.core;
+    this.row = h("div", { class: compilations.length || outcome.failure ? "panes-row" : "panes-row panes-short" });
     this.empty = h("p", { class: "panes-empty" }, "Choose a stage above to open it here.");
-    this.border = this.rowBorder();
-    this.element = h("div", { class: "panes" }, this.row, this.border.element);
+    this.element = h("div", { class: "panes" }, this.row, rowBorder(this));
+  }
+
+  /** @param {Place} place */
+  kind(place) {
+    return kindOf(this.app.model, place);
   }
 
   /**
@@ -71,10 +69,11 @@ export class Panes {
     this.compilation = compilation;
     for (const frame of this.frames.values()) frame.recolour();
     if (this.chosen && from !== compilation) {
-      this.open = carriedOver(this.open, this.app.model.index.stages, from, compilation);
-      if (this.open.every((place) => place.stage === 0)) this.chosen = false;
+      const { stages } = this.app.model.index;
+      this.groups = regrouped(this.groups, (place) => carriedOver(place, stages, from, compilation));
+      if (this.groups.flat().every((place) => place.stage === 0)) this.chosen = false;
     }
-    if (!this.chosen) this.open = this.usual();
+    if (!this.chosen) this.groups = this.usual();
     this.arrange();
   }
 
@@ -84,14 +83,16 @@ export class Panes {
    */
   choosePhase(phase) {
     this.phase = phase;
-    this.open = this.chosen ? inPhase(this.open, this.app.model.index.stages, phase) : this.usual();
+    const { stages } = this.app.model.index;
+    this.groups = this.chosen ? regrouped(this.groups, (place) => inPhase(place, stages, phase)) : this.usual();
     this.arrange();
   }
 
   /** Whether the graph stands below the source: where that is short, and where three would be too narrow. */
   get below() {
-    const { sources } = this.app.model.core;
-    return sources.length > 0 && (this.lines() <= SHORT_SOURCE || (this.width > 0 && this.width < WIDE));
+    const { sources, compilations } = this.app.model.core;
+    const short = this.lines() <= SHORT_SOURCE || compilations.length > MANY_COMPILATIONS;
+    return sources.length > 0 && (short || (this.width > 0 && this.width < WIDE));
   }
 
   /** Lines of all functions. */
@@ -101,22 +102,22 @@ export class Panes {
 
   /** Puts the usual panes where they tell most; others stand side by side and share the room. */
   lay() {
-    const [source, graph, code, more] = this.shown.map((frame) => frame.place);
     const { model } = this.app;
-    const usual =
-      !this.chosen &&
-      !more &&
-      code !== undefined &&
-      source.stage === 0 &&
-      !model.isCode(graph.stage) &&
-      model.isCode(code.stage);
+    const kinds = this.shown.map((frame) => this.kind(frame.place)).join(" ");
+    // Whoever moved a border has decided otherwise.
+    const usual = kinds === "source graph code" && this.shown.every(({ place }) => !this.shares.has(place.key));
     const stacked = usual && this.below && this.width >= PHONE_WIDTH;
     this.row.classList.toggle("panes-stacked", stacked);
     this.row.classList.toggle("panes-usual", usual && !stacked && this.width >= WIDE);
     const { compilations, sources } = model.core;
+    this.row.classList.toggle("panes-program", stacked && compilations.length > MANY_COMPILATIONS);
     const most = compilations.length > 1 ? "62%" : "50%";
-    const height = sourceHeight(this.lines(), sources.length, compilations.length);
+    const notes = model.core.eager.length + (model.core.outcome.failure ? 1 : 0);
+    const height = sourceHeight(this.lines(), sources.length, compilations.length, notes);
     this.row.style.setProperty("--source", `min(${height}px, ${most})`);
+    this.row.classList.toggle("panes-phone", this.width > 0 && this.width < PHONE_WIDTH);
+    for (const { element, place } of this.shown)
+      element.style.setProperty("--phone", `${phoneHeight(this.kind(place), height)}px`);
   }
 
   /** Whoever moves a border decides: what the panes have now are their shares. */
@@ -124,7 +125,7 @@ export class Panes {
     if (!this.row.matches(".panes-stacked, .panes-usual")) return;
     const widths = this.shown.map((frame) => frame.element.offsetWidth);
     this.chosen = true;
-    this.row.classList.remove("panes-stacked", "panes-usual");
+    this.row.classList.remove("panes-stacked", "panes-usual", "panes-program");
     this.shown.forEach((frame, i) => {
       this.shares.set(frame.place.key, widths[i]);
       frame.element.style.flexGrow = String(widths[i]);
@@ -140,21 +141,19 @@ export class Panes {
   }
 
   usual() {
-    const { core, index } = this.app.model;
-    const python = core.sources.length > 0 || index.stages[0].count > 0;
-    return usualPlaces(core.compilations[this.compilation], this.width, python, this.below, this.phase);
+    return usualGroups(this.app.model, this.compilation, this.width, this.below, this.phase);
   }
 
   /**
-   * Opens exactly these panes, the first ones first where there is no room for all.
-   * @param {{ place: Place, view: string }[]} panes
+   * Opens exactly these panes with their tabs, the first ones first where there is no room for all.
+   * @param {{ place: Place, view: string }[][]} panes
    */
   restore(panes) {
     this.chosen = true;
-    this.open = panes.map(({ place }) => place);
-    for (const { place, view } of panes) {
+    this.groups = panes.map((tabs) => tabs.map(({ place }) => place));
+    for (const { place, view } of panes.flat()) {
       const frame = this.frame(place, view);
-      if (view) frame.show(view);
+      if (view || this.kind(place) === "code") frame.show(view);
     }
     this.arrange();
   }
@@ -171,7 +170,12 @@ export class Panes {
   /** @param {Place} place */
   show(place) {
     this.chosen = true;
-    this.open = withPlace(this.open, place, roomFor(this.width));
+    this.groups = withPlace(this.groups, place, roomFor(this.width), (one) => this.kind(one));
+    const [, beside] = this.groups[0];
+    if (beside) this.inherit(beside.key, place.key);
+    // One that has the room of all gives way to what is opened beside it.
+    if (this.large && !this.groups[0].some(({ key }) => key === this.large)) this.large = "";
+    else if (this.large) this.large = place.key;
     this.arrange();
     this.app.say(`opened ${this.frame(place, "").title}`);
   }
@@ -179,10 +183,60 @@ export class Panes {
   /** @param {string} key */
   close(key) {
     this.chosen = true;
-    this.open = this.open.filter((place) => place.key !== key);
+    const own = this.groups.find((group) => group.some((place) => place.key === key)) ?? [];
+    const next = own.find((place) => place.key !== key)?.key ?? "";
+    this.groups = withoutPlace(this.groups, key);
+    this.inherit(key, next);
+    if (this.large === key) this.large = next;
     const frame = this.frames.get(key);
     this.arrange();
     if (frame) this.app.say(`closed ${frame.title}`);
+  }
+
+  /**
+   * A tab that takes the place of another has its width.
+   * @param {string} from
+   * @param {string} to
+   */
+  inherit(from, to) {
+    const share = this.shares.get(from);
+    if (share === undefined) this.shares.delete(to);
+    else this.shares.set(to, share);
+  }
+
+  /** The places of each pane that stands in the row, left to right. */
+  visible() {
+    const groups = sideBySide(this.groups, roomFor(this.width), (place) => this.kind(place));
+    const large = groups.find((group) => group.some(({ key }) => key === this.large));
+    if (!large) this.large = "";
+    return large ? [large] : groups;
+  }
+
+  /**
+   * The tabs of a pane, and what a click on each does.
+   * @param {Group} group
+   */
+  tabs(group) {
+    return tabsOf(this.app.model, group).map((tab) => ({
+      ...tab,
+      pressed: tab.place.key === group[0].key,
+      act: () => {
+        if (tab.place.key !== group[0].key) this.show(tab.place);
+        void this.frame(tab.place, "").page(tab.page);
+      },
+    }));
+  }
+
+  /**
+   * Gives a pane the room of all, or puts it back.
+   * @param {string} key
+   */
+  enlarge(key) {
+    this.large = this.large === key ? "" : key;
+    this.arrange();
+    const frame = this.frames.get(key);
+    if (frame) this.app.say(this.large ? `${frame.title} has the room of all panes` : "all panes are back");
+    frame?.focusSize();
   }
 
   /**
@@ -199,11 +253,17 @@ export class Panes {
     frame.reveal(items);
   }
 
+  /** The same for the pane that was used last. */
+  enlargeUsed() {
+    const [used] = this.groups[0] ?? [];
+    if (used) this.enlarge(this.large || used.key);
+  }
+
   /** @param {string} key */
   used(key) {
-    const place = this.open.find((known) => known.key === key);
-    if (!place || this.open[0] === place) return;
-    this.open = [place, ...this.open.filter((known) => known !== place)];
+    const own = this.groups.find((group) => group.some((place) => place.key === key));
+    if (!own || this.groups[0] === own) return;
+    this.groups = [own, ...this.groups.filter((group) => group !== own)];
   }
 
   /**
@@ -213,7 +273,7 @@ export class Panes {
   resized(width) {
     if (width === this.width || width <= 0) return;
     this.width = width;
-    if (!this.chosen) this.open = this.usual();
+    if (!this.chosen) this.groups = this.usual();
     this.arrange();
     for (const frame of this.shown) frame.resized();
   }
@@ -221,7 +281,8 @@ export class Panes {
   /** Puts the frames of the open panes side by side; those that stay are not touched. */
   arrange() {
     const before = this.shown;
-    this.shown = sideBySide(this.open, roomFor(this.width)).map((place) => this.frame(place, ""));
+    const groups = this.visible();
+    this.shown = groups.map(([place]) => this.frame(place, ""));
     for (const frame of before) {
       if (this.shown.includes(frame)) continue;
       frame.keepScroll();
@@ -239,7 +300,8 @@ export class Panes {
       this.row.insertBefore(frame.element, next);
     }
     for (let i = 1; i < this.shown.length; i++)
-      this.row.insertBefore(this.line(this.shown[i - 1], this.shown[i]), this.shown[i].element);
+      this.row.insertBefore(columnBorder(this, this.shown[i - 1], this.shown[i]), this.shown[i].element);
+    this.shown.forEach((frame, i) => frame.head(this.tabs(groups[i]), this.large !== ""));
     this.lay();
     if (this.shown.length === 0) put(this.row, this.empty);
     for (const frame of this.shown) {
@@ -275,6 +337,7 @@ export class Panes {
         this.tell.closed(place.key);
       },
       used: () => this.used(place.key),
+      size: () => this.enlarge(place.key),
       changed: () => this.tell.changed(),
     });
     this.frames.set(place.key, made);
@@ -285,7 +348,7 @@ export class Panes {
   forget() {
     for (const [key, frame] of this.frames) {
       if (this.frames.size <= MOST_KEPT) return;
-      if (this.shown.includes(frame) || this.open.some((place) => place.key === key)) continue;
+      if (this.shown.includes(frame) || this.groups.flat().some((place) => place.key === key)) continue;
       frame.close();
       this.frames.delete(key);
     }
@@ -302,7 +365,11 @@ export class Panes {
     const last = pins.at(-1);
     this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
     if (this.reach && pins.length > this.pins) {
-      for (const frame of this.shown) if (frame.place.key !== this.open[0]?.key) frame.follow([...this.reach.all]);
+      const [used] = this.groups[0] ?? [];
+      for (const frame of this.shown) {
+        if (frame.place.key !== used?.key) frame.follow([...this.reach.all]);
+        else if (last) frame.keepInView(last.items);
+      }
     }
     this.pins = pins.length;
     this.explain();
@@ -311,90 +378,5 @@ export class Panes {
   /** Where a pane shows nothing of the last pin, it says why. */
   explain() {
     for (const frame of this.shown) frame.explain(this.reach, this.app.selection.pins.at(-1)?.name ?? "");
-  }
-
-  /**
-   * The line between two frames.
-   * @param {PaneFrame} left
-   * @param {PaneFrame} right
-   */
-  line(left, right) {
-    /** @returns {[number, number]} */
-    const measured = () => [left.element.offsetWidth, right.element.offsetWidth];
-    /** @type {[number, number]} */
-    let widths = [0, 0];
-    const keys = [left.place.key, right.place.key];
-    /** @type {[number, number]} */
-    let shares = [1, 1];
-    const apply = () => {
-      [left, right].forEach((frame, i) => {
-        this.shares.set(keys[i], shares[i]);
-        frame.element.style.flexGrow = String(shares[i]);
-      });
-      left.resized();
-      right.resized();
-    };
-    const made = separator({
-      across: false,
-      label: `border of ${left.title} and ${right.title}`,
-      begin: () => {
-        this.settle();
-        widths = measured();
-        shares = [this.shares.get(keys[0]) ?? 1, this.shares.get(keys[1]) ?? 1];
-        // Shares and widths differ where a pane is held at its least width: what is seen counts.
-        const sum = shares[0] + shares[1];
-        const total = Math.max(1, widths[0] + widths[1]);
-        shares = [(sum * widths[0]) / total, (sum * widths[1]) / total];
-      },
-      drag: (by) => {
-        shares = sharesMoved(shares, widths, by);
-        apply();
-      },
-      reset: () => {
-        for (const frame of this.shown) {
-          this.shares.delete(frame.place.key);
-          frame.element.style.flexGrow = "1";
-        }
-        for (const frame of this.shown) frame.resized();
-      },
-      value: () => {
-        const [one, other] = measured();
-        return { now: one, least: LEAST_WIDTH, most: one + other - LEAST_WIDTH };
-      },
-    });
-    // The widths are known once the line is in the page; reading them at once would lay out the page twice.
-    made.element.addEventListener("focus", made.refresh);
-    made.element.addEventListener("pointerenter", made.refresh);
-    made.element.setAttribute("aria-valuenow", "50");
-    return made.element;
-  }
-
-  /** The line below the row, that sets its height. */
-  rowBorder() {
-    let height = 0;
-    const made = separator({
-      across: true,
-      label: "height of the panes",
-      begin: () => {
-        height = this.row.offsetHeight;
-      },
-      drag: (by) => {
-        const wanted = Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, height + by));
-        this.row.style.flex = "none";
-        this.row.style.minHeight = `${LEAST_HEIGHT}px`;
-        this.row.style.height = `${wanted}px`;
-        for (const frame of this.shown) frame.resized();
-      },
-      reset: () => {
-        this.row.style.flex = "";
-        this.row.style.minHeight = "";
-        this.row.style.height = "";
-        for (const frame of this.shown) frame.resized();
-      },
-      value: () => ({ now: this.row.offsetHeight, least: LEAST_HEIGHT, most: MOST_HEIGHT }),
-    });
-    made.element.addEventListener("focus", made.refresh);
-    made.element.setAttribute("aria-valuenow", "520");
-    return made;
   }
 }

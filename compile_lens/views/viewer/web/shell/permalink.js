@@ -3,25 +3,30 @@
 
 import { COLOURS } from "../data/selection.js";
 import { shortened } from "../dom.js";
-import { MOST_PANES, placeOf, placeOfFinding } from "./arrangement.js";
+import { placeOf, placeOfFinding } from "./arrangement.js";
+import { fingerprint, lineNamed, lineTail } from "./permalink_names.js";
+import { MOST_TABS } from "./groups.js";
 
 /** @import { Index, IndexStage } from "../types.d.ts" */
 /** @import { Place } from "./arrangement.js" */
 
 /**
  * @typedef {{ place: Place, view: string }} OpenPane
- * @typedef {{ compilation: number, panes: OpenPane[] | null, pins: { items: number[], name: string }[] }} PageState
- * `panes` is null where the hash names none, and the usual ones are wanted.
+ * @typedef {{ compilation: number, panes: OpenPane[][] | null, pins: { items: number[], name: string }[] }} PageState
+ * `panes` is null where the hash names none, and the usual ones are wanted; each is a list of its tabs, the shown one
+ * first.
  */
 
 /** Characters of a hash that are read at all. */
 const LONGEST_HASH = 100_000;
 /** Characters of a name that stands in a hash as it is. */
 const LONGEST_NAME = 120;
-const VIEWS = ["graph", "text", "fusion"];
+/** Characters of what is said to be lost. */
+const LONGEST_LOST = 40;
+const VIEWS = ["graph", "text", "fusion", "module"];
 
 /**
- * The hash for a state, without `#`. Between its signs `& = ; : ,` stand only escaped strings and numbers.
+ * The hash for a state, without `#`. Between its signs `& = ; : , /` stand only escaped strings and numbers.
  * @param {PageState} state
  * @param {Index} index
  * @returns {string}
@@ -30,14 +35,16 @@ export function encodeState(state, index) {
   const parts = [];
   if (state.compilation > 0) parts.push(`c=${state.compilation}`);
   if (state.panes) {
-    const panes = state.panes.map(({ place, view }) => {
+    const reference = (/** @type {OpenPane} */ { place, view }) => {
       if (place.finding) return `why:${place.finding}`;
       const shown = place.fusion ? "fusion" : view;
       return stageReference(index.stages[place.stage]) + (shown ? `:${shown}` : "");
-    });
+    };
+    const panes = state.panes.map((tabs) => tabs.map(reference).join("/"));
     parts.push(`open=${panes.join(",")}`);
   }
   for (const pin of state.pins) parts.push(`pin=${encodePin(pin, index)}`);
+  if (parts.length) parts.push(`of=${fingerprint(index)}`);
   return parts.join("&");
 }
 
@@ -46,9 +53,10 @@ export function encodeState(state, index) {
  * @param {string} hash with or without `#`
  * @param {Index} index
  * @param {string[]} findings keys of those that the page can show, "" for others
+ * @param {string[]} lost gets what the hash names and the page does not have
  * @returns {PageState | null}
  */
-export function decodeState(hash, index, findings = []) {
+export function decodeState(hash, index, findings = [], lost = []) {
   const body = hash.replace(/^#/, "");
   if (body === "" || body.length > LONGEST_HASH) return null;
   /** @type {PageState} */
@@ -63,9 +71,9 @@ export function decodeState(hash, index, findings = []) {
       if (number >= 0 && index.stages.some((stage) => stage.compilation === number)) {
         state.compilation = number;
         found = true;
-      }
+      } else lost.push(`compilation ${shortened(value, LONGEST_LOST)}`);
     } else if (name === "open" && state.panes === null) {
-      const panes = decodePanes(value, index, findings);
+      const panes = decodePanes(value, index, findings, lost);
       if (panes.length || value === "") {
         state.panes = panes;
         found = true;
@@ -75,7 +83,7 @@ export function decodeState(hash, index, findings = []) {
       if (pin) {
         state.pins.push(pin);
         found = true;
-      }
+      } else lost.push(pinLabel(value));
     }
   }
   return found ? state : null;
@@ -85,30 +93,45 @@ export function decodeState(hash, index, findings = []) {
  * @param {string} value
  * @param {Index} index
  * @param {string[]} findings
- * @returns {OpenPane[]}
+ * @param {string[]} lost
+ * @returns {OpenPane[][]}
  */
-function decodePanes(value, index, findings) {
-  /** @type {OpenPane[]} */
-  const panes = [];
-  for (const one of value.split(",")) {
-    const [compilation, key, view = ""] = one.split(":");
-    if (compilation === "why") {
-      const number = key ? findings.indexOf(key) : -1;
-      const known = panes.some(({ place }) => place.finding === key);
-      if (number >= 0 && !known && panes.length < MOST_PANES)
-        panes.push({ place: placeOfFinding(findings[number], number), view: "" });
-      continue;
-    }
-    const stage = referredStage(compilation, key, index);
-    if (stage < 0 || panes.length === MOST_PANES) continue;
-    if (view !== "" && !VIEWS.includes(view)) continue;
-    const fusion = view === "fusion";
-    if (fusion && !index.stages[stage].key.endsWith(".groups")) continue;
-    const place = placeOf(stage, fusion);
-    if (panes.some((known) => known.place.key === place.key)) continue;
-    panes.push({ place, view: fusion ? "" : view });
+function decodePanes(value, index, findings, lost) {
+  /** @type {Set<string>} */
+  const known = new Set();
+  return value
+    .split(",")
+    .map((tabs) =>
+      tabs
+        .split("/")
+        .map((one) => {
+          const pane = decodePane(one, index, findings);
+          if (!pane && one) lost.push(shortened(unescaped(one.split(":")[1] ?? one) ?? one, LONGEST_LOST));
+          return pane;
+        })
+        .filter((pane) => pane !== null)
+        .filter(({ place }) => known.size < MOST_TABS && !known.has(place.key) && known.add(place.key)),
+    )
+    .filter((tabs) => tabs.length > 0);
+}
+
+/**
+ * @param {string} value
+ * @param {Index} index
+ * @param {string[]} findings
+ * @returns {OpenPane | null}
+ */
+function decodePane(value, index, findings) {
+  const [compilation, key = "", view = ""] = value.split(":");
+  if (compilation === "why") {
+    const number = key ? findings.indexOf(key) : -1;
+    return number < 0 ? null : { place: placeOfFinding(key, number), view: "" };
   }
-  return panes;
+  const stage = referredStage(compilation, key, index);
+  if (stage < 0 || (view !== "" && !VIEWS.includes(view))) return null;
+  const fusion = view === "fusion";
+  if (fusion && !index.stages[stage].key.endsWith(".groups")) return null;
+  return { place: placeOf(stage, fusion), view: fusion ? "" : view };
 }
 
 /**
@@ -130,7 +153,9 @@ function encodePin(pin, index) {
   const parts = [pin.name === only ? "" : escaped(shortened(pin.name, LONGEST_NAME))];
   for (const [number, items] of byStage) {
     const stage = index.stages[number];
-    const own = items.length === 1 ? index.names[items[0]] : "";
+    const whole = items.length === 1 ? index.names[items[0]] : "";
+    // Folders are those of one machine.
+    const own = stage.compilation < 0 && whole ? lineTail(whole, stage, index) : whole;
     const named =
       own !== "" && own.length <= LONGEST_NAME && own === wellFormed(own) && itemNamed(own, stage, index) === items[0];
     const what = named ? `=${escaped(own)}` : encodeRanges(items.map((item) => item - stage.start));
@@ -164,6 +189,35 @@ function decodePin(value, index) {
   if (items.size === 0) return null;
   const found = [...items];
   return { items: found, name: unescaped(label) || index.names[found[0]] };
+}
+
+/**
+ * What a pin is called that the page does not have: its own name, or that of its item.
+ * @param {string} value
+ */
+function pinLabel(value) {
+  const [label, first = ""] = value.split(";");
+  const named = first.split(":").at(-1)?.replace(/^=/, "") ?? "";
+  return shortened(unescaped(label || named) || "a pin", LONGEST_LOST);
+}
+
+/**
+ * What to say of a hash that was not made for this page, or names what is not in it; "" where all is well.
+ * @param {string} hash with or without `#`
+ * @param {Index} index
+ * @param {string[]} findings
+ */
+export function linkTrouble(hash, index, findings = []) {
+  /** @type {string[]} */
+  const lost = [];
+  decodeState(hash, index, findings, lost);
+  const made = /(?:^#?|&)of=([0-9a-f]{1,8})(?:&|$)/.exec(hash)?.[1];
+  const other = made !== undefined && made !== fingerprint(index);
+  // What is no link of this kind names nothing.
+  if (lost.length === 0) return other ? "This link was made for another capture: not all need be as it was there." : "";
+  const named = lost.slice(0, 3).join(", ") + (lost.length > 3 ? `, and ${lost.length - 3} more` : "");
+  const it = other ? "This link was made for another capture. It" : "This link";
+  return `${it} names what is not in this one: ${named}.`;
 }
 
 /**
@@ -226,6 +280,7 @@ function referredStage(compilation, key, index) {
  * @param {Index} index
  */
 function itemNamed(name, stage, index) {
+  if (stage.compilation < 0) return lineNamed(name, stage, index);
   const found = index.names.indexOf(name, stage.start);
   return found >= 0 && found < stage.start + stage.count ? found : -1;
 }

@@ -1,0 +1,138 @@
+"""Regions of autocast in which the real device would cast, and what stands for it cannot.
+
+Where Dynamo traces, the dispatcher casts as on the device. Told are regions that plain Python enters, whose operators
+ran on tensors of the CPU, and regions that were off before the capture began: torch switches off each that is made for
+a device that it does not have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...record.graph import Frame
+from ..ground.undo import Undo
+from .interfaces import MARK, PHASE
+from .questions import Questions, frame_at, internal
+from .replaced import Places, on
+
+CAST = "nothing was cast: Python that is not traced runs with tensors of the CPU"
+CPU = "it cast, as Python that is not traced runs with tensors of the CPU"
+OFF = (
+    "nothing was cast: it was off before the capture, by torch as there is no such device, or by the program"
+)
+
+
+def place(places: Places, kind: str, questions: Questions) -> None:
+    """Listen for regions on marked threads; ``kind`` is the device's."""
+    _untraced(places, kind, questions)
+    _traced(places, kind, questions)
+
+
+def _told(
+    questions: Questions, mode: tuple[Any, Any, Any], kind: str, before: bool, frame: Frame | None
+) -> None:
+    device, dtype, enabled = mode
+    name = f"torch.autocast({str(device)!r}, {dtype or torch.get_autocast_dtype(str(device))})"
+    if device == kind and not enabled and before:
+        questions.put("entered", name, OFF, frame)
+    elif enabled and not on(PHASE) and device in (kind, "cpu"):
+        questions.put("entered", name, CAST if device == kind else CPU, frame)
+
+
+def _untraced(places: Places, kind: str, questions: Questions) -> None:
+    from .heard import not_compiled
+
+    autocast = torch.amp.autocast_mode.autocast
+    real_enter, init = autocast.__enter__, autocast.__init__.__code__
+    available: Any = getattr(torch.amp.autocast_mode, "is_autocast_available", None)
+    made: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def asked_by_init(*args: Any) -> Any:
+        frame = sys._getframe(2)
+        if frame.f_code is init:
+            made.add(frame.f_locals["self"])
+        return available(*args)
+
+    def enter(mode: Any) -> Any:
+        found = real_enter(mode)
+        note(mode, sys._getframe(2))
+        return found
+
+    def entered(mode: Any, frame: Any) -> None:
+        while frame is not None and frame.f_code.co_filename.endswith("autocast_mode.py"):
+            if frame.f_code.co_name == "_enter_autocast":
+                return  # a graph of Dynamo's
+            frame = frame.f_back
+        if frame is not None and not internal(frame.f_code.co_filename):
+            line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+            of = (mode.device, mode.fast_dtype, mode._enabled)
+            _told(questions, of, kind, mode not in made, line)
+
+    note = torch.compiler.disable(entered)
+    for owner, name, ours in (
+        (torch.amp.autocast_mode, "is_autocast_available", asked_by_init),
+        (autocast, "__enter__", enter),
+    ):
+        not_compiled(ours)
+        places.attribute(owner, name, MARK, ours)
+
+
+def _traced(places: Places, kind: str, questions: Questions) -> None:
+    from torch._dynamo.variables.ctx_manager import AutocastModeVariable
+
+    real: Any = getattr(AutocastModeVariable, "enter", None)
+
+    def enter(variable: Any, *args: Any) -> Any:
+        found = real(variable, *args)
+        if args and variable.source is not None:  # an object that was there before the frame
+            line = _line_of(args[0]) or _decorated(args[0])
+            _told(questions, (*variable.target_values, True)[:3], kind, True, line)
+        return found
+
+    places.attribute(AutocastModeVariable, "enter", MARK, enter)
+
+
+def _line_of(tx: Any) -> Frame | None:
+    """The innermost line of the program's that Dynamo is at."""
+    for _ in range(100):
+        if tx is None:
+            return None
+        file = getattr(getattr(tx, "f_code", None), "co_filename", "")
+        if file and not internal(file):
+            summary = tx.frame_summary()
+            return frame_at(summary.filename, summary.lineno or 0, summary.name)
+        tx = getattr(tx, "parent", None)
+    return None
+
+
+def _decorated(tx: Any) -> Frame | None:
+    """Where a function begins that autocast decorates: the frame that Dynamo is at is the decorator's."""
+    cell = getattr(tx, "symbolic_locals", {}).get("func")
+    function = getattr(cell, "pre_existing_contents", None)
+    realize = getattr(function, "realize", None)
+    function = realize() if realize is not None else function
+    code = getattr(function, "get_code", lambda: None)()
+    if code is None or internal(code.co_filename):
+        return None
+    return frame_at(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+@contextlib.contextmanager
+def regions_stay() -> Iterator[None]:
+    """For the duration, regions for CUDA that the program makes, upon import for example, are not switched off."""
+    import torch.cuda.amp.common as amp
+
+    with Undo() as undo, undo:
+        for owner, name, answer in (
+            (amp, "amp_definitely_not_available", False),
+            (torch.cuda, "is_bf16_supported", True),
+        ):
+            undo.add(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, lambda *ignored, answer=answer: answer)
+        yield

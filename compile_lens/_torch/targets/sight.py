@@ -1,0 +1,127 @@
+"""What Dynamo, AOTAutograd and Inductor see of the caller's tensors: each that is on the CPU is on the target.
+
+From there on everything is torch's own: autocast, branches on the device, errors of mixed devices. Tensors that the
+program itself makes on the CPU meanwhile, such as literals, are on the CPU, as they would be beside the real device.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.meta_utils import MetaTensorDescriber
+
+from ..ground import hook_points
+from .interfaces import PHASE
+from .replaced import Places, marked, on
+
+GIVEN = "stand-in given"
+"""Threads on which a tensor of the caller's is being made a fake one."""
+
+TAKES = (
+    "torch._dynamo.variables.builder:wrap_to_fake_tensor_and_record",
+    "torch._dynamo.utils:deepcopy_to_fake_tensor",
+    "torch._functorch.aot_autograd:process_inputs",
+    "torch._functorch.aot_autograd:construct_fake_mode",
+    "torch._inductor.compile_fx:fake_tensor_prop",
+)
+"""Functions that make fake tensors of the caller's."""
+
+COMPILES = "torch._dynamo.convert_frame:_compile"
+"""What Dynamo does with one frame, its backend included."""
+
+
+def place(places: Places, mark: str, device: torch.device) -> None:
+    """Let them be on ``device`` for what ``mark``-ed threads compile."""
+    for path in TAKES:
+        found = hook_points.find(path)
+        if found is not None:
+            owner, name = found
+            places.attribute(owner, name, mark, _within(GIVEN, getattr(owner, name)))
+    compiles = hook_points.find(COMPILES)
+    if compiles is not None:
+        owner, name = compiles
+        places.attribute(owner, name, mark, _compiling(getattr(owner, name)))
+    describe = MetaTensorDescriber.describe_tensor
+
+    def described(describer: Any, tensor: Any, **more: Any) -> Any:
+        found = describe(describer, tensor, **more)
+        if found.device.type in ("cpu", "meta"):
+            object.__setattr__(found, "device", device)  # it was made just now, and nobody else holds it
+        return found
+
+    places.attribute(MetaTensorDescriber, "describe_tensor", GIVEN, described)
+    _constants(places)
+    _streams(places)
+    _nothing_is_started(places, device)
+
+
+def _compiling(real: Any) -> Any:
+    within = _within(PHASE, real)
+
+    @functools.wraps(real)
+    def compiles(*args: Any, **kwargs: Any) -> Any:
+        # Autograd starts its threads for devices once. For one that came later it works in this thread.
+        with torch.autograd.set_multithreading_enabled(False):
+            return within(*args, **kwargs)
+
+    return compiles
+
+
+def _within(mark: str, real: Any) -> Any:
+    @functools.wraps(real)
+    def within(*args: Any, **kwargs: Any) -> Any:
+        with marked(mark):
+            return real(*args, **kwargs)
+
+    return within
+
+
+def _constants(places: Places) -> None:
+    """A constant of the program that a kernel reads would be copied to the device: here a copy has that name."""
+    from torch._inductor.graph import GraphLowering
+
+    def constant_name(lowering: Any, name: str, device: torch.device | None) -> str:
+        if device is None or lowering.constants[name].device == device:
+            return name
+        with torch.utils._python_dispatch._disable_current_modes():
+            copied = lowering.constants[name].clone()
+        found: str = lowering.allocate_non_dup_const_name(f"{name}_{device.type}{device.index or 0}", copied)
+        return found
+
+    places.attribute(GraphLowering, "constant_name", PHASE, constant_name)
+
+
+def _streams(places: Places) -> None:
+    """Dynamo asks for the stream that the device is at when it begins with a frame; none was begun."""
+    try:
+        from torch._dynamo.variables.streams import SymbolicStreamState
+    except ImportError:  # torch 2.11 follows no streams
+        return
+
+    def begin(state: Any) -> None:
+        state.cur_stream_stack = collections.deque()
+
+    places.attribute(SymbolicStreamState, "__init__", PHASE, begin)
+
+
+def _nothing_is_started(places: Places, device: torch.device) -> None:
+    """Where torch would start the device, or ask its driver, while it traces."""
+    import torch._subclasses.fake_tensor as fake_tensor
+    import torch.cuda.graphs as graphs
+
+    # torch.tensor([…], device="cuda") is made on the CPU and moved, as where a CUDA build finds no GPU.
+    avoids = vars(FakeTensorMode).get("avoid_device_init")
+    if isinstance(avoids, property) and avoids.fget is not None:
+        real = avoids.fget
+        places.add(setattr, FakeTensorMode, "avoid_device_init", avoids)
+        FakeTensorMode.avoid_device_init = property(lambda mode: on(PHASE) or real(mode))
+    places.attribute(fake_tensor, "init_gpu_context", PHASE, lambda *device: None)
+    for owner in (torch.cuda, graphs):
+        places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)
+    if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
+        places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
+        places.attribute(torch.cuda, "is_initialized", PHASE, lambda: False)

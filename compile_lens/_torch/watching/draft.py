@@ -1,0 +1,88 @@
+"""The mutable side of a watch: what was seen so far, by program, by visit and by graph."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import types
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from ...record.breaks import Ending
+from ...record.compilation import DynamicDim
+from ...record.graph import Frame
+from ...record.program import Break, FailedGuard, GuardOrigin
+
+numbers = itertools.count()
+"""Of visits and graphs, in the order in which they begin, over all watches."""
+
+Event = tuple[str, str, float, int, str, tuple[tuple[str, str], ...]]
+"""Of a part of compiling: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, what torch says more."""
+
+
+class Scope:
+    """What one watch has seen so far."""
+
+    def __init__(self, parents: tuple[Scope, ...], whole: bool) -> None:
+        self.parents = parents
+        self.whole = whole  # it sees every thread of the process
+        self.open = True
+        self.began = time.perf_counter()
+        self.began_at = time.time_ns() / 1000
+        self.ended: float | None = None
+        self.visits: list[Visiting] = []
+        self.events: list[Event] = []
+        self.elsewhere: Counter[str] = Counter()
+        self.left_alone: dict[tuple[types.CodeType, str], Visiting] = {}
+        self.before: dict[types.CodeType, tuple[str, ...]] = {}
+        self.failed: Counter[tuple[str, str]] = Counter()
+        self.kept: Callable[[Visiting], None] | None = None
+        self.keeps = False  # graphs are kept, so that they can be lowered again
+        self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
+        self.spent = 0  # nanoseconds that the observers took
+        self.doubtful: Counter[str] = Counter()
+
+
+class Graph:
+    """A graph that a backend was called with."""
+
+    def __init__(self, number: int, id: str, operators: int, inputs: tuple[str, ...]) -> None:
+        self.number, self.id, self.operators, self.inputs = number, id, operators, inputs
+        self.thread = threading.current_thread().name
+        self.seconds = 0.0
+        self.kept: Any = None  # what lowering it again takes (``kept.Kept``)
+
+
+class Visiting:
+    """A visit in the making. It holds what is plain, and of torch and the program nothing but the code."""
+
+    def __init__(
+        self, code: types.CodeType, mine: tuple[Scope, ...], backend: str, caller: Frame | None
+    ) -> None:
+        self.code = code
+        self.scopes = mine
+        self.backend = backend
+        self.number = next(numbers)
+        self.thread = threading.current_thread().name
+        self.caller = caller
+        self.began = time.perf_counter()
+        self.seconds = 0.0
+        self.id = ""
+        self.guarded = False
+        self.raised = False
+        self.reason = ""
+        self.error: Ending | None = None
+        self.consequence = ""
+        self.limit = ""
+        self.attempt = 0
+        self.lines: dict[types.CodeType, set[int]] = {}  # by function, those that were traced
+        self.times = 1
+        self.rest: int | None = None
+        self.graphs: list[Graph] = []
+        self.breaks: list[Break] = []
+        self.failed: list[FailedGuard] = []
+        self.recompiled: tuple[int, int] | None = None
+        self.guards: tuple[GuardOrigin, ...] = ()
+        self.dynamic: tuple[DynamicDim, ...] = ()

@@ -1,0 +1,147 @@
+"""A graph of a program, kept as it was handed to its backend, so that it can be lowered again later."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import types
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.kernel import Code
+from .. import backend, isolation, session
+from ..frames import dynamo
+from ..ground import hooks
+from ..ground.parts import Wanted
+from ..ground.recorder import Recorder
+from ..ground.undo import Undo
+
+VERIFIED = "same code, verified: its text is that of the code which the program compiled"
+DIFFERS = "lowered again: its text is not that of the code which the program compiled"
+NOT_SEEN = "lowered from the kept graph: no code of Inductor's was seen for it in the program"
+"""What a later capture's code is stamped with."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What lowering a graph depends on: the graph, its inputs as fake tensors, and the settings at that time.
+
+    Attributes:
+        code: of the frame that the graph is of.
+        patches: Inductor's settings that the backend was given (``mode``, ``options``).
+        settings: of Inductor and AOTAutograd, where those were imported.
+        autocast: for each type of device whether it was on, and to which type it casts.
+    """
+
+    code: types.CodeType
+    gm: torch.fx.GraphModule
+    inputs: tuple[Any, ...]
+    mode: Any
+    grad: bool
+    autocast: tuple[tuple[str, bool, torch.dtype], ...]
+    patches: dict[str, Any]
+    settings: dict[str, dict[str, Any]]
+
+
+_SETTINGS = ("torch._inductor.config", "torch._functorch.config")
+
+
+def keep(code: types.CodeType, gm: torch.fx.GraphModule, compiler: Any) -> Kept:
+    """A copy of a graph that is about to be compiled, and of what that depends on."""
+    context = torch._guards.TracingContext.try_get()
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    devices = {
+        v.device.type for n in placeholders if isinstance(v := n.meta.get("example_value"), torch.Tensor)
+    }
+    return Kept(
+        code,
+        backend.own_copy(gm),
+        tuple(n.meta.get("example_value") for n in placeholders),
+        getattr(context, "fake_mode", None),
+        torch.is_grad_enabled(),
+        tuple(
+            (d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in sorted(devices | {"cpu"})
+        ),
+        _patches(compiler),
+        {name: sys.modules[name].get_config_copy() for name in _SETTINGS if name in sys.modules},
+    )
+
+
+def _patches(compiler: Any) -> dict[str, Any]:
+    """What the backend was asked for, where it is Inductor."""
+    for _ in range(8):
+        config = getattr(compiler, "config", None)
+        if isinstance(config, dict):
+            return dict(config)
+        inner = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(
+            compiler, "_compiler_fn", None
+        )
+        if inner is None or inner is compiler:
+            break
+        compiler = inner
+    return {}
+
+
+def lower(kept: Kept, codes: Sequence[str]) -> tuple[Recorder, Exception | None]:
+    """Lower a kept graph under the settings that it was compiled with, code only, and record every stage.
+
+    ``codes`` are the texts that the program's own compile gave: the code is stamped with whether it is one of them.
+    Returns what was seen, and the error that ended it.
+    """
+    recorder = Recorder(Wanted(build=False, backward=True, patches=kept.patches))
+    raised: list[Exception] = []
+
+    def call() -> None:
+        with Undo() as undo, undo:
+            hooks.place(undo)
+            hooks.compile_for(undo, None)
+            isolation.isolate(undo, recorder)
+            for name, settings in kept.settings.items():
+                undo.enter(sys.modules[name].patch(_changed(sys.modules[name], settings)))
+            recorder.made_for.isa = session.instruction_set(False)
+            recorder.made_for.device = next((d for d, _, _ in kept.autocast if d != "cpu"), "")
+            number = torch._guards.CompileId(frame_id=0, frame_compile_id=0)
+            for manager in (
+                torch._guards.tracing(torch._guards.TracingContext(kept.mode)),
+                torch._guards.compile_context(torch._guards.CompileContext(number)),
+                torch.set_grad_enabled(kept.grad),
+                *(torch.autocast(d, dtype=t, enabled=True) for d, on, t in kept.autocast if on),
+            ):
+                undo.enter(manager)
+            recorder.clock.start()
+            recorder.draft(0, 0, kept.code)
+            dynamo.keep_source(recorder, kept.code)
+            try:
+                backend.make(recorder)(backend.own_copy(kept.gm), list(kept.inputs))
+            except Exception as error:
+                raised.append(error)
+
+    with isolation.alone():
+        isolation.in_own_context(call)
+    _stamp(recorder, codes)
+    return recorder, raised[0] if raised else None
+
+
+def _changed(config: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    now = config.get_config_copy()
+    return {k: v for k, v in settings.items() if k in now and not (now[k] is v or now[k] == v)}
+
+
+def _stamp(recorder: Recorder, codes: Iterable[str]) -> None:
+    known = {plain(text) for text in codes}
+    for draft in recorder.drafts.values():
+        for stage in list(draft.stages.values()):
+            if isinstance(stage, Code):
+                said = NOT_SEEN if not known else VERIFIED if plain(stage.text) in known else DIFFERS
+                draft.put(dataclasses.replace(stage, stamp=said))
+
+
+def plain(text: str) -> str:
+    """A module without what says where and when it was written."""
+    text = re.sub(r"^# AOT ID:.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"# kernel path:.*", "", text)
+    return re.sub(r"\S*torchinductor_\w+/\S+", "", text)

@@ -1,0 +1,123 @@
+"""The wrappers of a watch: in place while one is open, and never in the way.
+
+An observer runs before or after what it wraps. An error in it is noted as something that could not be seen; the
+program goes on as if it were not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from torch._dynamo.eval_frame import skip_code
+
+from ..ground import hook_points, placing
+from ..ground.undo import Undo
+from ..ground.unnoticed import unnoticed as passing
+from .draft import Scope
+
+Wrap = Callable[..., Any]
+_F = TypeVar("_F", bound=Any)
+
+_late: dict[str, Wrap] = {}
+"""Those of modules that are not imported before the program does."""
+_registry: dict[str, tuple[Wrap, str]] = {}
+_placement = placing.Placement()
+_users: set[object] = set()
+
+
+def observe(path: str, what: str) -> Callable[[Wrap], Wrap]:
+    """Register ``wrap(real, *args, **kwargs)`` for ``"module:Class.attribute"``; ``what`` is not seen without it."""
+
+    def register(wrap: Wrap) -> Wrap:
+        _registry[path] = unnoticed(wrap), what
+        return wrap
+
+    return register
+
+
+def observe_late(path: str) -> Callable[[Wrap], Wrap]:
+    """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``real`` may be None."""
+
+    def register(wrap: Wrap) -> Wrap:
+        _late[path] = wrap
+        return wrap
+
+    return register
+
+
+def place_late(path: str) -> None:
+    """Put an observer of ``observe_late`` in place, once its module is imported; it goes with the others."""
+    wrap = _late[path]
+    found = hook_points.find(path)
+    with placing.lock:
+        if found is not None and _users and not _placement.has(*found):
+            _placement.put(*found, lambda real: staticmethod(functools.partial(wrap, _function(real))))
+
+
+def _function(real: Any) -> Any:
+    return real.__func__ if isinstance(real, staticmethod) else real
+
+
+@contextlib.contextmanager
+def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
+    """The work of an observer: its time is counted, its errors are noted."""
+    began = time.perf_counter_ns()
+    try:
+        yield
+    except Exception as error:
+        for scope in scopes:
+            scope.failed[what, f"{type(error).__name__}: {error}"] += 1
+    finally:
+        spent = time.perf_counter_ns() - began
+        for scope in scopes:
+            scope.spent += spent
+
+
+def place(undo: Undo) -> None:
+    """Keep every observer in place until ``undo``."""
+    user = object()
+    undo.add(_leave, user)
+    with placing.lock:
+        if not _users:
+            _placement.remove()  # what an interrupt left half placed
+            for path, (wrap, _) in _registry.items():
+                found = hook_points.find(path)
+                if found is not None:
+                    owner = placing.defining(*found)
+                    _placement.put(owner, found[1], functools.partial(_around, wrap))
+        _users.add(user)
+
+
+def _leave(user: object) -> None:
+    with placing.lock:
+        _users.discard(user)
+        if not _users:
+            _placement.remove()
+
+
+def _around(wrap: Wrap, real: Any) -> Any:
+    @functools.wraps(real)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return wrap(real, *args, **kwargs)
+
+    return unnoticed(wrapper)
+
+
+def unnoticed(function: _F) -> _F:
+    """``function``, whose frames torch takes for its own; what runs in the program is not looked at by Dynamo."""
+    passing(function)
+    skip_code(function.__code__)
+    return function
+
+
+def absent() -> list[tuple[str, str]]:
+    """What cannot be seen on the running torch, and for which hook that it lacks."""
+    return [
+        (what, hook_points.lacks(path))
+        for path, (_, what) in _registry.items()
+        if hook_points.find(path) is None
+    ]

@@ -1,0 +1,288 @@
+"""The visits of a program: each time that Dynamo is asked about a frame, and what became of it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
+from ...record.graph import Frame
+from ...record.program import GIVEN_UP, LEFT, RESUMED, Break
+from ..frames import breaks, dynamo, left_to_python
+from ..frames.skipped import foreign
+from ..graphs import fx_values
+from ..ground import torch_source
+from . import kept, observers, scopes
+from .draft import Graph, Visiting, numbers
+from .observers import noting, observe, observe_late, unnoticed
+
+_CONVERT = "torch._dynamo.convert_frame:"
+
+
+@unnoticed
+def _caller() -> Frame | None:
+    """The line of the program from where the frame was called that Dynamo is asked about."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and _between(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    code = frame.f_code
+    return Frame(code.co_filename, frame.f_lineno or 0, left_to_python.plain(code.co_name))
+
+
+def _between(file: str) -> bool:
+    return torch_source.of_torch(file) or torch_source.internal(file) or file.startswith("<compile_lens")
+
+
+@observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
+def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo is asked about a frame."""
+    mine = () if dynamo.recorder_of(wrapper) is not None else scopes.owners(frame.f_code.co_name)
+    visiting = None
+    if mine:
+        with noting(mine, "a visit"):
+            visiting = Visiting(frame.f_code, mine, _backend(wrapper), _caller())
+    scopes.push(visiting)
+    try:
+        result = real(wrapper, frame, *args, **kwargs)
+    except BaseException as error:
+        if visiting is not None:
+            visiting.raised = True
+            with noting(mine, "why a visit raised"):
+                visiting.error = visiting.error or _why(error)
+        raise
+    else:
+        if visiting is not None:
+            visiting.guarded = getattr(result, "guarded_code", None) is not None
+            visiting.reason = str(getattr(result, "skip_reason", None) or "")
+        return result
+    finally:
+        scopes.pop()
+        if visiting is not None:
+            visiting.seconds = time.perf_counter() - visiting.began
+            with noting(mine, "the end of a visit"):
+                _keep(visiting)
+
+
+def _keep(visiting: Visiting) -> None:
+    worked = visiting.guarded or visiting.raised or visiting.limit
+    for scope in visiting.scopes:
+        if visiting.reason == _OWN:
+            continue
+        file = visiting.code.co_filename
+        if not worked and (foreign(file) or (visiting.error is None and torch_source.of_torch(file))):
+            scope.elsewhere[_short(visiting)] += 1
+            continue
+        if not worked:  # Dynamo may be asked for each of a million calls
+            known = scope.left_alone.setdefault((visiting.code, visiting.reason), visiting)
+            if known is not visiting:
+                known.times += 1
+                continue
+        scope.visits.append(visiting)
+        if scope.kept is not None:
+            scope.kept(visiting)
+
+
+_OWN = "frame is already Dynamo-generated code"
+
+
+def _short(visiting: Visiting) -> str:
+    if visiting.error is not None:
+        return visiting.error.reason.partition("\n")[0]
+    return dynamo.gist(visiting.reason) or "no operation to compile (this torch does not say why)"
+
+
+def _why(error: BaseException) -> Ending:
+    if isinstance(error, torch._dynamo.exc.TorchDynamoException):
+        return breaks.cause(
+            error, BREAK if type(error).__name__ in ("Unsupported", "UserError") else NOT_TRACED
+        )
+    return Ending(NOT_TRACED, f"{type(error).__name__}: {error}".strip())
+
+
+def _backend(wrapper: Any) -> str:
+    """The name of the backend that the program asked for."""
+    for _ in range(8):
+        for attribute in ("compiler_name", "_compiler_name"):
+            name = getattr(wrapper, attribute, None)
+            if isinstance(name, str):
+                return name
+        inner = getattr(wrapper, "_torchdynamo_orig_backend", None)
+        if inner is None or inner is wrapper:
+            break
+        wrapper = inner
+    return str(getattr(wrapper, "__name__", None) or type(wrapper).__name__)
+
+
+@observe(_CONVERT + "ConvertFrameAssert.__call__", "why a function was left to Python")
+def convert(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo converts a frame: an error that ends here may be swallowed above."""
+    try:
+        return real(*args, **kwargs)
+    except Exception as error:
+        visiting = scopes.current()
+        if visiting is not None and type(error).__name__ != "SkipFrame":
+            with noting(visiting.scopes, "why a function was left to Python"):
+                visiting.error = _why(error)
+                visiting.consequence = breaks.consequence(error)
+                if visiting.limit:
+                    visiting.error = breaks.cause(error, LIMIT)
+        raise
+
+
+@observe(_CONVERT + "get_compile_id", "compile ids")
+def compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Torch numbers a compile."""
+    found = real(*args, **kwargs)
+    visiting = scopes.current()
+    if visiting is not None and not visiting.id:
+        visiting.id = str(found)
+        frame_id = getattr(found, "frame_id", None)
+        if frame_id is not None:
+            scopes.own_frame(frame_id, visiting.scopes)
+    return found
+
+
+@observe(_CONVERT + "exceeds_recompile_limit", "recompile limits")
+def limited(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Torch asks whether a code has too many forms."""
+    found = real(*args, **kwargs)
+    visiting = scopes.current()
+    if visiting is not None and found[0]:
+        visiting.limit = str(found[1])
+    return found
+
+
+@observe("torch._dynamo.symbolic_convert:InstructionTranslatorBase.starts_line", "which lines were traced")
+def starts_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo comes to a line."""
+    visiting = scopes.current()
+    if visiting is not None:
+        began = time.perf_counter_ns()
+        code = translator.f_code
+        if translator.parent is None:
+            context = torch._guards.CompileContext.try_get()
+            attempt = getattr(context, "attempt", 0)
+            if (
+                attempt != visiting.attempt
+            ):  # it begins again: what the last attempt saw may not be in the graph
+                visiting.attempt = attempt
+                visiting.lines.clear()
+        visiting.lines.setdefault(code, set()).add(line)
+        for scope in visiting.scopes:
+            scope.spent += time.perf_counter_ns() - began
+    return real(translator, line, *args, **kwargs)
+
+
+@observe("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break", "graph breaks")
+def log_graph_break(
+    real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Dynamo logs a graph break."""
+    visiting = scopes.current()
+    if visiting is not None and not getattr(exc, "logged", False):
+        with noting(visiting.scopes, "a graph break"):
+            visiting.breaks.append(_broken(str(reason), exc))
+    return real(translator, code_options, reason, exc, *args, **kwargs)
+
+
+def _broken(reason: str, error: Any) -> Break:
+    ending = breaks.cause(error)
+    type_ = ending.reason.partition("\n")[0].strip()
+    known = _identities()
+    if type_ not in known:
+        type_ = str(getattr(error, "gb_type", "") or type(error).__name__)
+    then = RESUMED
+    if reason.startswith(breaks.CANNOT_RESUME):
+        then = LEFT
+    elif reason.startswith("Failed to handle"):
+        then = GIVEN_UP
+    consequence = {
+        RESUMED: "",
+        LEFT: breaks.LEFT_THE_REST,
+        GIVEN_UP: breaks.consequence(error) or dynamo.gist(reason),
+    }
+    return Break(ending, type_, str(known.get(type_, "")), then, consequence[then])
+
+
+def _identities() -> dict[str, Any]:
+    """Torch's number of each kind of break, by its name; ``{}`` where this torch has none."""
+    load = getattr(torch._dynamo.exc, "_load_gb_type_to_gb_id_map", None)
+    return load() if load is not None else {}
+
+
+@observe("torch._dynamo.output_graph:OutputGraph.compile_subgraph", "where a function is left in its middle")
+def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+    """A graph is complete: where Dynamo cannot resume, this is the instruction from which Python goes on."""
+    visiting = scopes.current()
+    if visiting is not None:
+        instruction = getattr(getattr(output, "root_tx", None), "current_instruction", None)
+        visiting.rest = getattr(instruction, "offset", None)
+    return real(output, *args, **kwargs)
+
+
+@observe("torch._dynamo.output_graph:OutputGraph.call_user_compiler", "graphs")
+def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo hands a graph to the backend."""
+    visiting = scopes.current()
+    if visiting is None:
+        return real(output, gm, *args, **kwargs)
+    graph = None
+    with noting(visiting.scopes, "a graph"):
+        operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
+        graph = Graph(next(numbers), visiting.id, operators, _inputs(gm))
+        visiting.dynamic = dynamo.dynamic_dims(gm)
+    if graph is not None and any(scope.keeps for scope in visiting.scopes):
+        with noting(visiting.scopes, "a graph for a later capture"):
+            graph.kept = kept.keep(visiting.code, gm, getattr(output, "compiler_fn", None))
+        if visiting.backend == "inductor":  # which imports it in any case now
+            observers.place_late(_SAVED)
+    began = time.perf_counter()
+    result = real(output, gm, *args, **kwargs)
+    if graph is not None:
+        graph.seconds = time.perf_counter() - began
+        visiting.graphs.append(graph)
+    return result
+
+
+_SAVED = "torch._inductor.graph:GraphLowering.save_output_code"
+
+
+@observe_late(_SAVED)
+def save_code(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Inductor has the text of a module: generated, or found in a cache."""
+    id = torch._guards.CompileContext.current_compile_id()
+    visiting = scopes.current()
+    mine = visiting.scopes if visiting is not None else scopes.owners_of(getattr(id, "frame_id", None))
+    if mine and args:
+        with noting(mine, "the code that ran"):
+            for scope in mine:
+                scope.codes.setdefault(str(id), []).append(str(args[0]))
+    return real(*args, **kwargs) if real is not None else None
+
+
+def _inputs(gm: Any) -> tuple[str, ...]:
+    return tuple(f"{name}: {_described(value)}" for name, value in _tensors(gm))
+
+
+def _tensors(gm: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    yield from dynamo.arguments(gm, [n.meta.get("example_value") for n in placeholders])
+
+
+def _described(value: torch.Tensor) -> str:
+    found = fx_values.tensor(value)
+    return f"{found.dtype}[{', '.join(map(str, found.shape))}] {found.device}"
+
+
+@observe("threading:Thread.start", "what threads compile that were started meanwhile")
+def start(real: Any, thread: threading.Thread, *args: Any, **kwargs: Any) -> Any:
+    """A thread starts another."""
+    scopes.started(thread)
+    return real(thread, *args, **kwargs)

@@ -1,0 +1,291 @@
+"""A watch from its opening to its close, and what it saw as plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from ...record.absent import Missing
+from ...record.breaks import NOT_TRACED, Ending
+from ...record.graph import Frame, Source
+from ...record.program import (
+    COMPILED,
+    GIVEN_UP,
+    LEFT,
+    LIMIT,
+    NO_GRAPH,
+    NOTHING,
+    RAISED,
+    SKIPPED,
+    Elsewhere,
+    ProgramFrame,
+    ProgramGraph,
+    Ranges,
+    Recompilation,
+    Traced,
+    Visit,
+)
+from ..frames import dynamo, left_to_python
+from ..frames.skipped import foreign
+from ..ground import hook_points, torch_source
+from ..ground.undo import Undo
+from . import events, guards, observers, recompiles, scopes, visits
+from .draft import Graph, Scope, Visiting
+from .kept import Kept
+
+_OBSERVERS = (events, guards, recompiles, visits)  # imported, they are registered
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What one watch saw, as plain data: fields of ``ProgramRecord``."""
+
+    frames: tuple[ProgramFrame, ...]
+    before: tuple[ProgramFrame, ...]
+    graphs: tuple[ProgramGraph, ...]
+    events: tuple[Any, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    sources: tuple[Source, ...]
+    missing: tuple[Missing, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    hooks: float
+
+
+class Watch:
+    """One watch, of what its thread and those started from there compile, or of the ``whole`` process.
+
+    ``open`` and ``close`` belong on one thread; what was seen can be asked for at any time.
+    """
+
+    def __init__(self, whole: bool = False, keeps: bool = False) -> None:
+        self._whole = whole
+        self._keeps = keeps
+        self._undo = Undo()
+        self._scope: Scope | None = None
+        self.ended: str | None = None
+
+    def open(self, kept: Callable[[Seen], None] | None = None) -> None:
+        """Begin to watch; ``kept`` is called with each visit alone when it is over, and its graphs."""
+        observers.place(self._undo)
+        self._scope = scope = scopes.enter(self._whole)
+        self._undo.add(scopes.leave, scope)
+        scope.before = _compiled_before()
+        scope.keeps = self._keeps
+        if kept is not None:
+            scope.kept = lambda visiting: kept(_part(scope, visiting))
+
+    def close(self, ended: str) -> None:
+        """Watch no longer; ``ended`` says why. It may be repeated."""
+        self._undo.close()
+        self.ended = ended if self.ended is None else self.ended
+
+    def seen(self) -> Seen:
+        """What was seen until now."""
+        if self._scope is None:
+            raise RuntimeError("the watch was not opened")
+        return _seen(self._scope)
+
+    def kept(self) -> list[tuple[Kept | None, list[str]]]:
+        """Of each graph what lowering it again takes, and the code that was seen for it, in their order."""
+        if self._scope is None:
+            return []
+        graphs = sorted((g for v in list(self._scope.visits) for g in v.graphs), key=lambda g: g.number)
+        return [(g.kept, self._scope.codes.get(g.id, [])) for g in graphs]
+
+
+_CODES = "torch._dynamo.convert_frame:input_codes"
+
+
+def _compiled_before() -> dict[types.CodeType, tuple[str, ...]]:
+    """The codes of the program that Dynamo has compiled already, with the compile ids of their forms."""
+    found: dict[types.CodeType, tuple[str, ...]] = {}
+    place = hook_points.find(_CODES)
+    tracker = getattr(*place) if place is not None else None
+    for reference in list(getattr(tracker, "seen", ())):
+        code = reference()
+        if code is None or foreign(code.co_filename):
+            continue
+        entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
+        own = [e.compile_id for e in entries if dynamo.recorder_of(e.backend) is None]
+        if own:
+            # Torch puts first what was used last.
+            own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
+            found[code] = tuple(map(str, own))
+    return found
+
+
+def _seen(scope: Scope) -> Seen:
+    made = sorted(list(scope.visits), key=lambda v: v.number)
+    graphs = {g: i for i, g in enumerate(sorted((g for v in made for g in v.graphs), key=lambda g: g.number))}
+    by_code: dict[types.CodeType, list[Visiting]] = {}
+    for visiting in made:
+        by_code.setdefault(visiting.code, []).append(visiting)
+    numbers = {v.number: i for i, v in enumerate(made)}
+    frames = []
+    for code, own in by_code.items():
+        forms = {v.id: v for v in own if v.guarded}
+        found = [_visit(v, numbers[v.number], graphs, forms) for v in own]
+        frames.append(_frame(code, tuple(found), scope.before.get(code, ()), by_code))
+    others = {code: ids for code, ids in scope.before.items() if code not in by_code}
+    return Seen(
+        frames=tuple(frames),
+        before=tuple(_frame(code, (), ids, (*by_code, *others)) for code, ids in others.items()),
+        graphs=_graphs(graphs),
+        events=events.paired(list(scope.events), scope.began_at),
+        elsewhere=tuple(Elsewhere(why, count) for why, count in scope.elsewhere.most_common()),
+        sources=_sources(made),
+        missing=_missing(scope),
+        notes=_notes(scope),
+        seconds=(scope.ended or time.perf_counter()) - scope.began,
+        hooks=scope.spent / 1e9,
+    )
+
+
+def _part(scope: Scope, one: Visiting) -> Seen:
+    """One visit alone, with the numbers that it has over all watches."""
+    graphs = {g: g.number for g in one.graphs}
+    known = dict.fromkeys(v.code for v in list(scope.visits))
+    forms = {v.id: v for v in list(scope.visits) if v.guarded and v.code is one.code}
+    visit = _visit(one, one.number, graphs, forms)
+    frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), known)
+    seconds = time.perf_counter() - scope.began
+    return Seen((frame,), (), _graphs(graphs), (), (), _sources([one]), (), (), seconds, scope.spent / 1e9)
+
+
+def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
+    return tuple(ProgramGraph(i, g.id, g.operators, g.inputs, g.thread, g.seconds) for g, i in graphs.items())
+
+
+def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, Visiting]) -> Visit:
+    outcome = _outcome(v)
+    before = graphs[v.graphs[-1]] if v.graphs else None
+    broken = tuple(dataclasses.replace(b, before=before if b.then != GIVEN_UP else None) for b in v.breaks)
+    return Visit(
+        outcome=outcome,
+        id=v.id,
+        why=_why(v, outcome),
+        caller=v.caller,
+        thread=v.thread,
+        backend=v.backend,
+        restarts=v.attempt,
+        graphs=tuple(graphs[g] for g in v.graphs),
+        breaks=broken,
+        recompilation=_recompilation(v, forms),
+        limit=v.limit,
+        traced=tuple(_traced(code, lines) for code, lines in v.lines.items()) if outcome == COMPILED else (),
+        eager=_eager(v, outcome),
+        guards=v.guards if v.guarded else (),
+        dynamic=v.dynamic,
+        seconds=v.seconds,
+        number=number,
+        times=v.times,
+    )
+
+
+_NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
+
+
+def _outcome(v: Visiting) -> str:
+    if v.raised:
+        return RAISED
+    if v.guarded:
+        return COMPILED if v.graphs else NO_GRAPH
+    if v.limit:
+        return LIMIT
+    nothing = v.error is None and (not v.reason or any(words in v.reason for words in _NOTHING))
+    return NOTHING if nothing else SKIPPED
+
+
+def _why(v: Visiting, outcome: str) -> Ending | None:
+    if outcome in (COMPILED, NO_GRAPH):
+        return None
+    if v.error is not None:
+        if v.error.frames:
+            return v.error
+        place = Frame(v.code.co_filename, v.code.co_firstlineno, left_to_python.plain(v.code.co_name))
+        return dataclasses.replace(v.error, frames=(place,))
+    return Ending(
+        NOT_TRACED, dynamo.gist(v.reason) or "no operation to compile (this torch does not say why)"
+    )
+
+
+def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | None:
+    if v.recompiled is None:
+        return None
+    failed = []
+    for guard in v.failed:
+        older = forms.get(guard.id)
+        failed.append(recompiles.with_line(guard, older.guards if older is not None else ()))
+    newest = forms.get(failed[0].id) if failed else None
+    earlier = {d.source for d in newest.dynamic} if newest is not None else set()
+    became = tuple(d for d in v.dynamic if newest is not None and d.source not in earlier)
+    return Recompilation(tuple(failed), *v.recompiled, became)
+
+
+def _traced(code: types.CodeType, lines: set[int]) -> Traced:
+    known = left_to_python.code_lines(code)
+    name = left_to_python.plain(code.co_name)
+    own, whole = left_to_python.ranges(lines, known), left_to_python.ranges(known, known)
+    return Traced(code.co_filename, name, code.co_firstlineno, own, whole)
+
+
+def _eager(v: Visiting, outcome: str) -> Ranges:
+    if outcome == NO_GRAPH:
+        lines = v.lines.get(v.code, set())
+        return left_to_python.ranges(lines, left_to_python.code_lines(v.code))
+    if outcome == COMPILED:
+        left = any(b.then == LEFT for b in v.breaks)
+        return left_to_python.lines(v.code, v.rest) if left and v.rest is not None else ()
+    return () if outcome == RAISED else left_to_python.lines(v.code)
+
+
+def _frame(
+    code: types.CodeType, found: tuple[Visit, ...], before: tuple[str, ...], known: Iterable[types.CodeType]
+) -> ProgramFrame:
+    lines = left_to_python.code_lines(code)
+    name = left_to_python.plain(code.co_name)
+    resumes = None
+    first = code.co_firstlineno
+    if left_to_python.is_rest(code):
+        at = re.search(r"_at_(\d+)", code.co_name)
+        resumes = int(at[1]) if at else first
+        whole = (c.co_firstlineno for c in known if (c.co_filename, c.co_name) == (code.co_filename, name))
+        first = max((line for line in whole if line <= first), default=first)
+    return ProgramFrame(
+        name, code.co_filename, first, resumes, left_to_python.ranges(lines, lines), found, before
+    )
+
+
+def _sources(made: Iterable[Visiting]) -> tuple[Source, ...]:
+    codes = dict.fromkeys(c for v in made for c in (v.code, *v.lines) if not _library(c.co_filename))
+    found = (dynamo.source_of(code) for code in codes)
+    return tuple(dict.fromkeys(source for source in found if source is not None))
+
+
+def _library(file: str) -> bool:
+    return foreign(file) or torch_source.of_torch(file)
+
+
+def _missing(scope: Scope) -> tuple[Missing, ...]:
+    lacking = [Missing(what, why) for what, why in observers.absent()]
+    for (what, why), times in scope.failed.items():
+        often = f" ({times} times)" if times > 1 else ""
+        lacking.append(Missing(what, f"the observer failed: {why}{often}"))
+    return tuple(lacking)
+
+
+def _notes(scope: Scope) -> tuple[str, ...]:
+    names = list(scope.doubtful)
+    if not names:
+        return ()
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    told = f"{', '.join(names[:3])}{more}"
+    return (f"a thread that none of several open watches started compiled {told}: it is in none of them",)

@@ -1,0 +1,58 @@
+"""What a function or a capture is expected to be, as assertions that explain themselves when they fail."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from ..errors import UsageError
+from ..results.capture import Capture
+from ..results.expectations import Expectations
+
+
+def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
+    """What ``torch.compile`` makes of a function, to be held by a test: ``expect(f, x).launches(at_most=1)``.
+
+    Args:
+        capture_or_fn: a capture (one that ``load`` opened needs no torch), or a callable, which is captured.
+        args, options: of a callable: its arguments, and those of ``capture`` (``kwargs``, ``target``, …). With
+            ``target="h100"`` a GPU's code is held on a machine without one.
+
+    Returns:
+        ``Expectations``, whose methods hold and give it back, so that they can be chained, or raise
+        ``ExpectationError`` (an ``AssertionError``): what was found, why, and what to try.
+
+    Raises:
+        UsageError: arguments beside a capture, what is neither, or an argument of ``capture`` that is not usable.
+        CaptureError: as ``capture`` does.
+
+    Example::
+
+        compile_lens.expect(f, x, target="h100").compiled().launches(1).bytes(at_most=1_000_000).fused("gelu", "add")
+    """
+    if isinstance(capture_or_fn, Capture):
+        if args or options:
+            raise UsageError(
+                "expect was given a capture and arguments beside it: give a capture alone, expect(capture), or a "
+                "function with its arguments, expect(f, x)"
+            )
+        return Expectations(capture_or_fn)
+    if not callable(capture_or_fn):
+        raise UsageError(
+            f"expect needs a capture or a callable first, got {type(capture_or_fn).__name__}: expect(capture), "
+            "expect(f, x), or expect(compile_lens.load(path))"
+        )
+    from .capture import capture
+
+    return Expectations(capture(capture_or_fn, *args, **options))
+
+
+def known(op: Any) -> None:
+    """Raises ``UsageError`` for an operator that torch does not know. Without torch nobody can tell."""
+    if not isinstance(op, str) or not op:
+        raise UsageError(f"no({op!r}): give an operator by name, such as 'aten.sort'")
+    if importlib.util.find_spec("torch") is None:
+        return
+    from .._torch.operators import support as asked
+
+    asked.overloads(op.removeprefix("extern_kernels."))

@@ -1,0 +1,46 @@
+"""The source of the one kernel that a function becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..engine.entry import outside_dynamo
+from ..record.device import DeviceModel
+from ..results.capture import NotOneKernelError
+from .capture import capture
+
+
+@outside_dynamo
+def generate(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    target: str | Path | DeviceModel | None = None,
+    **options: Any,
+) -> str:
+    """The source of the one kernel that ``torch.compile`` makes of ``fn(*args, **kwargs)``.
+
+    A kernel that is launched several times is one. For all of the code see ``capture(…).code``.
+
+    Args:
+        fn, kwargs, target: as for ``capture``: C++ for a CPU, Triton for an NVIDIA GPU, Metal for an Apple GPU.
+        options: every other option of ``capture``, such as ``backward=False``.
+
+    Raises:
+        NotOneKernelError: there is not exactly one kernel, a part of the function was not compiled, or the one is a
+            library call, which has no source. The message says which kernels there are, on which lines, why they
+            are not one and what to try; ``error.capture`` has all of it.
+        UsageError, CaptureError: as ``capture`` does.
+
+    Example::
+
+        print(compile_lens.generate(lambda x: torch.sin(x) * 2, torch.rand(1000), target="h100"))
+    """
+    from ..views.explained.one_kernel import one
+
+    made = capture(fn, *args, kwargs=kwargs, target=target, **options)
+    found = one(made)
+    if isinstance(found, str):
+        raise NotOneKernelError(found, made)
+    return found.source

@@ -1,0 +1,180 @@
+"""Watching a whole program: ``with compile_lens.watch() as program:`` and ``@compile_lens.watch``."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from ..errors import UsageError
+from ..record.program import ProgramRecord
+from ..results.capture import Capture, CaptureError
+from ..results.program import Program
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Watching:
+    """A watch: a context that gives a ``Program``, or a decorator that watches each call.
+
+    Attributes:
+        program: what is seen, or was; of a decorated function, by its last call.
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        arguments: tuple[str, ...] = (),
+        kept: Callable[[ProgramRecord], None] | None = None,
+        whole: bool = False,
+    ) -> None:
+        self._name = name
+        self._arguments = arguments
+        self._kept = kept
+        self._whole = whole
+        self._watch: Any = None
+        self.program: Program | None = None
+
+    def __enter__(self) -> Program:
+        if self._watch is not None:
+            raise UsageError("this watch is open already; call compile_lens.watch() for another one")
+        from .._torch.watching.watch import Watch
+
+        self._watch = watch = Watch(self._whole, keeps=not self._whole)
+        made = _Made(watch, self._name or _where(), self._arguments)
+        self.program = Program(made.record, made.kept)
+        kept = self._kept
+        watch.open(None if kept is None else lambda seen: kept(made.of(seen, "")))
+        return self.program
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self.close(ending(error) if error is not None else "the block ended")
+
+    def close(self, ended: str) -> None:
+        """Watch no longer; ``ended`` says why. It may be repeated."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close(ended)
+
+    def __call__(self, function: _F) -> _F:
+        if not callable(function):
+            raise UsageError(f"watch decorates a function, not {type(function).__name__}: {function!r}")
+        name = self._name or getattr(function, "__qualname__", type(function).__name__)
+
+        @functools.wraps(function)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            watching = Watching(name)
+            with watching as program:
+                vars(watched)["program"] = program
+                return function(*args, **kwargs)
+
+        return watched  # type: ignore[return-value]
+
+
+@overload
+def watch() -> Watching: ...
+@overload
+def watch(function: _F) -> _F: ...
+def watch(function: Any = None) -> Any:
+    """Watch what ``torch.compile`` does in a block of a program, without changing it.
+
+    ``with compile_lens.watch() as program:`` sees every frame that Dynamo is asked about, in this thread and those that
+    it starts: graphs, graph breaks, recompiles with the guard that failed, what was left to Python, each line of the
+    source, the time of compiling. Backend, settings, caches and results stay the program's. ``print(program)`` shows
+    what was seen, ``program.save("program.json")`` keeps it.
+
+    ``@compile_lens.watch`` over a function watches each of its calls; ``function.program`` is the last one's.
+
+    Nothing is lowered for it: ``compile_lens.capture`` looks into one function in depth.
+
+    Args:
+        function: what to decorate; without it, a context (``Watching``) is returned.
+
+    Raises:
+        UsageError: ``function`` is not callable.
+    """
+    return Watching() if function is None else Watching()(function)
+
+
+class _Made:
+    """Makes the record of a watch, and keeps it once the watch is over."""
+
+    def __init__(self, watch: Any, name: str, arguments: tuple[str, ...]) -> None:
+        self._watch = watch
+        self._name = name
+        self._arguments = arguments
+        self._created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self._last: ProgramRecord | None = None
+        self._kept: list[Any] = []
+
+    def record(self) -> ProgramRecord:
+        if self._last is not None:
+            return self._last
+        ended = self._watch.ended
+        made = self.of(self._watch.seen(), ended or "")
+        if ended is not None:
+            self._kept = self._watch.kept()
+            self._last, self._watch = made, None  # what else was seen while it ran is let go
+        return made
+
+    def kept(self, number: int) -> tuple[Any, list[str]]:
+        """What lowering a graph again takes, or None, and the code that was seen for it."""
+        found = self._kept if self._watch is None else self._watch.kept()
+        return found[number] if number < len(found) else (None, [])
+
+    def of(self, seen: Any, ended: str) -> ProgramRecord:
+        """The record of what a watch saw."""
+        from ..engine.environment import environment
+
+        return ProgramRecord(
+            name=self._name,
+            arguments=self._arguments,
+            environment=environment("", ""),
+            ended=ended,
+            created=self._created,
+            **vars(seen),
+        )
+
+
+def deepen(program: Program, number: int, kept: Any, codes: list[str]) -> Capture:
+    """The capture of a graph that was kept (see ``Program.capture``)."""
+    from .._torch.frames import left_to_python
+    from .._torch.frames.failure import failure
+    from .._torch.watching.kept import lower
+    from ..engine.environment import environment
+    from ..engine.recorded import recorded
+    from ..record.capture import Options
+
+    graph = program.graphs[number]
+    recorder, error = lower(kept, codes)
+    made_for = recorder.made_for
+    made = recorded(
+        recorder,
+        left_to_python.plain(kept.code.co_name),
+        environment(made_for.device or "cpu", made_for.isa),
+        Options(),
+        inputs=graph.inputs,
+        failure=None if error is None else failure(recorder, error),
+    )
+    if error is None:
+        return made
+    raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", made) from error
+
+
+def ending(error: BaseException) -> str:
+    """How a program ended that raised this."""
+    if isinstance(error, SystemExit):
+        return f"exit {error.code!r}"
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _where() -> str:
+    """Where the watch stands: the file and line outside of this package."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -1,0 +1,162 @@
+"""What would change a function's code: one switch of the compiler at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..engine.entry import outside_dynamo
+from ..errors import LensError, UsageError
+from ..measures.quantities import OF_ALL, OF_PHASES, Quantity
+from ..record.capture import Record
+from ..record.device import DeviceModel
+from ..record.figures import Figure
+from ..record.what_if import FIGURES, Trial
+from ..results.capture import Capture
+from ..results.what_if import WhatIf
+from ..trials.progress import bar, watched
+from ..trials.switches import ONLY_RUN, SWITCHES, Held, Switch, merged
+from .capture import capture
+
+PAIRED = 4
+"""Switches of which pairs are tried."""
+
+
+@outside_dynamo
+def what_if(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    target: str | Path | DeviceModel | None = None,
+    switches: Iterable[str] | None = None,
+    pairs: bool = True,
+    **options: Any,
+) -> WhatIf:
+    """What would change the code of ``fn(*args, **kwargs)``: one switch at a time, then pairs of those that matter.
+
+    Each trial is a capture with one setting of Inductor's or of ``torch.compile``'s changed, so that the function runs
+    once for each, as a plain call would; with ``target`` it runs on the CPU in a child process, without results.
+    Code is only generated: launches are counted, bytes and the peak modelled, and no time is known. Switches that
+    cannot matter for what the capture holds are left out with the reason. An interrupt (Ctrl-C) ends it and keeps
+    what it has.
+
+    Args:
+        fn, kwargs, target: as for ``capture``.
+        switches: names of the switches to try (see ``compile_lens.trials.switches``); all that may matter if not given.
+        pairs: whether pairs of those that matter are tried as well.
+        options: every other option of ``capture``; ``options`` of Inductor's stay as they are beside each switch.
+
+    Returns:
+        A ``WhatIf``: ``.helpful``, ``.trials``, ``.left_out``, ``.diff(name)``; printed it is a table.
+
+    Raises:
+        UsageError: an argument is not usable, or there is no such switch.
+        CaptureError: the function cannot be captured as it is.
+    """
+    wanted = _wanted(switches)
+    base = capture(fn, *args, kwargs=kwargs, target=target, **options)
+    left_out: list[tuple[str, str]] = []
+    to_try: list[Switch] = []
+    held = Held(base)
+    own = {**(options.get("options") or {}), **options}
+    for switch in wanted:
+        reason = _given(switch, own) or (switch.idle(held) if held.known and switches is None else "")
+        if reason:
+            left_out.append((switch.name, reason))
+        else:
+            to_try.append(switch)
+    before = _figures(base)
+    trials: list[Trial] = []
+    interrupted = False
+
+    def run(some: list[Switch]) -> None:
+        with bar("what if", quiet=not watched()) as tell:
+            for number, switch in enumerate(some, 1):
+                trials.append(_trial(switch, before, fn, args, kwargs, target, options))
+                tell(switch.name, number, len(some))
+
+    try:
+        run(to_try)
+        if pairs:
+            by_name = {switch.name: switch for switch in to_try}
+            some = [
+                by_name[t.name] for t in sorted(trials, key=lambda t: (not t.less, bool(t.more))) if t.matters
+            ]
+            run([merged(two) for two in itertools.combinations(some[:PAIRED], 2)])
+    except KeyboardInterrupt:
+        interrupted = True
+    kept = tuple(t for t in trials if not _unknown_here(t))
+    left_out += [(t.name, t.failure) for t in trials if _unknown_here(t)]
+    left_out += ONLY_RUN if switches is None else ()
+    return WhatIf(base.function, base, kept, tuple(left_out), interrupted)
+
+
+def _wanted(names: Iterable[str] | None) -> list[Switch]:
+    if names is None:
+        return list(SWITCHES)
+    if isinstance(names, str):
+        raise UsageError(f"switches={names!r} is not a list of names: write switches=[{names!r}]")
+    known = {switch.name: switch for switch in SWITCHES}
+    asked = list(names)
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"there is no switch {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(asked)]
+
+
+def _given(switch: Switch, own: dict[str, Any]) -> str:
+    """Why a switch is not turned that the caller has set."""
+    named = [name for name in (*switch.options, *switch.arguments) if own.get(name) is not None]
+    if named:
+        return f"you set {', '.join(f'{name}={own[name]!r}' for name in named)}"
+    if switch.options and own.get("mode") is not None:
+        return f"mode={own['mode']!r} has settings of its own, and torch takes no others beside it"
+    return ""
+
+
+_NO_OPTION = "this torch does not have it: "
+
+
+def _trial(
+    switch: Switch,
+    before: dict[str, Quantity],
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: Any,
+    target: Any,
+    options: Any,
+) -> Trial:
+    more = {**options, **switch.arguments}
+    if switch.options:
+        more["options"] = {**(options.get("options") or {}), **switch.options}
+    try:
+        made: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
+    except LensError as error:
+        first = str(error).strip().partition("\n")[0]
+        unknown = isinstance(error, UsageError) and first.startswith("options=")
+        return Trial(
+            switch.name, switch.settings, switch.meaning, (), (_NO_OPTION if unknown else "") + first
+        )
+    after = _figures(made)
+    changed = tuple(
+        (name, (_number(before[name]), _number(after[name])))
+        for name in FIGURES
+        if before[name] != after[name]
+    )
+    return Trial(switch.name, switch.settings, switch.meaning, changed, "", made)
+
+
+def _unknown_here(trial: Trial) -> bool:
+    return trial.failure.startswith(_NO_OPTION)
+
+
+def _figures(record: Record) -> dict[str, Quantity]:
+    return {
+        name: OF_PHASES[name](record, "") if name in OF_PHASES else OF_ALL[name](record) for name in FIGURES
+    }
+
+
+def _number(quantity: Quantity) -> int | None:
+    return int(quantity) if isinstance(quantity, Figure) else None

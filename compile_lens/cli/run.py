@@ -1,0 +1,199 @@
+"""``compile-lens run``: a script as Python runs it, watched from its first compile to its end."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LensError, UsageError
+from .exit_codes import OK
+from .output import check_endings, say
+from .script import AfterImport, Script, module, script
+
+if TYPE_CHECKING:
+    from ..api.watch import Watching
+    from ..record.program import ProgramRecord
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find the program; it is run when the command line is done."""
+    from ..views.program.files import FORMS
+
+    check_endings(args.out, FORMS)
+    if args.module is not None and not args.module:
+        raise UsageError("-m needs the name of a module")
+    words = args.module if args.module is not None else args.script
+    if not words:
+        raise UsageError("run needs a script or -m MODULE: compile-lens run -o report.html train.py")
+    found = module(words[0], words[1:]) if args.module is not None else script(words[0], words[1:])
+    args.program = Run(found, args.out)
+    return OK
+
+
+class Run:
+    """One run of a program, and the report of it."""
+
+    def __init__(self, program: Script, out: list[Path]) -> None:
+        self._program = program
+        self._out = [path.absolute() for path in out]  # the program may go to another folder
+        self._journal = Journal(_beside(self._out[0])) if out else None
+        self._watching: Watching | None = None
+        self._ended = "the program ended"
+        self._process = os.getpid()
+        self._done = False
+
+    def __call__(self) -> None:
+        # Now, since not everything can be imported when Python ends.
+        from ..results import program
+        from ..views.program import html, markdown, text
+
+        self._writers = (program, html, markdown, text)
+        atexit.register(self._finish)  # the first to be registered is the last to be called
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminated)
+        # Not before: what the program sets in its environment is read when it imports torch.
+        sys.meta_path.insert(0, AfterImport("torch._dynamo", self._watch))
+        self._program.prepare()
+        try:
+            self._program.run()
+        except BaseException as error:
+            from ..api.watch import ending
+
+            self._ended = ending(error)
+            _trim_traceback()
+            raise
+
+    def _watch(self) -> None:
+        from ..api.watch import Watching
+
+        kept = self._journal.keep if self._journal is not None else None
+        self._watching = Watching(self._program.name, self._program.arguments, kept, whole=True)
+        program = self._watching.__enter__()
+        if self._journal is not None:
+            self._journal.begin(program.record)
+
+    def _terminated(self, number: int, frame: types.FrameType | None) -> None:
+        self._ended = "SIGTERM"
+        self._finish()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def _finish(self) -> None:
+        """Write the report, once, and not from a process that the program forked."""
+        if self._done or os.getpid() != self._process:
+            return
+        self._done = True
+        from ..results.program import Program
+
+        record = self._record()
+        program = Program(lambda: record)
+        stream = sys.__stderr__ or sys.stderr
+        try:
+            for path in self._out:
+                program.save(path)
+            if not self._out:
+                say(str(program), stream)
+            if self._journal is not None:
+                self._journal.remove()
+        except (LensError, OSError) as error:
+            kept = f"; what was seen is in {self._journal.path}" if self._journal is not None else ""
+            with contextlib.suppress(OSError, ValueError):  # the program may have closed it
+                say(f"compile-lens: {error}{kept}", stream)
+
+    def _record(self) -> ProgramRecord:
+        import dataclasses
+
+        if self._watching is None or self._watching.program is None:
+            return _never(self._program)
+        self._watching.close(self._ended)
+        made = self._watching.program.record
+        failed = self._journal.failed if self._journal is not None else ""
+        return dataclasses.replace(made, notes=(*made.notes, failed)) if failed else made
+
+
+def _never(program: Script) -> ProgramRecord:
+    """The record of a program that did not come to compile anything: torch is not imported for it."""
+    import platform
+
+    from ..record.capture import Environment
+    from ..record.program import ProgramRecord
+    from ..versions import __version__
+
+    torch = getattr(sys.modules.get("torch"), "__version__", "")
+    system = f"{platform.system()} {platform.machine()}"
+    environment = Environment(__version__, str(torch), "", platform.python_version(), system, "", "")
+    why = "the program did not import torch._dynamo, as torch.compile does when it is first called"
+    return ProgramRecord(program.name, environment, program.arguments, "the program ended", notes=(why,))
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+class Journal:
+    """What was seen so far, a line for each visit: what is left where the process is killed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failed = ""
+        self._file: int | None = None
+        self._process = os.getpid()
+
+    def begin(self, head: ProgramRecord) -> None:
+        """Open the file anew, and write the record's own line."""
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+            self._file = os.open(self.path, flags, 0o666)
+        except OSError as error:
+            self.failed = f"nothing could be written down while the program ran: {error}"
+            return
+        self._write(head)
+
+    def keep(self, part: ProgramRecord) -> None:
+        """Write the line of one visit."""
+        if self._file is not None and os.getpid() == self._process:
+            self._write(part)
+
+    def _write(self, record: ProgramRecord) -> None:
+        from ..record.journal import line
+
+        assert self._file is not None
+        data = line(record).encode("utf-8")
+        try:
+            if os.write(self._file, data) < len(data):
+                raise OSError("the disk is full")
+        except OSError as error:
+            self.failed = f"not all could be written down while the program ran: {error}"
+            os.close(self._file)
+            self._file = None
+
+    def remove(self) -> None:
+        """The report is written: the file is not needed any more."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+
+
+def _trim_traceback() -> None:
+    """What Python says of an error does not begin with how the program was started."""
+    hook = sys.excepthook
+
+    def trimmed(kind: Any, error: Any, trace: types.TracebackType | None) -> None:
+        at = trace
+        while at is not None and at.tb_frame.f_code is not Script.run.__code__:
+            at = at.tb_next
+        shown = trace if at is None else at.tb_next
+        while shown is not None and shown.tb_frame.f_code.co_filename == Script.run.__code__.co_filename:
+            shown = shown.tb_next
+        hook(kind, error.with_traceback(shown), shown)
+
+    sys.excepthook = trimmed

@@ -1,0 +1,133 @@
+"""A script or a module, run as ``python script.py`` and ``python -m module`` run it."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UsageError
+
+
+@dataclass(frozen=True)
+class Script:
+    """A program that can be run in this process, in place of what runs now.
+
+    Attributes:
+        name: as it was given.
+        arguments: what follows it.
+        code: makes its code; raises ``SyntaxError`` as Python does.
+        file: where it stands.
+        folder: where its imports are looked for first.
+        spec: of a module, as Python's machinery found it; ``None`` for a script.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    code: Callable[[], types.CodeType]
+    file: str
+    folder: str
+    spec: importlib.machinery.ModuleSpec | None = None
+
+    def run(self) -> None:
+        """Run it as ``__main__``. What it raises is raised; the module stays ``__main__`` afterwards."""
+        main = types.ModuleType("__main__")
+        own = vars(main)
+        own.update(__file__=self.file, __builtins__=__builtins__, __spec__=self.spec, __cached__=None)
+        own["__package__"] = None if self.spec is None else self.spec.parent
+        own["__loader__"] = (
+            importlib.machinery.SourceFileLoader("__main__", self.file)
+            if self.spec is None
+            else self.spec.loader
+        )
+        sys.modules["__main__"] = main
+        exec(self.code(), own)
+
+    def prepare(self) -> None:
+        """Set what a program sees of how it was called: ``sys.argv`` and the first of ``sys.path``."""
+        sys.argv[:] = [self.name if self.spec is None else self.file, *self.arguments]
+        sys.path[0] = self.folder
+
+
+def script(path: str, arguments: Sequence[str]) -> Script:
+    """A script by its path. Raises ``UsageError`` if there is none."""
+    if os.path.isdir(path):
+        raise UsageError(f"{path!r} is a folder; give a script in it, or its module with -m")
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            text = file.read()
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no script {path!r}; give the path of a Python file, or -m MODULE"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path!r} cannot be read: {error.strerror or error}") from None
+    full = os.path.abspath(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    return Script(path, tuple(arguments), lambda: _compiled(text, full), full, folder)
+
+
+def module(name: str, arguments: Sequence[str]) -> Script:
+    """A module by its name, found where ``python -m`` looks for it. Raises ``UsageError`` if there is none."""
+    folder = os.getcwd()
+    sys.path[0] = folder
+    spec = _spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        name = f"{name}.__main__"
+        spec = _spec(name)
+    if spec is None or spec.origin is None:
+        raise UsageError(f"there is no module {name!r} that can be run; is it installed, or in this folder?")
+    loader: Any = spec.loader
+    code = loader.get_code(name) if hasattr(loader, "get_code") else None
+    if code is None:
+        raise UsageError(f"the module {name!r} has no Python code to run")
+    return Script(name, tuple(arguments), lambda: code, spec.origin, folder, spec)
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            return None
+        raise
+    except ValueError:  # a name that is none
+        return None
+
+
+def _compiled(text: bytes, file: str) -> types.CodeType:
+    code: types.CodeType = compile(text, file, "exec", dont_inherit=True)
+    return code
+
+
+class AfterImport:
+    """Calls ``then`` once a module was imported: a finder that stands before all others until it was asked for it."""
+
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """The spec that the others find, with a loader that calls ``then`` at the end."""
+        if name != self._name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        loader: Any = spec.loader if spec is not None else None
+        if loader is None:
+            return spec
+        execute, then = loader.exec_module, self._then
+
+        def exec_module(module: types.ModuleType) -> None:
+            del loader.exec_module
+            execute(module)
+            then()
+
+        loader.exec_module = exec_module
+        return spec

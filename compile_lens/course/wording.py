@@ -1,0 +1,112 @@
+"""The language that the course answers in: English, or Chinese for the lessons that are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UsageError
+from .exercise import Exercise, Question
+
+ENGLISH: dict[str, str] = {
+    "right": "{key}: right. The capture of your function shows all that was asked.",
+    "wrong": "{key}: not yet.",
+    "empty": "There is nothing to check yet: give the function that you wrote.",
+    "type": "What was given is of type {name}. Give the function itself: it is captured afresh here.",
+    "failed": "It could not be captured: {why}",
+    "nothing": "Nothing of it was compiled: {why}.",
+    "no operator": "Dynamo found no operator in any of the calls",
+    "unsaid": "the capture does not say why",
+    "other": "It does not compute what was asked: {how}.",
+    "above": "for numbers above 0 {slip}",
+    "below": "for numbers below 0 {slip}",
+    "no tensor": "it returns a {name}, and no tensor",
+    "shape": "its result has the shape {got}, and not {want}",
+    "values": "its result has other values",
+    "unmet": "Its capture has {has}; asked for: {relation} {value:,}.",
+    "at least": "at least",
+    "at most": "at most",
+    "exactly": "exactly",
+    "not known": "{noun}: not known",
+    "predicted": "{question}\nYou say: {said}. Kept; now run on and see.",
+    "as said": "  {name}: you said {value:,}, and the capture has {truth}",
+    "other than said": "  {name}: you said {value:,}, but the capture has {truth}",
+    "hint": "{key}, hint {number} ({left}): {hint}",
+    "more": "{more} more",
+    "last": "the last one",
+    "try first": "{key}: try it first, with check({key!r}, your_function). A wrong attempt is an attempt.",
+    "solution": "{key}: one of several:\n\n{code}",
+    "done": "{done} of {all} exercises are right, kept in {file}",
+    "not answered": "  {key}: not answered",
+    "answered": "  {key}: answered {said}",
+    "tried": "  {key}: {outcome}; tries {tries}, hints {hints}",
+    "is right": "right",
+    "not yet": "not yet",
+    "not tried": "not tried",
+    "not begun": "  not begun: lessons {lessons}",
+}
+"""What the course says beside the texts of its lessons."""
+
+LANGUAGES = ("en", "zh")
+
+_spoken = "en"
+
+
+def language(name: str) -> None:
+    """From here on the course answers in this language: ``"en"``, or ``"zh"`` for Chinese.
+
+    Raises ``UsageError`` for another one.
+    """
+    global _spoken
+    if name not in LANGUAGES:
+        raise UsageError(f"language({name!r}): there is {' and '.join(map(repr, LANGUAGES))}")
+    _spoken = name
+
+
+def chinese() -> bool:
+    """Whether it answers in Chinese."""
+    return _spoken == "zh"
+
+
+def tell(what: str, **facts: Any) -> str:
+    """A message, with what it is about."""
+    if chinese():
+        from .chinese import MESSAGES
+
+        return MESSAGES[what].format(**facts)
+    return ENGLISH[what].format(**facts)
+
+
+def asked(question: Question) -> str:
+    """The text of a question."""
+    if chinese():
+        from .chinese import QUESTIONS
+
+        return QUESTIONS[question.key]
+    return question.text
+
+
+def part(name: str) -> str:
+    """What a number of an answer is."""
+    if chinese():
+        from .chinese import PARTS
+
+        return PARTS[name]
+    return name
+
+
+def slips(exercise: Exercise) -> tuple[str, ...]:
+    """What is said to the mistakes of an exercise, in their order."""
+    if chinese():
+        from .chinese_lessons import EXERCISES
+
+        return EXERCISES[exercise.key][0]
+    return tuple(slip.says for slip in exercise.slips)
+
+
+def hints(exercise: Exercise) -> tuple[str, ...]:
+    """The hints of an exercise, in their order."""
+    if chinese():
+        from .chinese_lessons import EXERCISES
+
+        return EXERCISES[exercise.key][1]
+    return exercise.hints

@@ -1,0 +1,87 @@
+"""The difference of two captures: every level matched and compared, and what of it is the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from compile_lens.record.capture import Record
+from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
+
+from . import inductor, kernels, program
+from .matching import Match, match
+from .operators import nodes
+from .side import Side
+
+_D = TypeVar("_D", bound=DifferenceRecord)
+
+CAUSES = (*(level for level in LEVELS if level not in ("settings", "figures")), "figures")
+"""The levels of which the first that differs is the cause, beside the settings."""
+
+
+def difference(a: Record, b: Record, cls: type[_D]) -> _D:
+    """What differs between ``a`` and ``b``, as a ``cls``."""
+    sides = Side(a), Side(b)
+    changes = [*program.settings(a, b), *program.breaks(a, b)]
+    lines = _matched(sides, ("dynamo", "dynamo"))
+    changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
+    for phases in _phases(*sides):
+        changes += _phase(sides, phases)
+    changes += kernels.figures(a, b)
+    changes += kernels.saved(sides, _matched(sides, ("joint", "joint")))
+    changes += program.guards(a, b)
+    order = list(LEVELS)
+    changes.sort(key=lambda change: order.index(change.level))
+    return cls(_title(a), _title(b), causes(changes), tuple(changes), program.unknown((a, b)))
+
+
+def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """What the rest follows from: the settings, and the first level below them at which anything differs."""
+    every = tuple(changes)
+    asked = tuple(c for c in every if c.level == "settings")
+    for level in CAUSES:
+        found = tuple(c for c in every if c.level == level)
+        if found:
+            return (*asked, *_first(found))
+    return asked
+
+
+def _first(found: tuple[Change, ...]) -> tuple[Change, ...]:
+    """Of one level what is new or gone; what follows from it (other shapes, other readers) only where nothing is."""
+    sharp = tuple(c for c in found if c.kind != "changed")
+    return sharp or found
+
+
+def _matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
+    return match(sides[0].stage(keys[0]), sides[1].stage(keys[1]))
+
+
+def _phases(a: Side, b: Side) -> list[tuple[str, str]]:
+    """Phases that stand for each other: a forward is what inference is where a gradient is needed."""
+    found = [(p, p) for p in a.phases if p in b.phases]
+    if not found:
+        for one, two in (("inference", "forward"), ("forward", "inference")):
+            if one in a.phases and two in b.phases:
+                found.append((one, two))
+    return found
+
+
+def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
+    where = f"{phases[1]}: "
+    handed = _matched(sides, phases)
+    after = (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")
+    lowered = _matched(sides, after)
+    changes = nodes("operators", where, sides, phases, handed)
+    changes += inductor.rewrites(where, sides, phases)
+    changes += inductor.rewrites(where, sides, after)
+    names = [list(side.numbers(key)) for side, key in zip(sides, after)]
+    pairs = {names[0][one]: names[1][two] for one, two in lowered.pairs.items()}
+    changes += inductor.lowering(where, sides, phases, pairs)
+    changes += inductor.fusion(where, sides, phases, lowered)
+    changes += kernels.kernels(where, sides, phases, lowered)
+    return changes
+
+
+def _title(record: Record) -> str:
+    target = f" for {record.options.target}" if record.options.target else ""
+    return f"{record.function}{target}, torch {record.environment.torch}"

@@ -1,0 +1,166 @@
+"""What passes, lowering and fusion did otherwise with operators that both captures have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from compile_lens.record.capture import Record
+from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+from compile_lens.record.lowering import Lowered
+from compile_lens.record.rewrite import UNNAMED
+
+from ..fusion import why
+from ..neighbours import apart
+from .matching import Match
+from .operators import counted, name
+from .side import Named, Side
+
+
+def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> Iterator[Change]:
+    """Patterns and passes that changed the graphs more or less often."""
+    ones, twos = (_matched(side.capture, key) for side, key in zip(sides, stage))
+    for what in dict.fromkeys((*ones, *twos)):
+        before, after = ones[what], twos[what]
+        if before == after:
+            continue
+        kind = ADDED if not before else REMOVED if not after else CHANGED
+        own, key = (sides[0], stage[0]) if kind == REMOVED else (sides[1], stage[1])
+        lines, facts = _told(own, key, what)
+        more = _misses((sides[1], stage[1]) if kind == REMOVED else (sides[0], stage[0]), what)
+        yield Change(
+            "rewrites", kind, f"{where}{what} matched {before} times, then {after}", lines, (*facts, *more)
+        )
+
+
+def _matched(capture: Record, key: str) -> Counter[str]:
+    return Counter(
+        rewrite.pattern or done.name
+        for c in capture.compilations
+        for done in c.passes
+        for rewrite in done.rewrites
+        if done.stage == key and (rewrite.pattern or done.name != UNNAMED)
+    )
+
+
+def _told(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines that a pattern rewrote, and what of what."""
+    lines: dict[str, None] = {}
+    facts: dict[str, None] = {}
+    for c in side.capture.compilations:
+        graph = c.graphs.get(key)
+        before = graph.before if graph is not None else ""
+        known = {n.name for n in c.graphs[before].nodes} if before in c.graphs else set()
+        for done in c.passes:
+            for rewrite in done.rewrites if done.stage == key else ():
+                if (rewrite.pattern or done.name) == what:
+                    origins = [(c.id, before, o) for o in rewrite.origins if o in known]
+                    lines.update(dict.fromkeys(side.lines(origins)))
+                    facts[f"{', '.join(rewrite.before)} → {', '.join(rewrite.after) or 'nothing'}"] = None
+    return tuple(lines), tuple(facts)[:FACTS]
+
+
+def _misses(of: tuple[Side, str], what: str) -> tuple[str, ...]:
+    """What the side on which a pattern did not match says of it."""
+    side, key = of
+    found = (
+        miss
+        for c in side.capture.compilations
+        for done in c.passes
+        for miss in done.misses
+        if done.stage == key and miss.partition(":")[0] == what
+    )
+    return tuple(dict.fromkeys(found))[:FACTS]
+
+
+FACTS = 3
+
+
+def lowering(
+    where: str, sides: tuple[Side, Side], phases: tuple[str, str], pairs: Mapping[Named, Named]
+) -> Iterator[Change]:
+    """Operators that both have, and that one capture inlined or gave a buffer where the other did not."""
+    ones, twos = (dict(side.lowered(phase)) for side, phase in zip(sides, phases))
+    found: dict[tuple[str, str], list[Named]] = {}
+    for one, two in pairs.items():
+        if one in ones and two in twos:
+            before, after = _fate(ones[one]), _fate(twos[two])
+            if before != after:
+                found.setdefault((before, after), []).append(two)
+    key = f"{phases[1]}.post_grad"
+    for (before, after), nodes in found.items():
+        names = counted(_names(sides[1], key, nodes))
+        facts = tuple(
+            dict.fromkeys(f"{n}: {twos[cid, n].sentence} {twos[cid, n].shown}".strip() for cid, n in nodes)
+        )
+        lines = sides[1].lines((cid, key, n) for cid, n in nodes)
+        yield Change("lowering", CHANGED, f"{where}{names}: {before} became {after}", lines, facts[:FACTS])
+
+
+def _fate(entry: Lowered) -> str:
+    """What became of a node, without the names of loops."""
+    if entry.buffer or entry.parts:
+        parts = f", in {len(entry.parts) + bool(entry.buffer)} steps" if entry.parts else ""
+        return f"a buffer ({entry.reason}){parts}"
+    return "inlined"
+
+
+def _names(side: Side, key: str, nodes: Iterable[Named]) -> list[str]:
+    numbers, found = side.numbers(key), side.stage(key)
+    return [name(found[numbers[node]].node) for node in nodes if node in numbers]
+
+
+def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found: Match) -> Iterator[Change]:
+    """Operators that both have, and that are in one group on one side and in several on the other."""
+    keys = (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")
+    homes = [_homes(side, phase, key) for side, phase, key in zip(sides, phases, keys)]
+    forth = dict(found.pairs)
+    back = {two: one for one, two in forth.items()}
+    for own, other, pairs in ((0, 1, forth), (1, 0, back)):
+        for numbers in _groups(homes[own]).values():
+            parts: dict[Named, list[int]] = {}
+            for number in numbers:
+                for home in homes[other].get(pairs.get(number, -1), ())[:1]:
+                    parts.setdefault(home, []).append(pairs[number])
+            if len(parts) < 2:
+                continue
+            items = sides[other].stage(keys[other])
+            sets = [counted(name(items[n].node) for n in some) for some in parts.values()]
+            theirs = [n for some in parts.values() for n in some]
+            now = sides[1].stage(keys[1])
+            lines = sides[1].lines(now[n if own == 0 else forth[n]].address for n in theirs)
+            why = _why(sides[other].capture, phases[other], list(parts))
+            verb = "was one group, and is several" if own == 0 else "was several groups, and is one"
+            yield Change("fusion", CHANGED, f"{where}{' | '.join(sets)} {verb}", lines, why)
+
+
+def _homes(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
+    """The groups of each post-grad node that computes something."""
+    numbers, stage = side.numbers(key), side.stage(key)
+    found: dict[int, list[Named]] = {}
+    for group, nodes in side.groups(phase):
+        for node in nodes:
+            if node in numbers and stage[numbers[node]].node.compute:
+                found.setdefault(numbers[node], []).append(group)
+    return found
+
+
+def _groups(homes: Mapping[int, list[Named]]) -> dict[Named, list[int]]:
+    """The nodes that a group alone computes: what is inlined into several is in one with all of them."""
+    found: dict[Named, list[int]] = {}
+    for number, groups in homes.items():
+        if len(groups) == 1:
+            found.setdefault(groups[0], []).append(number)
+    return found
+
+
+def _why(capture: Record, phase: str, groups: list[Named]) -> tuple[str, ...]:
+    """What kept groups apart, by the record's own reasons."""
+    wanted = {name for _, name in groups}
+    ids = list(dict.fromkeys(cid for cid, _ in groups))
+    found = [p.why for cid in ids for p in apart(capture, cid, phase) if {p.first, p.second} <= wanted]
+    if not found and len(ids) == 1:
+        first, second = (name for _, name in groups[:2])
+        found = [why(capture, first, second, f"{ids[0]} {phase}")]
+    told = [f"{one.sentence} ({one.reason})" if one.reason else one.sentence for one in found]
+    return tuple(dict.fromkeys(told or ["They are in different graphs, each compiled by itself."]))[:FACTS]

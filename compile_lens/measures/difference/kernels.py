@@ -1,0 +1,248 @@
+"""Kernels, the lines of those that compute the same, counts and bytes, and what is kept for the backward."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from compile_lens.record.capture import Record
+from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+from compile_lens.record.figures import AtLeast, Figure
+from compile_lens.record.kernel import Kernel
+
+from ..comparison.by_line import called
+from ..quantities import OF_ALL, OF_PHASES, Quantity
+from .matching import Match
+from .operators import counted, name
+from .side import Named, Side
+
+LANGUAGES = {"extern": "a library call"}
+SAME = 4_000
+"""Lines of a kernel beyond which its text is only compared as a whole."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kernel, its compile id, and the post-grad nodes that it computes, by their numbers."""
+
+    cid: str
+    kernel: Kernel
+    nodes: frozenset[int]
+
+
+def works(side: Side, phase: str) -> list[Work]:
+    """The kernels of a phase."""
+    numbers, stage = side.numbers(f"{phase}.post_grad"), side.stage(f"{phase}.post_grad")
+    of_group = dict(side.groups(phase))
+    found = []
+    for compilation, _, kernel in side.kernels(phase):
+        names: Iterable[Named] = [(compilation.id, o) for o in kernel.origins]
+        names = names or [n for g in kernel.groups for n in of_group.get((compilation.id, g), ())]
+        nodes = (numbers[n] for n in names if n in numbers)
+        found.append(Work(compilation.id, kernel, frozenset(n for n in nodes if stage[n].node.compute)))
+    return found
+
+
+def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict[int, int]:
+    """Which kernels are the same: those that compute the same nodes, then those that share most of them."""
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    by_node: dict[int, list[int]] = {}
+    whole: dict[tuple[str, frozenset[int]], list[int]] = {}
+    for number, work in enumerate(twos):
+        whole.setdefault((_way(work), work.nodes), []).append(number)
+        for node in work.nodes:
+            by_node.setdefault(node, []).append(number)
+    mapped = [frozenset(pairs.get(n, -1) for n in work.nodes) for work in ones]
+    for number, work in enumerate(ones):
+        same = whole.get((_way(work), mapped[number]), [])
+        if same:
+            found[number] = same.pop(0)
+            taken.add(found[number])
+    for number, nodes in enumerate(mapped):
+        if number in found:
+            continue
+        shared = Counter(other for node in nodes for other in by_node.get(node, ()) if other not in taken)
+        if shared:
+            found[number] = max(shared, key=lambda n: (shared[n], -n))
+            taken.add(found[number])
+    return found
+
+
+def _way(work: Work) -> str:
+    """Whether it is a library call; of what is not known to compute anything also what it is called."""
+    way = "call" if work.kernel.language == "extern" else "kernel"
+    return way if work.nodes else f"{way} {_called(work.kernel)}"
+
+
+def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found: Match) -> Iterator[Change]:
+    """Kernels that only one has, and those that compute other things, in another way."""
+    ones, twos = (works(side, phase) for side, phase in zip(sides, phases))
+    same = paired(ones, twos, found.pairs)
+    taken = set(same.values())
+    for number, work in enumerate(ones):
+        if number not in same:
+            lines = sides[0].kernel_lines(work.kernel)
+            yield Change("kernels", REMOVED, f"{where}{_called(work.kernel)} is gone", lines)
+    for number, work in enumerate(twos):
+        if number not in taken:
+            lines = sides[1].kernel_lines(work.kernel)
+            yield Change("kernels", ADDED, f"{where}{_called(work.kernel)} is new", lines)
+    for one, two in same.items():
+        before, after = ones[one], twos[two]
+        how = list(_how(sides, phases, before, after, found))
+        lines = sides[1].kernel_lines(after.kernel)
+        if how:
+            yield Change("kernels", CHANGED, f"{where}{_called(after.kernel)} {'; '.join(how)}", lines)
+        else:
+            yield from code(where, before.kernel, after.kernel, lines)
+
+
+def _called(kernel: Kernel) -> str:
+    """A kernel in a sentence; its name has a number, which says nothing."""
+    if kernel.language == "extern":
+        return f"the library call {called(kernel.name)}"
+    return f"the {kernel.kind} kernel {re.sub(r'_[0-9]+$', '', kernel.name)}"
+
+
+def _how(
+    sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, found: Match
+) -> Iterator[str]:
+    one, two = before.kernel, after.kernel
+    if one.language != two.language:
+        ways = [LANGUAGES.get(k.language, f"a {k.language} kernel") for k in (one, two)]
+        yield f"was {ways[0]}, and is {ways[1]}"
+    elif one.kind != two.kind:
+        yield f"was of kind {one.kind}, and is {two.kind}"
+    elif one.language == "extern" and called(one.name) != called(two.name):
+        yield f"was {called(one.name)}"
+    if one.launches != two.launches:
+        yield f"was launched {one.launches} times, and is {two.launches} times"
+    mapped = {found.pairs.get(n, -1) for n in before.nodes}
+    more, less = after.nodes - mapped, mapped - after.nodes
+    stage = sides[1].stage(f"{phases[1]}.post_grad")
+    if more:
+        yield f"also computes {counted(name(stage[n].node) for n in sorted(more))}"
+    if less - {-1}:
+        yield f"no longer computes {counted(name(stage[n].node) for n in sorted(less - {-1}))}"
+    if -1 in less:
+        gone = [n for n in sorted(before.nodes) if n not in found.pairs]
+        old = sides[0].stage(f"{phases[0]}.post_grad")
+        yield f"no longer computes {counted(name(old[n].node) for n in gone)}, which is gone"
+
+
+_HASHES = re.compile(r"'backend_hash': '[^']*'|kernel_name'?[:=] ?'[^']*'")
+_NUMBERED = re.compile(r"\b((?:cpp|triton|mps)_\w*?fused\w*?)_\d+\b")
+_NAMED = re.compile(r"\b(?:arg|primals_|tangents_|buf|s|u)\d+(?:_\d+)?\b")
+
+
+def code(where: str, one: Kernel, two: Kernel, lines: tuple[str, ...]) -> Iterator[Change]:
+    """The lines that differ of two kernels that compute the same."""
+    first, second = (text.splitlines() for text in (comparable(one), comparable(two)))
+    if first == second:
+        return
+    if max(len(first), len(second)) > SAME:
+        yield Change("code", CHANGED, f"{where}{_called(two)} reads otherwise", lines)
+        return
+    shown = [
+        line
+        for line in difflib.unified_diff(first, second, lineterm="", n=1)
+        if not line.startswith(("---", "+++"))
+    ]
+    count = sum(line[:1] in "+-" for line in shown)
+    yield Change("code", CHANGED, f"{where}{_called(two)}: {count} lines differ", lines, tuple(shown))
+
+
+def comparable(kernel: Kernel) -> str:
+    """The text of a kernel without what says nothing: its number, and the names of arguments and sizes."""
+    text = _NUMBERED.sub(r"\1", _HASHES.sub("", kernel.source))
+    names: dict[str, str] = {}
+    return _NAMED.sub(lambda found: names.setdefault(found[0], f"value{len(names)}"), text)
+
+
+def figures(a: Record, b: Record) -> Iterator[Change]:
+    """Counts and bytes of the whole."""
+    for figure in (
+        "graphs",
+        "graph_breaks",
+        "recompiles",
+        "launches",
+        "groups",
+        "extern",
+        "bytes",
+        "peak",
+        "saved",
+    ):
+        of = OF_PHASES.get(figure)
+        before, after = (of(record, "") if of else OF_ALL[figure](record) for record in (a, b))
+        if _value(before) == _value(after):
+            continue
+        title = figure.replace("_", " ")
+        facts = tuple(
+            f"{side}: {quantity}"
+            for side, quantity in (("before", before), ("after", after))
+            if isinstance(quantity, str)
+        )
+        text = f"{title}: {_said(before)} became {_said(after)}"
+        known = next((q for q in (after, before) if not isinstance(q, str)), None)
+        basis = known.basis if known is not None else ""
+        text += f" ({basis})" if basis else ""
+        yield Change("figures", CHANGED, text, (), facts, figure, _number(before), _number(after), basis)
+
+
+def _value(quantity: Quantity) -> object:
+    return (
+        quantity.count
+        if isinstance(quantity, AtLeast)
+        else quantity
+        if isinstance(quantity, Figure)
+        else None
+    )
+
+
+def _number(quantity: Quantity) -> int | None:
+    return int(quantity) if isinstance(quantity, Figure) else None
+
+
+def _said(quantity: Quantity) -> str:
+    return (
+        f"{quantity:,}"
+        if isinstance(quantity, Figure)
+        else "not known"
+        if isinstance(quantity, str)
+        else str(quantity)
+    )
+
+
+def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
+    """Tensors that the forward keeps for the backward on one side alone."""
+    kept: list[dict[int, int | None]] = []
+    for side in sides:
+        numbers = side.numbers("joint")
+        kept.append(
+            {
+                numbers[c.id, origin]: one.nbytes
+                for c in side.capture.compilations
+                if c.partition is not None
+                for one in c.partition.chosen
+                for origin in one.origins[:1]
+                if (c.id, origin) in numbers
+            }
+        )
+    mapped = {joint.pairs[n]: size for n, size in kept[0].items() if n in joint.pairs}
+    lost = {n: size for n, size in kept[0].items() if n not in joint.pairs}
+    for kind, side, some in (
+        (REMOVED, sides[1], {n: s for n, s in mapped.items() if n not in kept[1]}),
+        (REMOVED, sides[0], lost),
+        (ADDED, sides[1], {n: s for n, s in kept[1].items() if n not in mapped}),
+    ):
+        stage = side.stage("joint")
+        for number, size in some.items():
+            node = stage[number]
+            what = f"the result of {name(node.node)}" if node.node.op == "call_function" else "an input"
+            told = "size unknown" if size is None else f"{size:,} bytes"
+            verb = "is kept for the backward" if kind == ADDED else "is no longer kept for the backward"
+            yield Change("saved", kind, f"{what} ({told}) {verb}", side.lines([node.address]))

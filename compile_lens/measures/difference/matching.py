@@ -1,0 +1,211 @@
+"""Which nodes of two graphs are the same: by operator, shapes, arguments and what they are linked to, never by name.
+
+Nodes whose whole past is alike are the same, then those whose whole future is; what a change has touched is matched
+from its neighbours outwards. Each step looks at a node a fixed number of times: the cost is linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from compile_lens.record.graph import Literal, Node, Ref, Tensor, Value
+
+from ..address import Address
+
+_SYMBOL = re.compile(r"\b[su]\d+\b")
+
+
+@dataclass
+class Item:
+    """A node in its place: the numbers of the nodes that it reads, and of those that read it.
+
+    ``order`` says of an input which one it is: the how-manieth of its graph, or argument of the function.
+    """
+
+    address: Address
+    node: Node
+    inputs: tuple[int, ...] = ()
+    users: list[int] = field(default_factory=list)
+    order: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """Which items of two sequences are the same: pairs of numbers, and those that have no partner."""
+
+    pairs: dict[int, int]
+    only_a: tuple[int, ...]
+    only_b: tuple[int, ...]
+
+
+def items(
+    nodes: Iterable[tuple[Address, str, Node]], argument: Callable[[Node], int | None] = lambda node: None
+) -> list[Item]:
+    """Items of nodes, each with its address and the path of its graph; what a node reads stands before it.
+
+    The node of a graph's results is left out: it computes nothing, and reads very much. ``argument`` says which
+    argument of the function an input is, where that is known.
+    """
+    found: list[Item] = []
+    place: dict[tuple[str, str], int] = {}
+    seen = 0
+    for address, path, node in nodes:
+        if node.op == "output":
+            continue
+        inputs = tuple(
+            place[address[0], path + name] for name in node.inputs if (address[0], path + name) in place
+        )
+        for above in inputs:
+            found[above].users.append(len(found))
+        place[address[0], path + node.name] = len(found)
+        order = None
+        if node.op == "placeholder":
+            known = argument(node)
+            order = ("input", seen) if known is None else ("argument", known)
+            seen += 1
+        found.append(Item(address, node, inputs, order=order))
+    return found
+
+
+def match(a: Sequence[Item], b: Sequence[Item]) -> Match:
+    """The items of ``a`` and ``b`` that are the same, or the same with another shape, type or argument."""
+    matcher = _Matcher(a, b)
+    strong = [signatures(side) for side in (a, b)]
+    weak: list[list[Hashable]] = [[(i.node.op, _target(i.node)) for i in side] for side in (a, b)]
+    matcher.equal(_pasts(a, strong[0]), _pasts(b, strong[1]))
+    matcher.equal(_futures(a, strong[0]), _futures(b, strong[1]), sure=True)
+    for one, two in (strong, weak):
+        matcher.spread(one, two)
+        matcher.equal(one, two, sure=True)
+        matcher.spread(one, two)
+        matcher.equal(one, two)
+        matcher.spread(one, two)
+    pairs = matcher.pairs
+    taken = set(pairs.values())
+    return Match(
+        dict(sorted(pairs.items())),
+        tuple(n for n in range(len(a)) if n not in pairs),
+        tuple(n for n in range(len(b)) if n not in taken),
+    )
+
+
+class _Matcher:
+    def __init__(self, a: Sequence[Item], b: Sequence[Item]) -> None:
+        self.a, self.b = a, b
+        self.pairs: dict[int, int] = {}
+        self._taken: set[int] = set()
+
+    def equal(self, a: Sequence[Hashable], b: Sequence[Hashable], sure: bool = False) -> None:
+        """Pairs free items of equal keys in order; where ``sure``, only if both sides have equally many."""
+        ones, twos = _by_key(a, self.pairs), _by_key(b, self._taken)
+        for key, numbers in ones.items():
+            others = twos.get(key, [])
+            if len(numbers) == len(others) or not sure:
+                for one, two in zip(numbers, others):
+                    self._pair(one, two)
+
+    def spread(self, a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
+        """Pairs what stands at the same place beside a pair, and has an equal key."""
+        queue = list(self.pairs.items())
+        while queue:
+            one, two = queue.pop()
+            found = list(self._beside(one, two, a, b))
+            queue += found
+
+    def _beside(
+        self, one: int, two: int, a: Sequence[Hashable], b: Sequence[Hashable]
+    ) -> Iterator[tuple[int, int]]:
+        for above, other in zip(self.a[one].inputs, self.b[two].inputs):
+            if self._free(above, other) and a[above] == b[other]:
+                yield self._pair(above, other)
+        below: dict[Hashable, list[int]] = {}
+        for number in self.b[two].users:
+            if number not in self._taken:
+                below.setdefault((b[number], self.b[number].inputs.index(two)), []).append(number)
+        for number in self.a[one].users if below else ():
+            same = below.get((a[number], self.a[number].inputs.index(one)))
+            if same and number not in self.pairs:
+                yield self._pair(number, same.pop(0))
+
+    def _free(self, one: int, two: int) -> bool:
+        return one not in self.pairs and two not in self._taken
+
+    def _pair(self, one: int, two: int) -> tuple[int, int]:
+        self.pairs[one] = two
+        self._taken.add(two)
+        return one, two
+
+
+def _by_key(keys: Sequence[Hashable], taken: Mapping[int, int] | set[int]) -> dict[Hashable, list[int]]:
+    found: dict[Hashable, list[int]] = {}
+    for number, key in enumerate(keys):
+        if number not in taken:
+            found.setdefault(key, []).append(number)
+    return found
+
+
+def signatures(side: Sequence[Item]) -> list[Hashable]:
+    """What each node is by itself: operator, plain arguments, and the type and shape of what it makes."""
+    symbols: dict[str, str] = {}
+
+    def plain(text: str) -> str:
+        return _SYMBOL.sub(lambda found: symbols.setdefault(found[0], f"size {len(symbols)}"), text)
+
+    return [
+        (
+            item.node.op,
+            _target(item.node),
+            tuple(tensor(t, plain) for t in item.node.outputs),
+            arguments(item.node, plain),
+        )
+        for item in side
+    ]
+
+
+def tensor(made: Tensor, plain: Callable[[str], str] = str) -> Hashable:
+    """Type, shape and kind of device of a tensor."""
+    shape = tuple(plain(size) if isinstance(size, str) else size for size in made.shape)
+    return made.dtype, shape, made.device.partition(":")[0]
+
+
+def arguments(node: Node, plain: Callable[[str], str] = str) -> Hashable:
+    """The arguments of a node, of others' values only that there is one."""
+
+    def of(value: Value) -> Hashable:
+        if isinstance(value, Ref):
+            return Ref
+        if isinstance(value, Literal):
+            return plain(value.text)
+        if isinstance(value, tuple):
+            return tuple(of(one) for one in value)
+        return type(value).__name__, value
+
+    if node.op in ("placeholder", "get_attr"):
+        return ()
+    return tuple(of(v) for v in node.args), tuple((k, of(v)) for k, v in node.kwargs)
+
+
+def _target(node: Node) -> str:
+    if node.op in ("placeholder", "get_attr"):
+        return ""  # names of the program's
+    return node.module_type if node.op == "call_module" else node.target.removesuffix(".default")
+
+
+def _pasts(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
+    """A key for all that led to a node."""
+    keys: list[Hashable] = []
+    for item, signature in zip(side, own):
+        keys.append(hash((signature, item.order, tuple(keys[n] for n in item.inputs))))
+    return keys
+
+
+def _futures(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
+    """A key for all that a node leads to."""
+    keys: list[Hashable] = [0] * len(side)
+    for number in range(len(side) - 1, -1, -1):
+        item = side[number]
+        below = sorted((hash(keys[n]), side[n].inputs.index(number)) for n in item.users)
+        keys[number] = hash((own[number], tuple(below)))
+    return keys

@@ -1,0 +1,142 @@
+"""Settings, graph breaks, recompiles and guards: what two captures were asked for, and how their programs were cut."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TypeVar
+
+from compile_lens.record.breaks import Ending
+from compile_lens.record.capture import Record
+from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+
+from .side import said
+
+_T = TypeVar("_T")
+_LOCAL = re.compile(r"\b([LG])\[(['\"])(\w+)\2\]")
+_NUMBER = re.compile(r"\b\d{6,}\b|0x[0-9a-f]+")
+
+ENVIRONMENT = {
+    "torch": "torch",
+    "triton": "Triton",
+    "isa": "vector instructions",
+    "device": "device",
+    "target": "target",
+}
+"""What of the environment the code depends on."""
+
+
+def settings(a: Record, b: Record) -> Iterator[Change]:
+    """What was asked for, and where: inputs, options, torch, the device."""
+    yield from _inputs(a, b)
+    one, two = asdict(a.options), asdict(b.options)
+    inductors = [dict(record.options.options) for record in (a, b)]
+    for name in one:
+        if name == "options" or one[name] == two[name]:
+            continue
+        yield _became(name, one[name], two[name])
+    for name in dict.fromkeys((*inductors[0], *inductors[1])):
+        before, after = (found.get(name, "default") for found in inductors)
+        if before != after:
+            yield Change("settings", CHANGED, f"option {name}: {before} became {after}")
+    # With a target the device is the model's name, which the target has told.
+    told = one["target"] != two["target"]
+    for name, title in ENVIRONMENT.items():
+        before, after = (getattr(record.environment, name) for record in (a, b))
+        if before != after and not (told and name in ("device", "target", "isa")):
+            yield _became(title, before, after)
+
+
+def _became(name: str, before: object, after: object) -> Change:
+    def told(value: object) -> str:
+        return "none" if value is None or value == "" else str(value)
+
+    return Change("settings", CHANGED, f"{name}: {told(before)} became {told(after)}")
+
+
+def _inputs(a: Record, b: Record) -> Iterator[Change]:
+    """The inputs by order: their names are the program's."""
+    ones, twos = ([text.partition(": ")[2] or text for text in record.inputs] for record in (a, b))
+    for number, (one, two) in enumerate(zip(ones, twos), 1):
+        if one != two:
+            yield Change("settings", CHANGED, f"input {number}: {one} became {two}")
+    for kind, more, start in ((REMOVED, ones[len(twos) :], len(twos)), (ADDED, twos[len(ones) :], len(ones))):
+        for number, text in enumerate(more, start + 1):
+            yield Change("settings", kind, f"input {number} ({text}) is {'new' if kind == ADDED else 'gone'}")
+
+
+def breaks(a: Record, b: Record) -> Iterator[Change]:
+    """Graph breaks, what was left to Python, recompiles, and how each capture ended."""
+    ended = [record.nothing or (record.failure.message if record.failure else "") for record in (a, b)]
+    if ended[0] != ended[1]:
+        words = [text.strip().partition("\n")[0] or "it compiled" for text in ended]
+        yield Change("breaks", CHANGED, f"{words[0]} became {words[1]}")
+    for kind, ending in _apart(a.breaks, b.breaks, _reason):
+        verb = "a new graph break" if kind == ADDED else "a graph break is gone"
+        yield Change("breaks", kind, f"{verb}: {_reason(ending)}", said(ending.frames[-1:]))
+    ones, twos = ([s for s in record.skipped if s.cause.kind != "graph break"] for record in (a, b))
+    for kind, skip in _apart(ones, twos, lambda s: (s.kind, _reason(s.cause))):
+        what = f"{skip.function}, {skip.kind}" if skip.kind != "function" else skip.function
+        verb = "is left to Python" if kind == ADDED else "is no longer left to Python"
+        yield Change("breaks", kind, f"{what} {verb}: {_reason(skip.cause)}", said(skip.cause.frames[-1:]))
+    for kind, again in _apart(a.recompiles, b.recompiles, lambda r: tuple(map(plain, r.guards))):
+        verb = "compiled again" if kind == ADDED else "no longer compiled again"
+        yield Change("breaks", kind, f"{again.function} is {verb}: {'; '.join(again.guards)}")
+
+
+def _reason(ending: Ending) -> str:
+    return ending.reason.strip().partition("\n")[0] or "no reason was recorded"
+
+
+def guards(a: Record, b: Record) -> Iterator[Change]:
+    """Conditions that only one of the two has, by their text without the names of the program's variables."""
+    ones, twos = (_guards(record) for record in (a, b))
+    for kind, some, others in ((REMOVED, ones, twos), (ADDED, twos, ones)):
+        for text, count in (some - others).items():
+            times = f"{count} × " if count > 1 else ""
+            yield Change("guards", kind, f"{times}{text} is {'new' if kind == ADDED else 'gone'}")
+
+
+def _guards(record: Record) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for compilation in record.compilations:
+        names: dict[str, str] = {}
+        for guard in compilation.guards:
+            found[plain(guard.text or guard.kind, names)] += 1
+    return found
+
+
+def plain(text: str, names: dict[str, str] | None = None) -> str:
+    """A guard without names of variables and numbers of objects: ``L['x'] == 3`` is ``L[…] == 3``."""
+    known = {} if names is None else names
+
+    def of(found: re.Match[str]) -> str:
+        if found[1] == "G" and found[3] in ("torch",):
+            return found[0]
+        return f"{found[1]}[…]" if names is None else known.setdefault(found[0], f"{found[1]}[…]")
+
+    return _NUMBER.sub("…", _LOCAL.sub(of, text))
+
+
+def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) -> Iterator[tuple[str, _T]]:
+    """What only one side has, by a key; of equal ones as many as there are more."""
+    first, second = list(ones), list(twos)
+    for kind, some, others in ((REMOVED, first, second), (ADDED, second, first)):
+        left = Counter(key(other) for other in others)
+        for one in some:
+            left[key(one)] -= 1
+            if left[key(one)] < 0:
+                yield kind, one
+
+
+def unknown(records: Sequence[Record]) -> tuple[str, ...]:
+    """Stages that one of the two lacks, with the reason: they could not be compared."""
+    found = [{m.stage.rpartition(" ")[2]: m.reason for m in record.missing} for record in records]
+    said = [
+        f"stage {stage} of the {'first' if n == 0 else 'second'} was not seen: {reason}"
+        for n, missing in enumerate(found)
+        for stage, reason in missing.items()
+    ]
+    return tuple(dict.fromkeys(said))

@@ -1,0 +1,179 @@
+"""What a watched program comes to: counts as torch counts them, and the state of each line of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from compile_lens.record.graph import Frame
+from compile_lens.record.program import (
+    COMPILED,
+    LIMIT,
+    NO_GRAPH,
+    RAISED,
+    SKIPPED,
+    Break,
+    ProgramFrame,
+    ProgramRecord,
+    Ranges,
+    Visit,
+)
+
+BROKE, EAGER, TRACED, NEVER = "broke", "eager", "compiled", "never"
+STATES = (BROKE, EAGER, TRACED, NEVER)
+"""What a line can be, the worst first: a graph broke on it; it was left to Python; it is in a graph; Dynamo was asked
+about its function, and neither traced it nor left it to Python."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a program in torch's own sense (see ``compile_lens.record.program``).
+
+    Attributes:
+        graphs: calls of a backend (torch's ``unique_graphs``).
+        compilations: compiles of Dynamo that succeeded, those without a graph among them.
+        without_graph: those that hold no operation of a tensor.
+        breaks: graph breaks in frames.
+        places: graph breaks in the source: distinct lines, columns and reasons.
+        recompiles: compiles of a code that had older forms.
+        skipped: functions, or rests of them, that were left to Python whole.
+        left: those that were compiled up to a line, and left to Python from there.
+        limits: functions that reached their limit of recompiles.
+        raised: visits that ended in an error of the compiler's or the backend's.
+    """
+
+    graphs: int
+    compilations: int
+    without_graph: int
+    breaks: int
+    places: int
+    recompiles: int
+    skipped: int
+    left: int
+    limits: int
+    raised: int
+
+
+def counts(program: ProgramRecord) -> Counts:
+    """The counts of a program."""
+    visits = program.visits
+    outcomes = [v.outcome for v in visits]
+
+    def frames(outcome: str) -> int:
+        return sum(any(v.outcome == outcome for v in f.visits) for f in program.frames)
+
+    return Counts(
+        graphs=len(program.graphs),
+        compilations=outcomes.count(COMPILED) + outcomes.count(NO_GRAPH),
+        without_graph=outcomes.count(NO_GRAPH),
+        breaks=len(program.breaks),
+        places=len(places(program.breaks)),
+        recompiles=len(program.recompiles),
+        skipped=frames(SKIPPED),
+        left=sum(any(v.eager and v.outcome == COMPILED for v in f.visits) for f in program.frames),
+        limits=frames(LIMIT),
+        raised=outcomes.count(RAISED),
+    )
+
+
+def place_of(found: Break) -> tuple[str, int, int | None, int | None, str]:
+    """Where a break is in the source, and what it is: breaks of which this is the same are one place."""
+    at = at_line(found)
+    where = ("", 0, None, None) if at is None else (at.file, at.line, at.column, at.end_column)
+    return (*where, found.identity or found.type)
+
+
+def at_line(found: Break) -> Frame | None:
+    """The line of a break: the last of its stack."""
+    return found.ending.frames[-1] if found.ending.frames else None
+
+
+def places(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:
+    """Breaks by their place in the source, in order."""
+    by_place: dict[tuple[str, int, int | None, int | None, str], list[Break]] = {}
+    for one in found:
+        by_place.setdefault(place_of(one), []).append(one)
+    return by_place
+
+
+def after(program: ProgramRecord, visit: Visit) -> tuple[int, ...]:
+    """The numbers of the graphs in which what follows a break of this visit was compiled, first of all times."""
+    frame = next((f for f in program.frames if visit in f.visits), None)
+    if frame is None:
+        return ()
+    lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
+    rests = [
+        f
+        for f in program.frames
+        if f.resumes in lines and (f.file, f.line, f.function) == (frame.file, frame.line, frame.function)
+    ]
+    later = [v for f in rests for v in f.visits if v.number > visit.number]
+    return min(later, key=lambda v: v.number).graphs if later else ()
+
+
+def compile_seconds(program: ProgramRecord) -> float:
+    """Wall time in which something was compiled, measured: what runs inside of another part, or in another thread at
+    the same time (the builds of kernels), counts once."""
+    total = until = 0.0
+    for start, end in sorted((e.start, e.start + e.duration) for e in program.events):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total / 1e6
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the source: its states, the worst first, and the visits that say so."""
+
+    line: int
+    states: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """The worst of its states."""
+        return self.states[0]
+
+
+def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
+    """The lines that have code of every function that Dynamo was asked about, or traced, by file."""
+    states: dict[tuple[str, int], set[str]] = {}
+
+    def mark(file: str, found: Ranges, state: str, known: set[int]) -> None:
+        for line in _in(found):
+            if line in known:
+                states.setdefault((file, line), set()).add(state)
+
+    for frame in program.frames:
+        code = set(_in(frame.code)) - ({frame.line} if len(set(_in(frame.code))) > 1 else set())
+        for line in code:
+            states.setdefault((frame.file, line), set())
+        for visit in frame.visits:
+            mark(frame.file, visit.eager, EAGER, code)
+            for traced in visit.traced:
+                own = set(_in(traced.code))
+                own -= {traced.line} if len(own) > 1 else set()
+                for line in own:
+                    states.setdefault((traced.file, line), set())
+                mark(traced.file, traced.lines, TRACED, own)
+            for found in visit.breaks:
+                at = at_line(found)
+                if at is not None:
+                    states.setdefault((at.file, at.line), set()).add(BROKE)
+    by_file: dict[str, list[Line]] = {}
+    for (file, line), marked in sorted(states.items()):
+        said = tuple(s for s in STATES if s in marked) or (NEVER,)
+        by_file.setdefault(file, []).append(Line(line, said))
+    return {file: tuple(found) for file, found in by_file.items()}
+
+
+def _in(found: Ranges) -> Iterator[int]:
+    for first, last in found:
+        yield from range(first, last + 1)
+
+
+def frames_by_function(program: ProgramRecord) -> dict[tuple[str, int, str], list[ProgramFrame]]:
+    """The frames of each function: itself and its rests, in order."""
+    found: dict[tuple[str, int, str], list[ProgramFrame]] = {}
+    for frame in program.frames:
+        found.setdefault((frame.file, frame.line, frame.function), []).append(frame)
+    return found

@@ -1,0 +1,156 @@
+"""Figures of a whole capture, or of one phase of it, that one may hold against a limit or another capture.
+
+Each is a ``Figure``, an ``AtLeast`` where a part is unknown or a call decides, or, as text, why it is not known or
+is no question here: a limit never holds for what nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES, Compilation
+from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Count, Figure, figure, summed
+from compile_lens.record.graph import Graph
+from compile_lens.record.kernel import Code
+from compile_lens.record.memory import extra
+
+from .control_flow import launches as launched
+from .ledger import Row
+from .ledger import ledger as ledger_of
+
+Quantity = Figure | AtLeast | str
+
+
+def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
+    """A column of the ledger, over all phases or of one."""
+    found = ledger_of(capture)
+    row = getattr(found, phase or "total")
+    value: Figure | AtLeast | None = getattr(row, column)
+    if value is None:
+        return "; ".join(row.notes) or f"there is no {phase or 'graph'}"
+    return value
+
+
+def unknown_parts(capture: Record, phase: str = "") -> tuple[str, ...]:
+    """Why figures of the ledger are not known, wholly or in part."""
+    found = ledger_of(capture)
+    row: Row = getattr(found, phase or "total")
+    return row.notes
+
+
+def extern(capture: Record, phase: str = "") -> Quantity:
+    """Library calls that one call of the generated code makes."""
+    parts: list[Figure | AtLeast | None] = []
+    for compilation, row in _rows(capture, phase):
+        code = compilation.code.get(row.name)
+        if row.launches is None:
+            parts.append(None)
+        elif code is None:  # a graph without an operation
+            parts.append(Figure(0))
+        else:
+            parts.append(
+                figure(launched(code, [k for k in code.kernels if k.language == "extern"]), MEASURED)
+            )
+    return _sum(parts, capture, phase, "launches")
+
+
+def peak(capture: Record, phase: str = "") -> Quantity:
+    """The most bytes that the code of one graph holds at once: of all graphs, the largest."""
+    found = [(c, row, {m.phase: m for m in c.memory}.get(row.name)) for c, row in _rows(capture, phase)]
+    known = [m.peak for _, _, m in found if m is not None and m.peak is not None]
+    if found and len(known) == len(found):
+        return Figure(max(known), MODELLED)
+    if known:
+        return AtLeast(Count(max(known)), MODELLED, known=len(known), graphs=len(found))
+    notes = dict.fromkeys(
+        f"{c.id} {row.name}: {(m.note if m is not None else '') or 'the record holds no buffers of it'}"
+        for c, row, m in found
+    )
+    return "; ".join(notes) or f"there is no {phase or 'graph'}"
+
+
+def saved(capture: Record) -> Quantity:
+    """Bytes that the forward keeps for the backward beside inputs and results."""
+    training = [c for c in capture.compilations if {"forward", "backward"} & set(c.phases)]
+    if capture.options.backward == "no":
+        return "the capture was made with backward=False"
+    if not training:
+        return "there is no backward: no input needs a gradient"
+    parts = [None if c.partition is None else extra(c.partition.chosen) for c in training]
+    total = summed(None if part is None else Figure(part, MODELLED) for part in parts)
+    if total is not None:
+        return total
+    notes = dict.fromkeys(c.partition.note for c in training if c.partition is not None and c.partition.note)
+    return "; ".join(notes) or "the record does not say what the forward keeps, or how large it is"
+
+
+def graphs(capture: Record) -> int:
+    """How many graphs Dynamo handed to the backend, as torch counts them (``unique_graphs``): a compilation without
+    one is none, one that the backend got in parts (``0/0.1``) is one."""
+    found = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
+    return len({c.id.partition(".")[0] for c in found})
+
+
+def _graphs(capture: Record) -> Quantity:
+    return Figure(graphs(capture))
+
+
+def graph_breaks(capture: Record) -> Quantity:
+    """Graph breaks."""
+    return _least(capture, len(capture.breaks))
+
+
+def recompiles(capture: Record) -> Quantity:
+    """Times that a function was compiled again."""
+    return _least(capture, len(capture.recompiles))
+
+
+def _least(capture: Record, count: int) -> Quantity:
+    """What Dynamo does, of a record that does not see all of it."""
+    return f"at least {count:,}: {capture.unseen}" if capture.unseen else Figure(count)
+
+
+OF_PHASES: Mapping[str, Callable[[Record, str], Quantity]] = {
+    "launches": partial(of_ledger, "launches"),
+    "groups": partial(of_ledger, "groups"),
+    "loops": partial(of_ledger, "loops"),
+    "bytes": partial(of_ledger, "bytes_after"),
+    "extern": extern,
+    "peak": peak,
+}
+"""Figures that each phase has by itself; of phase ``""``: of all together."""
+
+OF_ALL: Mapping[str, Callable[[Record], Quantity]] = {
+    "graphs": _graphs,
+    "graph_breaks": graph_breaks,
+    "recompiles": recompiles,
+    "saved": saved,
+}
+"""Figures of a capture as a whole."""
+
+
+def phases(capture: Record) -> tuple[str, ...]:
+    """The phases of which the ledger has a row."""
+    found = ledger_of(capture)
+    return tuple(phase for phase in PHASES if getattr(found, phase).exists)
+
+
+def _rows(capture: Record, phase: str) -> Iterator[tuple[Compilation, Row]]:
+    """The rows of single graphs, each with its compilation."""
+    parts = dict(ledger_of(capture).graphs)
+    for compilation in capture.compilations:
+        part = parts[compilation.id]
+        for row in (part.forward, part.backward, part.inference):
+            if row.exists and phase in ("", row.name):
+                yield compilation, row
+
+
+def _sum(parts: Iterable[Figure | AtLeast | None], capture: Record, phase: str, column: str) -> Quantity:
+    every = tuple(parts)
+    total = summed(every)
+    if total is None or not every:
+        reason = of_ledger(column, capture, phase)
+        return reason if isinstance(reason, str) else "no graph of it is known"
+    return total

@@ -1,0 +1,118 @@
+"""Why a program is not faster: what keeps parts of it from being compiled, or compiles them too often, ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compile_lens.record.breaks import Ending
+from compile_lens.record.graph import Frame
+from compile_lens.record.program import (
+    COMPILED,
+    GIVEN_UP,
+    LEFT,
+    LIMIT,
+    RESUMED,
+    SKIPPED,
+    ProgramFrame,
+    ProgramRecord,
+    Recompilation,
+    Visit,
+)
+
+from .program import at_line, compile_seconds, places
+
+AT_LIMIT = "recompile limit"
+LEFT_WHOLE = "left to Python"
+LEFT_REST = "rest left to Python"
+BREAKS = "graph break"
+AGAIN = "compiled again"
+COMPILING = "time of compiling"
+KINDS = (AT_LIMIT, LEFT_WHOLE, LEFT_REST, BREAKS, AGAIN, COMPILING)
+"""What a ``Cause`` can be, in the order in which they are told: what runs without any compiled code first."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One thing that keeps a program from being faster.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        place: the line, ``None`` where it is of no line.
+        function: the function that it costs.
+        times: how often it was seen.
+        ending: torch's reason, with its hints and link.
+        seconds: compile time that it took, measured; 0 where it took none of its own.
+        recompilation: what made a code be compiled again, of the last time.
+        limit: the setting that was reached.
+    """
+
+    kind: str
+    place: Frame | None
+    function: str
+    times: int
+    ending: Ending | None = None
+    seconds: float = 0.0
+    recompilation: Recompilation | None = None
+    limit: str = ""
+
+
+def slower(program: ProgramRecord) -> tuple[Cause, ...]:
+    """The causes by their kind; of one kind the program's own before torch's, then the one that took most compile
+    time, or was seen most often.
+
+    How long the eager parts themselves take is not measured, so that it does not enter the order.
+    """
+    found = [*_left(program), *_broken(program), *_again(program)]
+    spent = compile_seconds(program)
+    if spent and program.graphs:
+        found.append(Cause(COMPILING, None, "", len(program.graphs), seconds=spent))
+    return tuple(sorted(found, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.times)))
+
+
+def _of_torch(cause: Cause) -> bool:
+    return cause.place is not None and cause.place.of_torch
+
+
+def _left(program: ProgramRecord) -> list[Cause]:
+    found = []
+    for frame in program.frames:
+        for outcome, kind in ((LIMIT, AT_LIMIT), (SKIPPED, LEFT_WHOLE)):
+            own = [v for v in frame.visits if v.outcome == outcome]
+            if own:
+                why = own[-1].why
+                times = sum(v.times for v in own)
+                place = _place(frame, why if outcome == SKIPPED else None)
+                found.append(
+                    Cause(kind, place, frame.function, times, why, 0.0, own[-1].recompilation, own[-1].limit)
+                )
+    return found
+
+
+def _place(frame: ProgramFrame, why: Ending | None) -> Frame:
+    if why is not None and why.frames:
+        return why.frames[-1]
+    return Frame(frame.file, frame.resumes or frame.line, frame.function)
+
+
+def _broken(program: ProgramRecord) -> list[Cause]:
+    found = []
+    functions = {id(b): f.function for f in program.frames for v in f.visits for b in v.breaks}
+    for own in places(program.breaks).values():
+        worst = next((b for then in (LEFT, RESUMED) for b in own if b.then == then), None)
+        if worst is None:  # all of them are told as functions that were left to Python
+            continue
+        kind = LEFT_REST if worst.then == LEFT else BREAKS
+        times = sum(b.then != GIVEN_UP for b in own)
+        found.append(Cause(kind, at_line(worst), functions[id(worst)], times, worst.ending))
+    return found
+
+
+def _again(program: ProgramRecord) -> list[Cause]:
+    found = []
+    for frame in program.frames:
+        own: list[Visit] = [v for v in frame.visits if v in program.recompiles and v.outcome == COMPILED]
+        if own:
+            seconds = sum(v.seconds for v in own)
+            place = Frame(frame.file, frame.resumes or frame.line, frame.function)
+            found.append(Cause(AGAIN, place, frame.function, len(own), None, seconds, own[-1].recompilation))
+    return found

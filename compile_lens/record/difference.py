@@ -1,0 +1,99 @@
+"""What differs between two captures: the causes, and at each level what was added, removed or changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ADDED, REMOVED, CHANGED = "added", "removed", "changed"
+"""What ``Change.kind`` can be."""
+
+LEVELS = {
+    "settings": "what was asked for, and where",
+    "breaks": "where Python took over, and what was compiled again",
+    "lines": "Python lines, by the operations that Dynamo read from them",
+    "operators": "ATen operators handed to Inductor",
+    "rewrites": "what Inductor's passes rewrote",
+    "lowering": "what was inlined, or given a buffer",
+    "fusion": "what was fused, or stayed apart",
+    "kernels": "kernels and library calls",
+    "figures": "counts and bytes",
+    "saved": "tensors that the forward keeps for the backward",
+    "code": "lines of kernels that compute the same",
+    "guards": "conditions under which the code is used again",
+}
+"""The levels, causes before effects, and what each is."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that differs.
+
+    Attributes:
+        level: a key of ``LEVELS``.
+        kind: ``added`` (only the second has it), ``removed`` (only the first has it) or ``changed``.
+        text: what differs, as a sentence without a full stop.
+        lines: the Python lines that it is of, as ``model.py:12: y = x.sort()``; of the first capture where it was
+            removed, else of the second.
+        facts: what the records show for it: reasons, in the compiler's words; for ``code`` the lines that differ.
+        name: of ``figures`` the name of the figure, else ``""``.
+        before, after: of ``figures`` its two values, ``None`` where it is not known or is no single number;
+            ``basis`` says whether they are measured or modelled.
+    """
+
+    level: str
+    kind: str
+    text: str
+    lines: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    name: str = ""
+    before: int | None = None
+    after: int | None = None
+    basis: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class DifferenceRecord:
+    """What differs between two captures.
+
+    Attributes:
+        a, b: what each is of, in a line.
+        causes: what the rest follows from, as far as the records show: changes of ``settings``, and those of the
+            first level below it at which anything differs.
+        changes: everything that differs, by level.
+        unknown: what could not be compared, and why.
+    """
+
+    a: str
+    b: str
+    causes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def at(self, level: str) -> tuple[Change, ...]:
+        """The changes of one level. Raises ``KeyError`` for a level that there is not."""
+        if level not in LEVELS:
+            raise KeyError(f"no level {level!r}; there are {', '.join(LEVELS)}")
+        return tuple(change for change in self.changes if change.level == level)
+
+    @property
+    def figures(self) -> dict[str, tuple[int | None, int | None]]:
+        """The figures that differ, each before and after."""
+        return {change.name: (change.before, change.after) for change in self.at("figures")}
+
+    def __bool__(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "differs": bool(self),
+            "causes": [asdict(change) for change in self.causes],
+            "changes": {
+                level: [asdict(change) for change in self.at(level)] for level in LEVELS if self.at(level)
+            },
+            "unknown": list(self.unknown),
+        }

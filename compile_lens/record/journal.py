@@ -1,0 +1,101 @@
+"""A program as it is written down while it runs: a line for each visit, so that what was seen survives its end.
+
+The first line is the record without what was seen, each other one a record of one visit and its graphs. A line that is
+not whole is the last one, which the process could not finish.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+
+from ..errors import RecordError
+from .absent import Missing
+from .codec import from_json, to_json
+from .graph import Source
+from .program import ProgramFrame, ProgramGraph, ProgramRecord, Visit
+
+CUT_OFF = "the program ended without a word: this is what was written down until then"
+"""How a program ended whose record was put together from its journal."""
+
+
+def line(record: ProgramRecord) -> str:
+    """The line for a record, with its end."""
+    return to_json(record) + "\n"
+
+
+def is_journal(text: str) -> bool:
+    """Whether a text has lines of a journal, rather than one record."""
+    first, _, rest = text.partition("\n")
+    try:
+        return bool(rest.strip()) and isinstance(json.loads(first), dict)
+    except ValueError:
+        return False
+
+
+def joined(text: str) -> ProgramRecord:
+    """The record of a program from its journal. Raises ``RecordError`` if the first line is none of one."""
+    first, *rest = text.splitlines()
+    head = from_json(first, ProgramRecord)
+    parts = []
+    lost = 0
+    for number, one in enumerate(rest):
+        try:
+            parts.append(from_json(one, ProgramRecord))
+        except RecordError:
+            if number < len(rest) - 1:
+                raise
+            lost = 1
+    notes = ("the last line of the journal was not finished",) if lost else ()
+    unseen = (
+        Missing("the time of compiling", "the program ended before torch's events were written down"),
+        Missing(
+            "what was left to Python outside of the program",
+            "it is counted at the end, which was not reached",
+        ),
+    )
+    return dataclasses.replace(
+        _joined(head, parts), ended=CUT_OFF, notes=(*head.notes, *notes), missing=(*head.missing, *unseen)
+    )
+
+
+def _joined(head: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecord:
+    frames: dict[ProgramFrame, list[Visit]] = {}
+    graphs: list[ProgramGraph] = []
+    sources: dict[Source, None] = {}
+    seconds, hooks = head.seconds, head.hooks
+    for part in parts:
+        for frame in part.frames:
+            frames.setdefault(dataclasses.replace(frame, visits=()), []).extend(frame.visits)
+        graphs += part.graphs
+        sources.update(dict.fromkeys(part.sources))
+        seconds, hooks = max(seconds, part.seconds), max(hooks, part.hooks)
+    graphs.sort(key=lambda g: g.number)
+    order = {graph.number: i for i, graph in enumerate(graphs)}
+    visits = sorted(v.number for found in frames.values() for v in found)
+    numbers = {number: i for i, number in enumerate(visits)}
+    made = tuple(
+        dataclasses.replace(frame, visits=tuple(_renumbered(v, order, numbers) for v in found))
+        for frame, found in frames.items()
+    )
+    return dataclasses.replace(
+        head,
+        frames=tuple(sorted(made, key=lambda f: f.visits[0].number)),
+        graphs=tuple(dataclasses.replace(g, number=order[g.number]) for g in graphs),
+        sources=tuple(sources),
+        seconds=seconds,
+        hooks=hooks,
+    )
+
+
+def _renumbered(visit: Visit, graphs: dict[int, int], visits: dict[int, int]) -> Visit:
+    breaks = (
+        dataclasses.replace(b, before=None if b.before is None else graphs[b.before]) for b in visit.breaks
+    )
+    return dataclasses.replace(
+        visit,
+        number=visits[visit.number],
+        graphs=tuple(graphs[g] for g in visit.graphs),
+        breaks=tuple(breaks),
+    )

@@ -1,0 +1,314 @@
+"""A whole program as it was seen while it ran: what Dynamo was asked about, what became of it, and when.
+
+Words that torch has keep torch's numbers. A *graph* is one that a backend was called with. A *break* is counted in
+frames (each time that Dynamo logged one) and in the source (each place once). A *recompile* is one compile that
+succeeded where older forms of the code did not fit, however many of their guards failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .absent import Missing
+from .breaks import Ending
+from .capture import SCHEMA_VERSION, Environment
+from .compilation import DynamicDim
+from .graph import Frame, Source
+
+Ranges = tuple[tuple[int, int], ...]
+"""Lines as ranges: first and last, from 1."""
+
+COMPILED = "compiled"
+NO_GRAPH = "no graph"
+SKIPPED = "skipped"
+LIMIT = "limit"
+NOTHING = "nothing to compile"
+RAISED = "raised"
+OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
+"""What ``Visit.outcome`` can be."""
+
+RESUMED = "resumed"
+LEFT = "rest left to Python"
+GIVEN_UP = "function left to Python"
+"""These are what ``Break.then`` can be."""
+
+
+@dataclass(frozen=True)
+class GuardOrigin:
+    """A condition under which a compilation may be used again, and the line of the program that caused it.
+
+    Attributes:
+        text: what is checked, as torch writes it; its kind where torch has no text of it.
+        source: the value that it is about (``L['x']``); ``""``: none.
+        kind: torch's name of the check; ``SHAPE_ENV`` of one between sizes.
+        line: the line of the program that made it; ``None`` where no line did.
+    """
+
+    text: str
+    source: str = ""
+    kind: str = ""
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
+class FailedGuard:
+    """Why one older form of a code did not fit.
+
+    Attributes:
+        id: compile id of the older form.
+        text: the guard, as torch says that it failed.
+        source: the value that it is about, in the function's words (``x``, ``self.n``); ``""`` where torch names none.
+        old, new: what it was compiled for, and what it was called with; ``""`` where that could not be read without
+            running code of the program.
+        line: the line of the program that made the guard; ``None`` where no line did.
+    """
+
+    id: str
+    text: str
+    source: str = ""
+    old: str = ""
+    new: str = ""
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Recompilation:
+    """What made Dynamo compile a code again.
+
+    Attributes:
+        failed: the guard that failed, one for each older form, the newest first.
+        count: how many forms the code had before.
+        limit: how many it may have (``torch._dynamo.config.recompile_limit``).
+        dynamic: sizes that are symbols in the new form, and were numbers in the one before it.
+    """
+
+    failed: tuple[FailedGuard, ...]
+    count: int
+    limit: int
+    dynamic: tuple[DynamicDim, ...] = ()
+
+
+@dataclass(frozen=True)
+class Break:
+    """A place where Dynamo met what it cannot trace.
+
+    Attributes:
+        ending: torch's reason with the stack of the program, hints and torch's page about it.
+        type: torch's name of the reason (``Call to `torch._dynamo.graph_break()```).
+        identity: torch's number of it (``GB0025``), ``""`` where it has none.
+        then: ``resumed``: what follows was looked at as a function of its own. ``rest left to Python``: Dynamo
+            compiled up to an earlier line and skipped what follows. ``function left to Python``: it skipped all.
+        consequence: what Dynamo could not do about it, in its words; ``""`` where it resumed.
+        before: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` where there is none.
+    """
+
+    ending: Ending
+    type: str = ""
+    identity: str = ""
+    then: str = RESUMED
+    consequence: str = ""
+    before: int | None = None
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The lines of one function that were traced into a graph.
+
+    Attributes:
+        file, function, line: the function and where it begins.
+        lines: those that were traced.
+        code: those that have code.
+    """
+
+    file: str
+    function: str
+    line: int
+    lines: Ranges
+    code: Ranges
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One time that Dynamo was asked about a code.
+
+    Attributes:
+        outcome: one of ``OUTCOMES``. ``no graph``: it was compiled, and holds no operation of a tensor. ``limit``: it
+            has as many forms as it may have, and each call that fits none of them runs eagerly.
+        id: torch's compile id (``"0/1"``), ``""`` where Dynamo did not begin to compile.
+        why: why it was not compiled; ``None`` where it was.
+        caller: the line of the program that called it.
+        thread: name of the thread.
+        backend: name of the backend that the program asked for.
+        restarts: how often Dynamo began again.
+        graphs: numbers of its graphs in ``ProgramRecord.graphs``.
+        breaks: the graph breaks that Dynamo logged for it.
+        recompilation: why it was compiled again; ``None`` for the first time.
+        limit: the setting that kept it from being compiled again.
+        traced: the lines that are in its graphs, by function.
+        eager: the lines of its own that were left to Python; they ran if Python reached them.
+        guards: under which conditions the compilation may be used.
+        dynamic: sizes that were compiled as symbols.
+        seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it.
+        number: the how manieth visit of the program it is, from 0.
+        times: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
+    """
+
+    outcome: str
+    id: str = ""
+    why: Ending | None = None
+    caller: Frame | None = None
+    thread: str = ""
+    backend: str = ""
+    restarts: int = 0
+    graphs: tuple[int, ...] = ()
+    breaks: tuple[Break, ...] = ()
+    recompilation: Recompilation | None = None
+    limit: str = ""
+    traced: tuple[Traced, ...] = ()
+    eager: Ranges = ()
+    guards: tuple[GuardOrigin, ...] = ()
+    dynamic: tuple[DynamicDim, ...] = ()
+    seconds: float = 0.0
+    number: int = 0
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class ProgramFrame:
+    """A code that Dynamo was asked about: a function, or what follows a graph break in one.
+
+    Attributes:
+        function, file, line: the function and where it begins; of a rest, the function that it is of.
+        resumes: the line where a rest begins; ``None`` for a whole function.
+        code: the lines that have code.
+        visits: each time that Dynamo was asked, in order.
+        before: compile ids of the forms that it had before the program was watched.
+    """
+
+    function: str
+    file: str
+    line: int
+    resumes: int | None = None
+    code: Ranges = ()
+    visits: tuple[Visit, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProgramGraph:
+    """A graph that a backend was called with.
+
+    Attributes:
+        number: its number in the program, from 0.
+        id: compile id.
+        operators: calls in it.
+        inputs: what each input is (``x: float32[4, s0] cpu``).
+        thread: name of the thread.
+        seconds: wall time of the backend's call, measured.
+    """
+
+    number: int
+    id: str
+    operators: int
+    inputs: tuple[str, ...] = ()
+    thread: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class CompileEvent:
+    """A part of compiling, as torch reports it itself.
+
+    Attributes:
+        name: torch's name.
+        start: microseconds from the beginning of the watch.
+        duration: microseconds; 0 of what has none (a cache that was hit or missed).
+        thread: number of the thread in this program.
+        id: compile id, ``""`` where torch says none.
+        phase: ``forward``, ``backward`` or ``inference`` where torch says it.
+        detail: what torch says more, as name and value.
+        depth: how many others it stands in.
+    """
+
+    name: str
+    start: float
+    duration: float = 0.0
+    thread: int = 0
+    id: str = ""
+    phase: str = ""
+    detail: tuple[tuple[str, str], ...] = ()
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What Dynamo left to Python outside of the program, counted: torch's own and the standard library."""
+
+    why: str
+    count: int
+
+
+@dataclass(frozen=True, repr=False)
+class ProgramRecord:
+    """What was seen of a program while it was watched.
+
+    Attributes:
+        name: of the script, or of where the watch stands.
+        arguments: of the script.
+        ended: how the watch ended; ``""`` while it is open.
+        environment: where it ran.
+        frames: each code that Dynamo was asked about, in the order of the first time.
+        before: codes of the program that were compiled before it was watched, and that Dynamo was not asked about
+            since; calls of theirs are not seen.
+        graphs: each graph that a backend was called with, in order.
+        events: parts of compiling, with their times, as torch reports them.
+        elsewhere: what was left to Python outside of the program.
+        sources: text of the functions of the program that were seen.
+        missing: what could not be seen, and why.
+        notes: things that a reader should know.
+        seconds: wall time of the watch.
+        hooks: seconds of it that the watching itself took, as far as it measures itself.
+        created: when it began, in UTC.
+        schema_version: version of the JSON form.
+        unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
+    """
+
+    name: str
+    environment: Environment
+    arguments: tuple[str, ...] = ()
+    ended: str = ""
+    frames: tuple[ProgramFrame, ...] = ()
+    before: tuple[ProgramFrame, ...] = ()
+    graphs: tuple[ProgramGraph, ...] = ()
+    events: tuple[CompileEvent, ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
+    sources: tuple[Source, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    hooks: float = 0.0
+    created: str = ""
+    schema_version: int = SCHEMA_VERSION
+    unknown_fields: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def visits(self) -> tuple[Visit, ...]:
+        """Each time that Dynamo was asked about a code, in order."""
+        return tuple(sorted((v for f in self.frames for v in f.visits), key=lambda v: v.number))
+
+    @property
+    def breaks(self) -> tuple[Break, ...]:
+        """The graph breaks in frames: each time that Dynamo logged one."""
+        return tuple(b for v in self.visits for b in v.breaks)
+
+    @property
+    def recompiles(self) -> tuple[Visit, ...]:
+        """The visits that compiled a code again."""
+        return tuple(
+            v for v in self.visits if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
+        )
+
+    @property
+    def skipped(self) -> tuple[Visit, ...]:
+        """The visits after which all of a code, or its new forms, run eagerly."""
+        return tuple(v for v in self.visits if v.outcome in (SKIPPED, LIMIT, RAISED))

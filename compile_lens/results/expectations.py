@@ -1,0 +1,281 @@
+"""What a capture is expected to be: assertions that explain themselves when they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LensError, UsageError
+from ..measures import quantities
+from ..measures.bounds import Bounds
+from ..measures.quantities import Quantity
+from ..record.delegates import delegate
+from ..record.figures import AtLeast, Figure
+from .capture import Capture
+
+if TYPE_CHECKING:
+    from ..record.kernel import Kernel
+    from ..views.explained.model import Explained
+
+
+class ExpectationError(LensError, AssertionError):
+    """A capture is not as expected, or nobody knows whether it is: what was found, why, and what to try.
+
+    Attributes:
+        capture: what was looked at; ``error.capture.save("report.html")`` writes its page.
+    """
+
+    def __init__(self, message: str, capture: Capture) -> None:
+        super().__init__(message)
+        self.capture = capture
+
+
+class Asked:
+    """A number of a capture, to be called with what it should be, in one of four forms."""
+
+    def __init__(self, expectations: Expectations, name: str) -> None:
+        self._expectations, self._name = expectations, name
+
+    def __call__(
+        self,
+        equal: int | None = None,
+        *,
+        at_most: int | None = None,
+        at_least: int | None = None,
+        within: tuple[int, int] | None = None,
+        phase: str = "",
+    ) -> Expectations:
+        """Holds, or raises ``ExpectationError``. ``within`` includes both numbers; ``phase`` looks at one alone."""
+        __tracebackhide__ = True
+        bounds = Bounds.of(self._name, equal, at_most, at_least, within)
+        return self._expectations._figure(self._name, bounds, phase)
+
+
+class Numeric:
+    """An attribute of ``Expectations`` that asks for a number."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, expectations: Expectations, owner: type) -> Asked:
+        return Asked(expectations, self._name)
+
+
+class Expectations:
+    """What ``compile_lens.expect`` returns: each method holds, and gives this back, or raises ``ExpectationError``.
+
+    Numbers are asked for in one of four forms: ``launches(1)``, ``launches(at_most=2)``, ``launches(at_least=1)``,
+    ``launches(within=(1, 3))``, bounds included. What the record does not know for sure (a stage is missing, a call
+    decides, a part is unknown) fails with the reason. ``phase`` (``"forward"``, ``"backward"``, ``"inference"``)
+    looks at one graph's phase alone. Of a capture that failed, or of which nothing was compiled, nothing holds but
+    ``graphs(0)``.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+
+    launches = Numeric()
+    """Kernel launches in one call of the generated code, library calls among them (measured)."""
+    groups = Numeric()
+    """Groups that do work, after fusion (measured); on a CPU several of them may be one launch."""
+    extern = Numeric()
+    """Library calls in one call of the generated code (measured)."""
+    bytes = Numeric()
+    """Bytes that the groups read and write (modelled from sizes)."""
+    peak = Numeric()
+    """The most bytes that the code of one graph holds at once, inputs and results among them (modelled)."""
+    saved = Numeric()
+    """Bytes that the forward keeps for the backward beside inputs and results (modelled)."""
+    graphs = Numeric()
+    """Graphs that Dynamo handed to the backend, as torch counts them: recompiles are graphs, too (measured)."""
+    graph_breaks = Numeric()
+    """Graph breaks (measured). A function that was left to Python without one is none: see ``compiled``."""
+    recompiles = Numeric()
+    """How often a function was compiled again while it ran (measured)."""
+
+    def compiled(self) -> Expectations:
+        """All of it was compiled: no graph break, nothing left to Python."""
+        __tracebackhide__ = True
+        from ..views.explained import program
+        from ..views.words import outcome
+
+        if outcome.state(self.capture) == outcome.COMPILED:
+            return self
+        self._went_well("all of it compiled", nothing=True)
+        head = f"expected all of it compiled, found: {outcome.verdict(self.capture)}"
+        raise self._error(head, program.left_to_python(self.capture))
+
+    def fused(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Expectations:
+        """``a`` and ``b`` are computed together: inlined into one loop, or fused into one group.
+
+        They are named as for ``capture.why``: kernels, operators of a graph, calls of the program, or lines. Two
+        groups that only share a C++ function, and so a launch, are not fused. Raises ``UsageError`` for a name that
+        the capture does not have, or that is ambiguous.
+        """
+        __tracebackhide__ = True
+        return self._pair(a, b, phase, True)
+
+    def apart(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Expectations:
+        """``a`` and ``b`` are not computed together; named as for ``fused``."""
+        __tracebackhide__ = True
+        return self._pair(a, b, phase, False)
+
+    def no(self, op: str, phase: str = "") -> Expectations:
+        """No operator ``op`` is in the graphs handed to Inductor, in what its passes made of them, or called.
+
+        ``"aten.sort"`` stands for all its overloads, ``"sort"`` for one of any library. Where torch is installed, a
+        name that it does not know raises ``UsageError``: it would hold for ever.
+        """
+        __tracebackhide__ = True
+        from ..measures.operators import uses
+        from ..views.explained.operators import stands
+
+        delegate("Expectations.no")(op)
+        wanted = f"no {op}"
+        self._went_well(wanted)
+        self._phase(phase)
+        found, unknown = uses(self.capture, op, phase)
+        if found:
+            raise self._error(f"expected {wanted}, found it", stands(self.capture, found))
+        self._known(wanted, unknown)
+        return self
+
+    def dtype(self, *allowed: str, of: str = "", phase: str = "") -> Expectations:
+        """Every operator that computes something, after Inductor's passes, makes results of one of these types.
+
+        Types are named as torch does, without ``torch.``: ``dtype("bfloat16", "int64")``. ``of`` looks at one
+        operator alone, which then has to be there. In what type a kernel computes before it stores is not in this.
+        """
+        __tracebackhide__ = True
+        from ..measures.operators import uses
+        from ..views.explained.operators import stands
+
+        names = {str(name).removeprefix("torch.") for name in allowed}
+        if not names:
+            raise UsageError(
+                'dtype was given no type: write for example dtype("float16") or dtype("float32", "bool")'
+            )
+        wanted = f"results {f'of {of} ' if of else ''}in {' or '.join(sorted(names))}"
+        self._went_well(wanted)
+        self._phase(phase)
+        every, unknown = uses(self.capture, of, phase)
+        lowered = [u for u in every if u.node is not None and u.address[1].endswith("post_grad")]
+        wrong = [u for u in lowered if u.node is not None and {t.dtype for t in u.node.outputs} - names]
+        if wrong:
+            raise self._error(f"expected {wanted}, found others", stands(self.capture, wrong, types=True))
+        if of and not lowered:
+            raise self._error(
+                f"expected {wanted}, found no {of} after Inductor's passes", stands(self.capture, every)
+            )
+        self._known(wanted, unknown)
+        return self
+
+    def _figure(self, name: str, bounds: Bounds, phase: str = "") -> Expectations:
+        __tracebackhide__ = True
+        of_phase = quantities.OF_PHASES.get(name)
+        if phase and of_phase is None:
+            raise UsageError(f"{name} is a number of the whole: leave phase={phase!r} out")
+        words = name.replace("_", " ") + (f" of the {phase}" if phase else "")
+        self._went_well(f"{words}: {bounds}", nothing=name == "graphs")
+        self._phase(phase)
+        found: Quantity = of_phase(self.capture, phase) if of_phase else quantities.OF_ALL[name](self.capture)
+        if isinstance(found, str):
+            raise self._error(
+                f"{words}: expected {bounds}, but it is not known: {found}", self._why(name, phase)
+            )
+        holds = bounds.holds(found)
+        if holds:
+            return self
+        said = f"found {self._said(found)}, {found.basis}"
+        if holds is None:
+            said = f"which is not sure: {said}"
+        rest = (
+            quantities.unknown_parts(self.capture, phase) if isinstance(found, AtLeast) and of_phase else ()
+        )
+        raise self._error(f"{words}: expected {bounds}, {said}", self._why(name, phase), *rest)
+
+    def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
+        __tracebackhide__ = True
+        from ..measures.fusion import APART, FUSED, INLINED, NOT_FUSED, SAME
+        from ..views.explained.model import Explained
+
+        one, two = (x if isinstance(x, (str, int)) else x.name for x in (a, b))
+        wanted = f"{one} and {two} {'fused' if together else 'apart'}"
+        self._went_well(wanted)
+        why = self.capture.why(a, b, phase)
+        if why.verdict in ((SAME, INLINED, FUSED) if together else (NOT_FUSED, APART)):
+            return self
+        place = f" ({why.where})" if why.where else ""
+        found = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
+        raise self._error(
+            f"expected {wanted}, found {found}",
+            Explained((), (why.sentence, *why.facts), (why.remedy,) if why.remedy else ()),
+        )
+
+    def _why(self, name: str, phase: str) -> Explained:
+        from ..views.explained import kernels, memory, program
+
+        capture = self.capture
+        makers: dict[str, Callable[[], Explained]] = {
+            "launches": lambda: kernels.kernels(capture, phase),
+            "extern": lambda: kernels.kernels(capture, phase, ("extern",)),
+            "bytes": lambda: kernels.by_bytes(capture, phase),
+            "groups": lambda: kernels.groups(capture, phase),
+            "peak": lambda: memory.held(capture, phase),
+            "saved": lambda: memory.kept(capture),
+            "graphs": lambda: program.compilations(capture),
+            "graph_breaks": lambda: program.left_to_python(capture),
+            "recompiles": lambda: program.compilations(capture, again=True),
+        }
+        return makers[name]()
+
+    @staticmethod
+    def _said(found: Figure | AtLeast) -> str:
+        return f"{found:,}" if isinstance(found, Figure) else str(found)
+
+    def _went_well(self, wanted: str, nothing: bool = False) -> None:
+        """Raises where the capture failed, and, unless ``nothing`` may be, where nothing was compiled."""
+        __tracebackhide__ = True
+        from ..views.explained.program import left_to_python
+        from ..views.words import outcome
+
+        state = outcome.state(self.capture)
+        if state == outcome.FAILED or (state == outcome.NOTHING and not nothing):
+            head = f"expected {wanted}, but {self.capture.function} {_ended(outcome.verdict(self.capture))}"
+            raise self._error(head, left_to_python(self.capture))
+
+    def _phase(self, phase: str) -> None:
+        __tracebackhide__ = True
+        there = quantities.phases(self.capture)
+        if phase and phase not in there:
+            raise UsageError(
+                f"phase={phase!r} is not one of {', '.join(map(repr, there)) or 'none'}, which this capture has"
+            )
+
+    def _known(self, wanted: str, unknown: list[str]) -> None:
+        __tracebackhide__ = True
+        from ..views.explained.model import Explained, few
+
+        if unknown:
+            raise self._error(
+                f"expected {wanted}, but that is not known",
+                Explained(why=few(unknown, "stages", "capture.missing")),
+            )
+
+    def _error(self, head: str, explained: Explained, *rest: str) -> ExpectationError:
+        from ..views.words import outline, stamp
+
+        made_for = stamp.of_capture(self.capture) or outline.environment(self.capture)[0]
+        return ExpectationError(
+            explained.text(
+                f"{self.capture.function}: {head}", *rest, f"({made_for}; error.capture holds all of it)"
+            ),
+            self.capture,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Expectations of {self.capture!r}>"
+
+
+def _ended(verdict: str) -> str:
+    return verdict if verdict.startswith("failed") else f"is no compiled code: {verdict}"

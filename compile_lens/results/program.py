@@ -1,0 +1,209 @@
+"""A watched program as users hold it: what was seen, with its measures and views at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..record.delegates import delegate
+from ..record.program import ProgramRecord
+
+if TYPE_CHECKING:
+    from ..measures.caches import Cache
+    from ..measures.program import Counts, Line
+    from ..measures.slower import Cause
+    from ..record.program import Break, CompileEvent, Elsewhere, ProgramFrame, ProgramGraph, Visit
+    from .capture import Capture
+
+
+class Program:
+    """What ``compile_lens.watch`` sees of a program. It may be asked at any time, also while the watch is open.
+
+    ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``visits``, ``graphs``, ``breaks``,
+    ``recompiles``, ``skipped``, ``events`` and ``elsewhere`` are of it. From these follow ``counts`` (``Counts``, as
+    torch counts), ``slower`` (``Cause``: why it is not faster, ranked) and ``lines`` (``Line``: compiled, eager, broke
+    or never) and ``caches`` (``Cache``). ``print(program)`` shows it, ``save`` writes it, ``save_trace`` its times for
+    Perfetto, ``Program.load`` opens what was saved.
+    """
+
+    def __init__(
+        self,
+        seen: Callable[[], ProgramRecord],
+        kept: Callable[[int], tuple[Any, list[str]]] | None = None,
+    ) -> None:
+        self._seen = seen
+        self._kept = kept
+
+    @property
+    def record(self) -> ProgramRecord:
+        """What was seen until now; once the watch is closed, always the same."""
+        return self._seen()
+
+    @property
+    def frames(self) -> tuple[ProgramFrame, ...]:
+        """Each code that Dynamo was asked about, with what became of it each time."""
+        return self.record.frames
+
+    @property
+    def visits(self) -> tuple[Visit, ...]:
+        """Each time that Dynamo was asked about a code, in order."""
+        return self.record.visits
+
+    @property
+    def graphs(self) -> tuple[ProgramGraph, ...]:
+        """Each graph that a backend was called with, in order."""
+        return self.record.graphs
+
+    @property
+    def breaks(self) -> tuple[Break, ...]:
+        """The graph breaks in frames: each time that Dynamo logged one."""
+        return self.record.breaks
+
+    @property
+    def recompiles(self) -> tuple[Visit, ...]:
+        """The visits that compiled a code again, each with the guards that failed."""
+        return self.record.recompiles
+
+    @property
+    def skipped(self) -> tuple[Visit, ...]:
+        """The visits after which a code, or its new forms, run eagerly."""
+        return self.record.skipped
+
+    @property
+    def events(self) -> tuple[CompileEvent, ...]:
+        """Parts of compiling with their times, as torch reports them."""
+        return self.record.events
+
+    @property
+    def elsewhere(self) -> tuple[Elsewhere, ...]:
+        """What was left to Python outside of the program, counted."""
+        return self.record.elsewhere
+
+    @property
+    def counts(self) -> Counts:
+        """Graphs, breaks, recompiles and what ran eagerly, counted as torch counts them."""
+        from ..measures.program import counts
+
+        return counts(self.record)
+
+    @property
+    def slower(self) -> tuple[Cause, ...]:
+        """Why it is not faster, ranked (see ``compile_lens.measures.slower``)."""
+        from ..measures.slower import slower
+
+        return slower(self.record)
+
+    @property
+    def caches(self) -> tuple[Cache, ...]:
+        """The compiler's caches: how often each was hit, missed or passed by, and why."""
+        from ..measures.caches import caches
+
+        return caches(self.record)
+
+    @property
+    def lines(self) -> dict[str, tuple[Line, ...]]:
+        """Of each file the lines that have code, with what became of each."""
+        from ..measures.program import lines
+
+        return lines(self.record)
+
+    def capture(self, graph: ProgramGraph | int) -> Capture:
+        """A capture of one of its graphs, afterwards: every stage, decision and link, for the settings of that time.
+
+        The graph is lowered again as it was handed to the backend; nothing of it runs, and nothing is built. Where the
+        text of the code is that of what the program compiled, or found in a cache, its stamp says ``same code,
+        verified``. How a function is cut into graphs and what was left to Python is the program's to tell.
+
+        Args:
+            graph: one of ``graphs``, or its number.
+
+        Raises:
+            UsageError: there is no such graph, or it was not kept: the program was loaded, or ran under
+                ``compile-lens run``.
+            CaptureError: the graph could not be lowered; ``error.capture`` has the stages before that.
+        """
+        number = graph if isinstance(graph, int) else graph.number
+        if not 0 <= number < len(self.graphs):
+            raise UsageError(
+                f"there is no graph {number}; the program has {len(self.graphs)}, counted from 0"
+            )
+        kept, codes = self._kept(number) if self._kept is not None else (None, [])
+        if kept is None:
+            raise UsageError(
+                f"graph {number} was not kept: a program that was loaded, or run by compile-lens run, holds "
+                "what was seen alone; watch it with compile_lens.watch(), or capture the function"
+            )
+        made: Capture = delegate("Program.capture")(self, number, kept, codes)
+        return made
+
+    def to_json(self) -> str:
+        """The record as JSON text; ``from_json`` gives an equal one back."""
+        from ..record.codec import to_json
+
+        return to_json(self.record)
+
+    @classmethod
+    def from_json(cls, text: str) -> Program:
+        """A program from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
+        from ..record.codec import from_json
+
+        record = from_json(text, ProgramRecord)
+        return cls(lambda: record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Program:
+        """The program in a file that ``save("….json")`` wrote, or in the ``.part`` that ``compile-lens run`` leaves of
+        one that was killed. Runs no code of it.
+
+        Raises:
+            UsageError: there is no such file, or it cannot be read.
+            RecordError: it is not a program, is corrupt, or was written by a newer compile_lens.
+        """
+        from ..record.journal import is_journal, joined
+        from ..views.files import read
+
+        def made(text: str) -> Program:
+            if not is_journal(text):
+                return cls.from_json(text)
+            record = joined(text)
+            return cls(lambda: record)
+
+        return read(path, made)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the program to ``path``; the ending chooses the form: .html .json .md .txt.
+
+        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+        """
+        from ..views.program.files import save
+
+        return save(self.record, path)
+
+    def save_trace(self, path: str | Path) -> Path:
+        """Write the times of compiling as trace-event JSON, which Perfetto and speedscope open.
+
+        The file appears whole or not at all. Raises ``UsageError`` for an unwritable place.
+        """
+        from ..views.files import write_text
+        from ..views.program.trace import to_trace
+
+        return write_text(path, to_trace(self.record))
+
+    def __repr__(self) -> str:
+        from ..views.words.program import verdict
+
+        record = self.record
+        return f"<Program {record.name}: {verdict(record)}>"
+
+    def __str__(self) -> str:
+        from ..views.program.text import page
+
+        return page(self.record)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ..views.program.html import mimebundle
+
+        return mimebundle(self.record, include, exclude)

@@ -1,0 +1,204 @@
+"""Switches of Inductor and of ``torch.compile`` that can change what is launched or moved, and when they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..measures.chain import walk
+from ..record.capture import Record
+from ..record.graph import Node
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One setting: options of Inductor's, or arguments of ``capture``; what it does, and why it cannot matter.
+
+    ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may.
+    """
+
+    name: str
+    meaning: str
+    options: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
+    idle: Callable[[Held], str] = lambda held: ""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What it sets, as ``name=value``."""
+        return tuple(f"{k}={v!r}" for k, v in {**self.options, **self.arguments}.items())
+
+
+class Held:
+    """What a capture holds that switches are about."""
+
+    def __init__(self, capture: Record) -> None:
+        graphs = [g for c in capture.compilations for g in c.graphs.values()]
+        nodes = [(g.stage, n) for g in graphs for _, n in walk(g)]
+        self.device = (
+            capture.environment.target.partition(":")[0] or capture.environment.device.partition(":")[0]
+        )
+        if capture.target is not None:
+            self.device = capture.target.model.device
+        self.operators = {
+            n.target for stage, n in nodes if stage in ("forward", "backward", "inference", "post_grad")
+        }
+        self.loops: list[Node] = [n for stage, n in nodes if stage == "loops" and n.op == "loop"]
+        self.groups = sum(n.kind != "nop" for stage, n in nodes if stage == "groups" and n.op == "group")
+        self.known = not any(m.stage.endswith(("loops", "groups")) for m in capture.missing)
+        self.calls = {k.name for k in capture.kernels if k.language == "extern"}
+        self.reasons = {d.reason for d in capture.decisions if not d.fused}
+        self.buffers = {entry.reason for c in capture.compilations for entry in c.lowered}
+        self.recompiled = bool(capture.recompiles)
+
+    def has(self, *names: str) -> bool:
+        """Whether an operator of one of these names is in the graphs."""
+        return any(f".{name}." in f"{op}." for op in self.operators for name in names)
+
+
+def _no_reduction(held: Held) -> str:
+    return "" if any(n.kind == "reduction" for n in held.loops) else "nothing reduces"
+
+
+def _alone(held: Held) -> str:
+    return "" if held.groups > 1 else "there is no more than one group: nothing is left to fuse"
+
+
+def _gpu(then: Callable[[Held], str]) -> Callable[[Held], str]:
+    return lambda held: (
+        then(held) if held.device == "cuda" else f"it is for GPUs, and the code is for {held.device}"
+    )
+
+
+def _cpu(then: Callable[[Held], str]) -> Callable[[Held], str]:
+    return lambda held: (
+        then(held) if held.device == "cpu" else f"it is for CPUs, and the code is for {held.device}"
+    )
+
+
+def _without(what: str, *names: str) -> Callable[[Held], str]:
+    return lambda held: "" if held.has(*names) else f"there is no {what}"
+
+
+_no_scattered_sum = _without("scattered sum", "scatter_reduce", "scatter_add", "index_put")
+
+
+def _all_inlined(held: Held) -> str:
+    large = held.buffers & {"many readers", "many operations", "many reads"}
+    return "" if large else "no value was given a buffer for the size of its expression"
+
+
+def _few_loops(held: Held) -> str:
+    return (
+        ""
+        if len(held.loops) > FUSED
+        else f"there are {len(held.loops)} loops, no more than one kernel may hold"
+    )
+
+
+def _not_compiled_again(held: Held) -> str:
+    return "" if held.recompiled else "nothing was compiled again for another size"
+
+
+def _no_kernel_of_the_users(held: Held) -> str:
+    return "" if held.has("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional") or any(
+        "triton_kernel_wrapper" in op for op in held.operators
+    ) else "no Triton kernel of your own is called"  # fmt: skip
+
+
+FUSED = 64
+"""Loops that one kernel holds by default (``max_fusion_size``)."""
+
+SWITCHES = (
+    Switch(
+        "split_reductions", "a long reduction stays one loop, in place of two steps",
+        {"split_reductions": False}, idle=_no_reduction,
+    ),
+    Switch(
+        "combo_kernels", "kernels without common data share one launch",
+        {"combo_kernels": True}, idle=_gpu(_alone),
+    ),
+    Switch(
+        "score_fusion_memory_threshold", "loops fuse however few bytes they share",
+        {"score_fusion_memory_threshold": 0}, idle=_alone,
+    ),
+    Switch("aggressive_fusion", "loops fuse that share no data", {"aggressive_fusion": True}, idle=_alone),
+    Switch(
+        "max_fusion_size", "one kernel may hold more loops", {"max_fusion_size": 512}, idle=_few_loops,
+    ),
+    Switch(
+        "realize_reads_threshold", "a value that is read more than once stays inlined, however much it reads",
+        {"realize_reads_threshold": 64}, idle=_all_inlined,
+    ),
+    Switch(
+        "realize_opcount_threshold", "a value that is read more than once stays inlined, however long its expression",
+        {"realize_opcount_threshold": 1000}, idle=_all_inlined,
+    ),
+    Switch(
+        "force_pointwise_cat", "a concatenation is computed in one kernel, piece by piece",
+        {"force_pointwise_cat": True}, idle=_without("concatenation", "cat"),
+    ),
+    Switch(
+        "layout_optimization", "convolutions keep the layout of their inputs",
+        {"layout_optimization": False}, idle=_without("convolution", "convolution"),
+    ),
+    Switch(
+        "shape_padding", "matrix products are not padded to sizes that a device likes",
+        {"shape_padding": False}, idle=_gpu(_without("matrix product", "mm", "addmm", "bmm")),
+    ),
+    Switch(
+        "triton.persistent_reductions", "no reduction is held in registers as a whole",
+        {"triton.persistent_reductions": False}, idle=_gpu(_no_reduction),
+    ),
+    Switch(
+        "triton.cooperative_reductions", "several blocks work at one reduction, and wait for each other",
+        {"triton.cooperative_reductions": True}, idle=_gpu(_no_reduction),
+    ),
+    Switch(
+        "epilogue_fusion_user_defined_triton_kernel", "what follows a Triton kernel of your own is added to it",
+        {"epilogue_fusion_user_defined_triton_kernel": True}, idle=_gpu(_no_kernel_of_the_users),
+    ),
+    Switch(
+        "cpp.fallback_scatter_reduce_sum", "a scattered sum is generated, in place of a library call",
+        {"cpp.fallback_scatter_reduce_sum": False}, idle=_cpu(_no_scattered_sum),
+    ),
+    Switch(
+        "cpp.max_horizontal_fusion_size", "more independent loops share a loop nest",
+        {"cpp.max_horizontal_fusion_size": 64}, idle=_cpu(_alone),
+    ),
+    Switch(
+        "reorder_for_peak_memory", "kernels run in the order of the program, not in that of the least memory",
+        {"reorder_for_peak_memory": False}, idle=_alone,
+    ),
+    Switch("pattern_matcher", "no pattern of operators is rewritten", {"pattern_matcher": False}),
+    Switch(
+        "dynamic", "one form for every size, in place of one for each",
+        arguments={"dynamic": True}, idle=_not_compiled_again,
+    ),
+)  # fmt: skip
+"""Each is a change of the default: what is not listed changes neither launches nor bytes, or breaks code."""
+
+ONLY_RUN = (
+    (
+        "mode='max-autotune'",
+        "it chooses by timing on the device, which the code alone does not tell: benchmark it",
+    ),
+    (
+        "precision of matrix products (TF32)",
+        "it changes time and accuracy, no launch and no byte: benchmark it",
+    ),
+    ("width of vectors (cpp.simdlen)", "it changes time, no launch and no byte: benchmark it"),
+)
+"""What cannot be told without running."""
+
+
+def merged(some: Iterable[Switch]) -> Switch:
+    """Several switches as one."""
+    every = tuple(some)
+    return Switch(
+        " + ".join(s.name for s in every),
+        "; ".join(s.meaning for s in every),
+        {k: v for s in every for k, v in s.options.items()},
+        {k: v for s in every for k, v in s.arguments.items()},
+    )

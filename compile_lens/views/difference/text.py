@@ -1,0 +1,51 @@
+"""A difference on a terminal."""
+
+from __future__ import annotations
+
+import shutil
+
+from compile_lens.record.difference import Change, DifferenceRecord
+from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
+from compile_lens.views.words.characters import encodes
+
+from . import outline
+
+MANY = 12
+"""Changes of one level told one by one before the rest is only counted."""
+
+FACTS = 12
+
+
+def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None = None) -> str:
+    """The difference as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
+    encoding = "utf-8"
+    if ascii or (ascii is None and not encodes("─→←·…~—×−", _stdout())):
+        encoding = "ascii" if ascii else _stdout()
+    if width is None:
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    paper.section(f"compile_lens: {outline.heading(found)}")
+    for line in outline.summary(found):
+        paper.text_block(line, "  ", "    ", limit=6)
+    for part in outline.parts(found):
+        paper.section(part.title)
+        for change in part.changes[:MANY]:
+            _change(paper, change)
+        paper.more(len(part.changes) - MANY, "change", f"difference.at({part.level!r})")
+    if outline.unknown(found):
+        paper.section(outline.unknown(found))
+    for reason in found.unknown[:MANY]:
+        paper.text_block(reason, "  · ", "    ", limit=3)
+    paper.more(len(found.unknown) - MANY, "stage", "difference.unknown")
+    return paper.text()
+
+
+def _change(paper: _Paper, change: Change) -> None:
+    words = outline.figure(change) if change.name else outline.told(change)
+    paper.text_block(words, f"  {outline.mark(change)} ", "    ", limit=5)
+    for fact in change.facts[:FACTS]:
+        if change.level == "code":
+            paper.line(f"      {fact}")
+        else:
+            paper.text_block(fact, "      · ", "        ", limit=4)
+    paper.more(len(change.facts) - FACTS, "line", "Change.facts", "      ")

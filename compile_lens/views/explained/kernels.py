@@ -1,0 +1,171 @@
+"""Which kernels there are, on which Python lines, and why they are not fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from compile_lens.measures.chain import Chain
+from compile_lens.measures.fusion import NOT_FUSED, Why, why
+from compile_lens.measures.neighbours import Apart, apart
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Frame
+from compile_lens.record.kernel import Code, Kernel
+
+from ..findings.fusion import Groups
+from ..findings.places import Place, places, size
+from ..words import outline
+from ..words.launches import launched
+from .model import FEW, Explained, few
+
+TWO_PHASES = (
+    "Forward and backward are two graphs, each compiled by itself, since an input needs a gradient: nothing fuses "
+    "across them."
+)
+FORWARD_ALONE = (
+    "backward=False leaves the forward alone; under torch.no_grad() there is one graph, for inference."
+)
+
+LANGUAGE = {"extern": "library call"}
+
+
+def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Explained:
+    """Every kernel of a capture, or of one phase, and what keeps those of one graph apart.
+
+    ``only`` picks languages (``"extern"``). What lies between graphs (a graph break, the backward) is said as well.
+    """
+    seen = [place for place in places(capture) if not phase or place.phase == phase]
+    found: list[str] = []
+    for place in seen:
+        code = place.compilation.code.get(place.phase)
+        if code is not None:
+            shown = (k for k in code.kernels if not only or k.language in only)
+            found += [told(capture, place, code, kernel) for kernel in shown]
+    if only:  # library calls are what they are, whatever they stand beside
+        return Explained(few(found, "kernels", "capture.kernels"))
+    reasons = list(across(capture, seen))
+    remedies = [FORWARD_ALONE] if TWO_PHASES in reasons else []
+    if len({place.compilation.id for place in seen}) > 1:
+        remedies += hints(capture)
+    for place in seen:
+        for line, remedy in _between(capture, place):
+            reasons.append(line)
+            remedies.append(remedy)
+    return Explained(
+        few(found, "kernels", "capture.kernels"),
+        few(reasons, "pairs", "capture.why(a, b)"),
+        tuple(dict.fromkeys(filter(None, remedies))),
+    )
+
+
+def by_bytes(capture: Record, phase: str = "") -> Explained:
+    """Every kernel by the bytes that it moves, and the pairs of groups that move some twice; the most first."""
+    moved = [
+        (-((kernel.reads or 0) + (kernel.writes or 0)), told(capture, place, code, kernel, True))
+        for place in places(capture)
+        if (not phase or place.phase == phase)
+        and (code := place.compilation.code.get(place.phase)) is not None
+        for kernel in code.kernels
+    ]
+    found = (line for _, line in sorted(moved, key=lambda one: one[0]))
+    stake = groups(capture, phase)
+    return Explained(few(found, "kernels", "capture.kernels"), stake.why, stake.to_try)
+
+
+def told(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool = False) -> str:
+    """A kernel in one line: name, kind, launches, or the bytes that it moves, and the Python lines that it computes."""
+    often = outline.traffic(kernel) or "bytes unknown" if size else launched(code, kernel)
+    kind = LANGUAGE.get(kernel.language, kernel.kind)
+    return f"{place.title}: {kernel.name}, {kind}, {often}{lines(Chain(capture).lines(kernel))}"
+
+
+def lines(frames: Iterable[Frame], most: int = 3) -> str:
+    """Python lines with their text, as what follows a name; ``""`` where none is known."""
+    known = list({(f.file, f.line): f for f in frames}.values())
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f" ← {outline.place(known[0])}: {known[0].text.strip()}".rstrip(": ")
+    return f" ← {outline.places(known, most)}"
+
+
+def across(capture: Record, seen: Sequence[Place]) -> Iterator[str]:
+    """Why there are several graphs with kernels, of which each has its own."""
+    if {"forward", "backward"} <= {place.phase for place in seen}:
+        yield TWO_PHASES
+    if len({place.compilation.id for place in seen}) > 1:
+        yield from ended(capture)
+
+
+def ended(capture: Record) -> Iterator[str]:
+    """What made one function several graphs: its graph breaks, and compiling it again."""
+    for ending in capture.breaks:
+        what = ending.reason.strip().partition("\n")[0]
+        yield f"A graph break{lines(ending.frames[-1:])}: {what or outline.UNSAID}"
+    for again in capture.recompiles:
+        yield f"{again.id} is a recompile of {again.function}: {'; '.join(again.guards) or outline.UNSAID}"
+
+
+def hints(capture: Record) -> Iterator[str]:
+    """What the compiler advises against the graph breaks."""
+    for ending in capture.breaks:
+        for hint in filter(None, map(str.strip, ending.hint.splitlines())):
+            yield f"{hint} ({outline.place(ending.frames[-1])})" if ending.frames else hint
+
+
+def _between(capture: Record, place: Place) -> Iterator[tuple[str, str]]:
+    """What keeps kernels of one graph apart, the most bytes at stake first, and what to try."""
+    code = place.compilation.code.get(place.phase)
+    if code is None or len(code.kernels) < 2 or place.graph("groups") is None:
+        return
+    kernel_of = {group: k for k in code.kernels for group in k.groups}
+    pairs = [
+        pair
+        for pair in apart(capture, place.compilation.id, place.phase)
+        if kernel_of.get(pair.first) is not kernel_of.get(pair.second)
+    ]
+    told = set()
+    for pair in ranked(pairs):
+        first, second = (kernel_of[g].name if g in kernel_of else g for g in (pair.first, pair.second))
+        told.add(frozenset((first, second)))
+        yield _said(place, first, second, pair.why), pair.why.remedy
+    order = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
+    for one, two in pairwise(order) if len(order) <= FEW else ():
+        if one.name != two.name and {one.name, two.name} not in told:
+            found = why(capture, one, two, f"{place.compilation.id} {place.phase}")
+            if found.verdict == NOT_FUSED:
+                yield _said(place, one.name, two.name, found), found.remedy
+
+
+def ranked(pairs: Iterable[Apart]) -> list[Apart]:
+    """Pairs, the most bytes at stake first; what everyone expects, that nothing fuses with a library call, last."""
+    return sorted(pairs, key=lambda pair: (pair.why.reason == "extern", -(pair.why.saved or 0)))
+
+
+def _said(place: Place, first: str, second: str, found: Why) -> str:
+    saved = f" One kernel would move at most {size(found.saved)} less." if found.saved else ""
+    return f"{place.title}: {first} and {second}: {found.sentence} ({found.reason}){saved}"
+
+
+def groups(capture: Record, phase: str = "") -> Explained:
+    """Every group of a capture, or of one phase, and what keeps those that touch common data apart."""
+    found: list[str] = []
+    reasons: list[str] = []
+    remedies: list[str] = []
+    for place in places(capture):
+        graph = place.graph("groups")
+        if graph is None or (phase and place.phase != phase):
+            continue
+        named, chain = Groups(place), Chain(capture)
+        for node in graph.calls:
+            if node.kind != "nop":
+                at = chain.lines(place.at("groups", node.name))
+                found.append(f"{place.title}: {named.named(node.name)}{lines(at)}")
+        for pair in ranked(apart(capture, place.compilation.id, place.phase)):
+            reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
+            remedies.append(pair.why.remedy)
+    return Explained(
+        few(found, "groups", "capture.compilations[i].graphs['….groups']"),
+        few(reasons, "pairs", "capture.why(a, b)"),
+        tuple(dict.fromkeys(filter(None, remedies))),
+    )

@@ -1,0 +1,60 @@
+"""Which buffers the code holds, and what the forward keeps for the backward; the largest first."""
+
+from __future__ import annotations
+
+from compile_lens.measures.chain import Chain
+from compile_lens.record.capture import Record
+
+from ..findings.places import places, size, title
+from .kernels import lines
+from .model import Explained, few
+
+WHERE = "capture.compilations[i].memory"
+
+
+def held(capture: Record, phase: str = "") -> Explained:
+    """The buffers of each graph, and where its peak is."""
+    found: list[str] = []
+    why: list[str] = []
+    chain = Chain(capture)
+    for place in places(capture):
+        for memory in place.compilation.memory:
+            if memory.phase != place.phase or (phase and phase != place.phase):
+                continue
+            if memory.peak is None:
+                why.append(f"{place.title}: the peak is not known: {memory.note}")
+                continue
+            at = f"at line {memory.peak_line} of the module" if memory.peak_line else "on entry"
+            why.append(f"{place.title}: at most {size(memory.peak)} are held at once, {at} (modelled)")
+            own = sorted((b for b in memory.buffers if not b.within), key=lambda b: -(b.nbytes or 0))
+            for buffer in own:
+                frames = [
+                    f
+                    for o in buffer.origins
+                    for f in chain.lines(place.at("post_grad", o))
+                    if buffer.kind != "input"
+                ]
+                found.append(
+                    f"{place.title}: {buffer.name}, {buffer.kind}, {size(buffer.nbytes)}{lines(frames)}"
+                )
+    return Explained(few(found, "buffers", WHERE), tuple(why))
+
+
+def kept(capture: Record) -> Explained:
+    """What the forward keeps, and what the default partitioner would have kept."""
+    found: list[str] = []
+    why: list[str] = []
+    chain = Chain(capture)
+    for compilation in capture.compilations:
+        if compilation.partition is None:
+            continue
+        where = title(capture, compilation, "forward")
+        for one in sorted(compilation.partition.chosen, key=lambda k: -(k.nbytes or 0)):
+            shares = f", no memory of its own: in {one.shares}" if one.shares else ""
+            frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
+            found.append(f"{where}: {one.node}, {size(one.nbytes)}{shares}{lines(frames)}")
+        why.append(
+            f"{where}: the min-cut partitioner keeps what costs more to compute again than to keep; "
+            f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"
+        )
+    return Explained(few(found, "tensors", "capture.compilations[i].partition"), tuple(why))

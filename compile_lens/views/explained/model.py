@@ -1,0 +1,38 @@
+"""What an explanation is made of, and how it reads as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..words.characters import flat
+
+FEW = 8
+"""Lines of one part before the rest is only counted."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What was found, why it is so by the record's own reasons, and what the record says one could try; a line each."""
+
+    found: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    to_try: tuple[str, ...] = ()
+
+    def text(self, head: str, *rest: str) -> str:
+        """As text under ``head``; ``rest`` are lines at the end. A part without a line is left out."""
+        parts = (("found", self.found), ("why", self.why), ("to try", self.to_try))
+        lines = [flat(head)]
+        for title, said in parts:
+            if said:
+                lines += [f"{title}:", *(f"  {flat(line)}" for line in said)]
+        return "\n".join((*lines, *map(flat, rest)))
+
+
+def few(lines: Iterable[str], what: str, where: str = "", most: int = FEW) -> tuple[str, ...]:
+    """The first lines, then how many more ``what`` there are and where."""
+    every = tuple(dict.fromkeys(lines))
+    left = len(every) - most
+    return (
+        every if left <= 0 else (*every[:most], f"… and {left:,} more {what}{f': {where}' if where else ''}")
+    )

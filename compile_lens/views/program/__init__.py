@@ -1,0 +1,1 @@
+"""A watched program in text, in Markdown and on a page: one outline, which every view shows."""

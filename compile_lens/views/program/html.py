@@ -1,0 +1,166 @@
+"""A program as HTML: one self-contained fragment without a script, and a page of its own around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lines
+from compile_lens.record.graph import Source
+from compile_lens.record.program import ProgramRecord
+from compile_lens.views.findings.model import NOTE, Finding, Row, Table
+from compile_lens.views.html.listing import listing
+from compile_lens.views.html.markup import (
+    EDGE,
+    FAINT,
+    GROUND,
+    SANS,
+    STATE_COLOURS,
+    Budget,
+    div,
+    faint,
+    fold,
+    heading,
+    mono,
+    note,
+    span,
+    tag,
+    text,
+)
+from compile_lens.views.html.sheet import around
+from compile_lens.views.html.tables import figures_table
+from compile_lens.views.mime import bundle
+from compile_lens.views.text import DEFAULT_WIDTH
+from compile_lens.views.words import program as words
+from compile_lens.views.words.characters import short
+from compile_lens.views.words.outline import plural
+from compile_lens.views.words.palette import INK
+
+from . import outline
+from .text import page
+
+_MANY = 200
+"""Rows of one table, and functions, before the rest is only counted."""
+
+_OPEN = ("slower", "lines")
+"""Sections that are open at first; the others are folded."""
+
+INKS = {TRACED: "#1a6b3c", EAGER: "#8a5a00", BROKE: "#b3202c", NEVER: FAINT}
+"""The colour of each state of a line; the word stands there too."""
+
+
+def fragment(program: ProgramRecord) -> str:
+    """The program as one ``<div class="compile-lens">``. The same program gives the same text."""
+    budget = Budget()
+    parts = [_header(program), _outcome(program)]
+    for finding in outline.outline(program):
+        parts.append(_finding(finding))
+        if finding.key == "lines":
+            parts.append(_sources(program, budget))
+    told = outline.notes(program)
+    if told:
+        parts.append(heading("Also", "", "notes-heading"))
+        parts += [note(text(short(words, 1000))) for words in told[:_MANY]]
+        parts.append(_left(len(told) - _MANY, "note", "program.notes, program.missing"))
+    look = (
+        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
+        "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
+        "overflow-x:auto"
+    )
+    inside = f'<div class="cl-static" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
+    return f'<div class="compile-lens">\n{inside}</div>\n'
+
+
+def document(program: ProgramRecord) -> str:
+    """The program as a page of its own, with a policy that forbids outside requests."""
+    return around(fragment(program), text(short(outline.heading(program), 200)), "")
+
+
+def mimebundle(
+    program: ProgramRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+) -> dict[str, str]:
+    """The program as ``text/html`` and ``text/plain``, as IPython asks for it."""
+    makers = {
+        "text/plain": lambda: page(program, width=DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: fragment(program),
+    }
+    return bundle(makers, include, exclude)
+
+
+def _header(program: ProgramRecord) -> str:
+    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
+    name = mono(short(outline.heading(program), 300), "font-size:22px;font-weight:600")
+    told = [text(short(fact, 300)) for fact in outline.facts(program)]
+    told += [f"ended: {text(short(program.ended, 300))}"] if program.ended else []
+    facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:break-word")
+    return div(div(brand) + div(name, "margin:2px 0 6px 0;line-height:1.3") + facts, "", "header")
+
+
+def _outcome(program: ProgramRecord) -> str:
+    state = words.state(program)
+    ink, ground, edge = STATE_COLOURS[state]
+    said = div(
+        text(short(words.verdict(program), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
+    )
+    look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
+    return div(said, look, f"outcome cl-{state}")
+
+
+def _finding(finding: Finding) -> str:
+    tables = "".join(_table(s, finding.where) for s in finding.sections if isinstance(s, Table))
+    body = div(text(finding.intro), f"font-size:13px;color:{FAINT};margin:0 0 6px 0") + tables
+    if finding.key in _OPEN:
+        return heading(text(finding.title), text(finding.fact), f"{finding.key}-heading") + body
+    head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
+    return fold(head, body, finding.key)
+
+
+def _table(table: Table, where: str) -> str:
+    shown = table.rows[:_MANY]
+    noted = [i for i, kind in enumerate(table.kinds) if kind == NOTE]
+    left = _left(len(table.rows) - _MANY, "row", where)
+    if not noted:
+        return figures_table(table.head, [row.cells for row in shown]) + left
+    return "".join(_row(row, noted) for row in shown) + left
+
+
+def _row(row: Row, noted: list[int]) -> str:
+    head = "  ".join(cell for i, cell in enumerate(row.cells) if cell and i not in noted)
+    lines = [line for i in noted for line in row.cells[i].splitlines() if line.strip()]
+    body = "".join(div(text(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
+    look = f"border-left:3px solid {EDGE};padding:4px 0 4px 12px;margin:8px 0;overflow-wrap:break-word"
+    return div(div(text(short(head, 1000)), "font-weight:600") + body, look, "cause")
+
+
+def _left(count: int, what: str, where: str) -> str:
+    return note(f"and {plural(count, what)} more: {text(where)}") if count > 0 else ""
+
+
+def _sources(program: ProgramRecord, budget: Budget) -> str:
+    """The functions with what became of each line beside it."""
+    if not program.sources:
+        return ""
+    states = {(file, line.line): line for file, found in lines(program).items() for line in found}
+    told = " · ".join(
+        span(tag("b", state), f"color:{INKS[state]}") + faint(text(said.partition(":")[2]))
+        for state, said in outline.STATE_WORDS.items()
+    )
+    parts = [div(told, "font-size:13px;margin:6px 0")]
+    for source in program.sources[:_MANY]:
+        where = faint(
+            text(short(f"{source.file}:{source.first_line}", 1000)), "font-size:12px;margin-left:8px"
+        )
+        parts.append(div(mono(source.name, "font-size:13px;font-weight:600") + where, "margin:8px 0 4px 0"))
+        gutter, inks = _gutter(source, states)
+        parts.append(listing(source.text, "python", budget, source.first_line, gutter, height=420, inks=inks))
+    parts.append(_left(len(program.sources) - _MANY, "function", "program.record.sources"))
+    return div("".join(parts), "", "sources")
+
+
+def _gutter(source: Source, states: dict[tuple[str, int], Line]) -> tuple[dict[int, str], dict[int, str]]:
+    gutter, inks = {}, {}
+    for number in range(1, len(source.text.splitlines()) + 1):
+        line = states.get((source.file, source.first_line + number - 1))
+        if line is not None:
+            gutter[number] = ", ".join(line.states)
+            inks[number] = INKS[line.state]
+    return gutter, inks

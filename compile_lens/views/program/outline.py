@@ -1,0 +1,253 @@
+"""What every view of a program shows, in this order: made once, as plain sections."""
+
+from __future__ import annotations
+
+import os
+
+from compile_lens.measures import program as measures
+from compile_lens.measures.caches import caches
+from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
+from compile_lens.measures.slower import slower
+from compile_lens.record.program import Break, ProgramRecord
+from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Row, Table
+from compile_lens.views.words import program as words
+from compile_lens.views.words.outcome import reason
+from compile_lens.views.words.outline import duration, plural
+
+WHY = "Why is it not faster"
+
+
+def heading(program: ProgramRecord) -> str:
+    """Its name with its arguments."""
+    return " ".join((program.name, *program.arguments))
+
+
+def facts(program: ProgramRecord) -> tuple[str, ...]:
+    """Where it ran and how long it was watched."""
+    env = program.environment
+    watched = (
+        f"watched for {duration(program.seconds)}, {duration(program.hooks)} of it taken by the watching"
+    )
+    return (f"torch {env.torch}", f"Python {env.python}", env.platform, watched)
+
+
+def outline(program: ProgramRecord) -> tuple[Finding, ...]:
+    """The sections of a program, without those that have nothing to say."""
+    found = (
+        _why(program),
+        _lines(program),
+        _breaks(program),
+        _again(program),
+        _compilations(program),
+        _time(program),
+        _caches(program),
+        _elsewhere(program),
+    )
+    return tuple(one for one in found if one is not None)
+
+
+def _why(program: ProgramRecord) -> Finding | None:
+    causes = slower(program)
+    if not causes:
+        return None
+    rows = []
+    for number, cause in enumerate(causes, 1):
+        advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
+        said = tuple(
+            f"{title}: {text}"
+            for title, text in (("because", words.because(cause)), ("try", advice), ("more", link))
+            if text
+        )
+        rows.append(Row((str(number), words.head(cause, program), "\n".join(said))))
+    table = Table("", ("", "what", "why, and what to try"), (NUMBER, TEXT, NOTE), tuple(rows))
+    intro = (
+        "What runs without compiled code first; of one kind, what took most compile time or was seen most often. How "
+        "long the eager parts take is not measured."
+    )
+    return Finding("slower", WHY, intro, plural(len(rows), "cause"), (), "program.slower", (table,))
+
+
+STATE_WORDS = {
+    TRACED: "compiled: it is in a graph",
+    EAGER: "eager: it was left to Python, and ran if Python reached it",
+    BROKE: "broke: a graph broke on it",
+    NEVER: "never: neither traced nor left to Python",
+}
+
+
+def _lines(program: ProgramRecord) -> Finding | None:
+    own = {s.file for s in program.sources}
+    rows = []
+    for file, found in measures.lines(program).items():
+        if file not in own:
+            continue
+        figures = [
+            str(sum(state in line.states for line in found)) for state in (TRACED, EAGER, BROKE, NEVER)
+        ]
+        rows.append(Row((os.path.basename(file), *figures)))
+    if not rows:
+        return None
+    head = ("file", "compiled", "eager", "broke", "never")
+    table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, NUMBER), tuple(rows))
+    intro = (
+        "Lines of the functions that Dynamo was asked about or traced; one can be both compiled and eager."
+    )
+    return Finding("lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", (table,))
+
+
+def _breaks(program: ProgramRecord) -> Finding | None:
+    rows = []
+    for found in measures.places(program.breaks).values():
+        first = found[0]
+        at = measures.at_line(first)
+        note = [f"    {at.text.strip()}"] if at is not None and at.text.strip() else []
+        note += [first.consequence] if first.consequence else []
+        what = f"{first.identity} {reason(first.ending).what}".strip()
+        cells = (
+            _columns(first),
+            str(len(found)),
+            what,
+            _then(found),
+            _graphs(program, found),
+            "\n".join(note),
+        )
+        rows.append(Row(cells))
+    if not rows:
+        return None
+    head = ("where", "frames", "what", "then", "graphs", "line")
+    table = Table("", head, (NAME, NUMBER, TEXT, TEXT, NAME, NOTE), tuple(rows))
+    intro = "Each place in the source once, in how many frames Dynamo met it, and the graphs around the first time."
+    fact = f"{len(program.breaks)} in frames, {len(rows)} in the source"
+    return Finding("breaks", "Graph breaks", intro, fact, (), "program.breaks", (table,))
+
+
+def _columns(found: Break) -> str:
+    at = measures.at_line(found)
+    where = words.place(at)
+    if at is None or at.column is None:
+        return where
+    return f"{where}:{at.column + 1}" + (f"-{at.end_column}" if at.end_column is not None else "")
+
+
+def _then(found: list[Break]) -> str:
+    return " / ".join(dict.fromkeys(b.then for b in found))
+
+
+def _graphs(program: ProgramRecord, found: list[Break]) -> str:
+    visit = next((v for v in program.visits if found[0] in v.breaks), None)
+    before = "none" if found[0].before is None else str(found[0].before)
+    after = measures.after(program, visit) if visit is not None else ()
+    return f"{before} → {', '.join(map(str, after)) or 'none'}"
+
+
+def _again(program: ProgramRecord) -> Finding | None:
+    rows = []
+    for visit in (v for v in program.visits if v.recompilation is not None):
+        found = visit.recompilation
+        assert found is not None
+        newest = found.failed[0] if found.failed else None
+        line = words.place(newest.line) if newest is not None and newest.line is not None else ""
+        made = visit.id if visit in program.recompiles else f"none: {visit.limit or visit.outcome}"
+        cells = (
+            newest.id if newest is not None else "",
+            made,
+            words.place(visit.caller),
+            words.again(found),
+            line,
+        )
+        rows.append(Row(cells))
+    if not rows:
+        return None
+    head = ("old", "new", "call", "what changed", "guard made at")
+    table = Table("", head, (NAME, NAME, NAME, TEXT, NAME), tuple(rows))
+    intro = "Each call that fitted none of the forms of a code: the newest form's guard that failed, and the form made."
+    return Finding(
+        "recompiles",
+        "Recompiles",
+        intro,
+        plural(len(program.recompiles), "recompile"),
+        (),
+        "program.recompiles",
+        (table,),
+    )
+
+
+def _compilations(program: ProgramRecord) -> Finding | None:
+    rows = []
+    for frame in (*program.frames, *program.before):
+        name = f"{os.path.basename(frame.file)}:{frame.resumes or frame.line}"
+        function = f"{frame.function}, from line {frame.resumes}" if frame.resumes else frame.function
+        if frame.before:
+            rows.append(
+                Row((", ".join(frame.before), name, function, "compiled before the watch", "", "", ""))
+            )
+        for visit in frame.visits:
+            graphs = [program.graphs[n] for n in visit.graphs]
+            operators = "+".join(str(g.operators) for g in graphs)
+            often = f", {visit.times} times" if visit.times > 1 else ""
+            shown = (visit.id, name, function, words.outcome(visit) + often, visit.backend, operators)
+            rows.append(Row((*shown, duration(visit.seconds))))
+    if not rows:
+        return None
+    head = ("id", "where", "function", "outcome", "backend", "operators", "time")
+    table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NUMBER, NUMBER), tuple(rows))
+    intro = "Each time that Dynamo was asked about a code, by function, and the time that it took, measured."
+    return Finding(
+        "compilations",
+        "Compilations",
+        intro,
+        plural(len(program.visits), "visit"),
+        (),
+        "program.visits",
+        (table,),
+    )
+
+
+def _time(program: ProgramRecord) -> Finding | None:
+    totals: dict[str, list[float]] = {}
+    for event in program.events:
+        if event.duration:
+            totals.setdefault(event.name, []).append(event.duration / 1e6)
+    if not totals:
+        return None
+    ranked = sorted(totals.items(), key=lambda one: -sum(one[1]))
+    rows = [
+        Row((name, str(len(times)), duration(sum(times)), duration(max(times)))) for name, times in ranked
+    ]
+    table = Table("", ("part", "times", "sum", "longest"), (NAME, NUMBER, NUMBER, NUMBER), tuple(rows))
+    intro = "By torch's own events, measured: parts stand in each other, so that the sums overlap."
+    fact = f"{duration(measures.compile_seconds(program))} in all"
+    return Finding("time", "Compile time", intro, fact, (), "program.events", (table,))
+
+
+def _caches(program: ProgramRecord) -> Finding | None:
+    rows = []
+    for cache in caches(program):
+        figures = (str(cache.hits), str(cache.misses), str(cache.bypassed))
+        rows.append(Row((cache.name, *figures, "; ".join(cache.why))))
+    if not rows:
+        return None
+    head = ("cache", "hits", "misses", "passed by", "torch says")
+    table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, TEXT), tuple(rows))
+    intro = (
+        "How often each of the compiler's caches was asked for a graph: what it had was not compiled again."
+    )
+    fact = f"{sum(cache.hits for cache in caches(program))} hits, {sum(c.misses for c in caches(program))} misses"
+    return Finding("caches", "Caches", intro, fact, (), "program.caches", (table,))
+
+
+def _elsewhere(program: ProgramRecord) -> Finding | None:
+    rows = tuple(Row((found.why, str(found.count))) for found in program.elsewhere)
+    if not rows:
+        return None
+    table = Table("", ("why", "times"), (TEXT, NUMBER), rows)
+    intro = "Functions of torch and the standard library that Dynamo was asked about and left to Python: no defect."
+    total = sum(found.count for found in program.elsewhere)
+    return Finding("elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.elsewhere", (table,))
+
+
+def notes(program: ProgramRecord) -> tuple[str, ...]:
+    """What a reader should know, and what could not be seen."""
+    lacking = (missing.said for missing in program.missing)
+    unknown = (f"fields of the record that this version does not know: {f}" for f in program.unknown_fields)
+    return (*program.notes, *lacking, *unknown)

@@ -1,0 +1,142 @@
+// What happened at lines of a source, a graph break or a failure: behind the line, or below it where it is too long.
+
+import { h } from "../dom.js";
+
+/** @import { Listing } from "./listing.js" */
+
+/**
+ * @typedef {object} Note
+ * @property {string} text
+ * @property {string} title more of it; "" without
+ * @property {boolean} [failed] whether it all stopped here; else it is a break
+ * @property {number} [start] the first character of what it is about
+ * @property {number} [end]
+ */
+
+/** Letters of a note, and pixels from line to line of it. */
+const LETTERS = "600 12px";
+const STEP = 18;
+/** Pixels between a line and a note below it, and at the right edge. */
+const ABOVE = 6;
+const RIGHT = 14;
+/** Characters between a line and a note behind it, and the fewest pixels that a note below it is given. */
+const BEFORE = 4;
+const NARROWEST = 160;
+/** How wide a character of a line is for its height, and pixels beside its number. */
+const LETTER = 0.605;
+const GUTTER = 26;
+
+export class LineNotes {
+  /** @param {Listing} listing */
+  constructor(listing) {
+    this.listing = listing;
+    /** By line, counted from 1. @type {Map<number, Note>} */
+    this.all = listing.content.notes ?? new Map();
+    /** Pixels that the notes below their lines take, by line, counted from 0. @type {Map<number, number>} */
+    this.below = new Map();
+  }
+
+  /**
+   * Finds which notes stand below their lines. Whether they stand otherwise than before.
+   * @param {number} width pixels of the listing
+   */
+  fit(width) {
+    if (this.all.size === 0 || width <= 0) return false;
+    const { element, lines, first } = this.listing;
+    element.style.setProperty("--box", `${width}px`);
+    const letter = LETTER * (Number.parseFloat(element.style.getPropertyValue("--size")) || 13);
+    const before = [...this.below].join();
+    const number = String(first + lines.count - 1).length * letter + GUTTER;
+    const words = measure(`${LETTERS} ${getComputedStyle(element).getPropertyValue("--sans")}`);
+    this.below.clear();
+    for (const [at, { text, failed }] of this.all) {
+      const line = at - 1;
+      const own = words(text);
+      const behind = width - number - (lines.length(line) - this.outdent() + BEFORE) * letter - RIGHT;
+      if (!failed && own.reduce((sum, one) => sum + one, 0) <= behind) continue;
+      const room = Math.max(NARROWEST, width - number - (this.start(line) - this.outdent()) * letter - RIGHT);
+      this.below.set(line, ABOVE + STEP * rowsOf(own, room));
+    }
+    return before !== [...this.below].join();
+  }
+
+  /**
+   * The note of a line, and the mark of what it is about.
+   * @param {number} line counted from 0
+   */
+  elements(line) {
+    const note = this.all.get(line + 1);
+    if (!note) return [];
+    const below = this.below.has(line);
+    const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}`;
+    const names = this.listing.coloured.segments.has(line) ? 20 : 0;
+    const text = h("span", { class: "listing-note-text", title: note.title || null }, note.text);
+    const made = h(
+      "span",
+      { class: look, style: below ? `--start:${this.start(line)};--names:${names}px` : null },
+      text,
+    );
+    const fault = this.fault(line, note);
+    return fault ? [fault, made] : [made];
+  }
+
+  /**
+   * The mark of an expression that failed.
+   * @param {number} line counted from 0
+   * @param {Note} note
+   */
+  fault(line, { failed, start, end }) {
+    if (!failed || start === undefined || end === undefined || end <= start) return null;
+    const last = Math.min(end, this.listing.lines.length(line));
+    return h("span", {
+      class: "listing-fault",
+      style: `--start:${start};--length:${last - start}`,
+      "aria-hidden": "true",
+    });
+  }
+
+  /** Blanks that every line is shown without. */
+  outdent() {
+    return Number(this.listing.element.style.getPropertyValue("--outdent")) || 0;
+  }
+
+  /**
+   * The first character of what a note is about.
+   * @param {number} line
+   */
+  start(line) {
+    const text = this.listing.lines.line(line);
+    return this.all.get(line + 1)?.start ?? text.length - text.trimStart().length;
+  }
+}
+
+/**
+ * How wide the words of a text are, each with a blank.
+ * @param {string} font
+ */
+function measure(font) {
+  const paper = document.createElement("canvas").getContext("2d");
+  if (paper) paper.font = font;
+  return (/** @type {string} */ text) =>
+    text.split(/\s+/).map((word) => paper?.measureText(`${word} `).width ?? word.length * STEP);
+}
+
+/**
+ * How many lines words take.
+ * @param {number[]} words pixels
+ * @param {number} room pixels of a line
+ */
+export function rowsOf(words, room) {
+  let rows = 1;
+  let used = 0;
+  for (const word of words) {
+    // A word that is longer than a line is cut where that ends.
+    if (used > 0 && used + word > room) {
+      rows += 1;
+      used = 0;
+    }
+    rows += Math.max(0, Math.ceil(word / room) - 1);
+    used += word > room ? word % room : word;
+  }
+  return rows;
+}

@@ -1,0 +1,91 @@
+// How a capture ended that did not go well: what torch or the program said, whole, or why nothing was compiled.
+
+import { copyButton } from "../code/finder.js";
+import { button, h, put } from "../dom.js";
+
+/** @import { App, Pane } from "../data/app.d.ts" */
+/** @import { Core } from "../types.d.ts" */
+
+/**
+ * Whether there is something to say: it failed, or nothing was compiled.
+ * @param {Core} core
+ */
+export function endedBadly({ outcome }) {
+  return outcome.failure !== null || outcome.state === "nothing";
+}
+
+/** @implements {Pane} */
+export class OutcomePane {
+  /** @param {App} app */
+  constructor(app) {
+    const { failure } = app.model.core.outcome;
+    this.core = app.model.core;
+    this.traced = false;
+    this.body = h("div", { class: "outcome-body" });
+    this.element = h("div", { class: "outcome" }, this.body);
+    /** @type {HTMLElement | null} */
+    this.tools = failure
+      ? h(
+          "div",
+          { class: "listing-tools" },
+          failure.traceback ? this.switch() : null,
+          copyButton(app, () => (this.traced ? failure.traceback : failure.message), "copy it"),
+        )
+      : null;
+    this.show();
+  }
+
+  /** What switches between the message and the whole traceback. */
+  switch() {
+    const made = button("traceback", () => {
+      this.traced = !this.traced;
+      made.setAttribute("aria-pressed", String(this.traced));
+      this.show();
+    });
+    made.setAttribute("aria-pressed", "false");
+    return made;
+  }
+
+  show() {
+    const { failure, verdict, below } = this.core.outcome;
+    const said = failure && (this.traced ? failure.traceback : failure.message.trimEnd());
+    const label = this.traced ? "traceback" : "message of the failure";
+    put(
+      this.body,
+      h("p", { class: failure ? "outcome-verdict failed" : "outcome-verdict" }, verdict),
+      said
+        ? h("pre", { class: "outcome-said", tabindex: "0", role: "group", "aria-label": label }, said)
+        : h("p", {}, below),
+      failure ? null : this.eager(),
+    );
+  }
+
+  /** What Python ran instead, and why. */
+  eager() {
+    const { eager } = this.core;
+    if (eager.length === 0) return null;
+    return h(
+      "ul",
+      {},
+      eager.map(({ head, whole, what, why, hint }) =>
+        h(
+          "li",
+          {},
+          h("b", {}, head),
+          h("p", {}, whole || [what, why].filter(Boolean).join(" ")),
+          hint ? h("p", {}, hint) : null,
+        ),
+      ),
+    );
+  }
+
+  mark() {}
+
+  reveal() {
+    return false;
+  }
+
+  resized() {}
+
+  close() {}
+}

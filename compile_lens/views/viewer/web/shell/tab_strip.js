@@ -1,0 +1,41 @@
+// The tabs in the head of a pane.
+
+import { h, put } from "../dom.js";
+
+/** @import { Tab } from "./tabs.js" */
+
+/** @typedef {Tab & { pressed: boolean, act: () => void }} FrameTab `pressed`: its place is shown */
+
+export function tabStrip() {
+  return h("div", { class: "frame-tabs", role: "group", "aria-label": "what this pane can show", hidden: true });
+}
+
+/**
+ * Puts tabs into a strip and brings the one that is shown into view.
+ * @param {HTMLElement} strip
+ * @param {FrameTab[]} tabs
+ * @param {HTMLElement[]} pages what the shown pane has for its kernels and its module: these know which of them it shows
+ */
+export function fillTabs(strip, tabs, pages) {
+  put(
+    strip,
+    tabs.map(({ page, title, badge, amber, pressed, act }) => {
+      const own = pressed && page ? pages[page === "module" ? 1 : 0] : null;
+      if (own) {
+        own.textContent = title;
+        return own;
+      }
+      return h(
+        "button",
+        { type: "button", class: "frame-tab", "aria-pressed": String(pressed && page !== "module"), onclick: act },
+        title,
+        badge ? " " : "",
+        badge ? h("span", { class: amber ? "frame-badge frame-badge-amber" : "frame-badge" }, badge) : null,
+      );
+    }),
+  );
+  strip.hidden = tabs.length === 0;
+  const now = strip.querySelector('[aria-pressed="true"]');
+  if (now instanceof HTMLElement && now.offsetLeft + now.offsetWidth > strip.clientWidth)
+    strip.scrollLeft = now.offsetLeft;
+}

@@ -1,0 +1,43 @@
+// The panes with which a page opens, before anyone chooses.
+
+import { endedBadly } from "../findings/outcome_pane.js";
+import { placeOfFinding, placeOfOutcome, usualPlaces } from "./arrangement.js";
+import { askedFor } from "./beside_code.js";
+import { kindOf } from "./tabs.js";
+
+/** @import { Model } from "../data/model.js" */
+/** @import { Place } from "./arrangement.js" */
+/** @import { Group } from "./groups.js" */
+
+/**
+ * Source, graph and code; before the code stands what was asked for, or how it ended where that was not well.
+ * @param {Model} model
+ * @param {number} compilation
+ * @param {number} width pixels
+ * @param {boolean} below whether the graph stands below the source
+ * @param {string} phase that is wanted first
+ * @returns {Group[]} the most wanted first
+ */
+export function usualGroups(model, compilation, width, below, phase) {
+  const { core, index } = model;
+  const python = core.sources.length > 0 || index.stages[0].count > 0;
+  const places = usualPlaces(core.compilations[compilation], width, python, below, phase);
+  const groups = places.map((place) => [place]);
+  if (endedBadly(core)) return before(model, groups, placeOfOutcome());
+  const asked = askedFor(core.findings);
+  if (!asked) return groups;
+  const number = core.findings.findIndex(({ key }) => key === asked);
+  return before(model, groups, placeOfFinding(asked, number));
+}
+
+/**
+ * @param {Model} model
+ * @param {Group[]} groups
+ * @param {Place} place that stands before the code, or in its place
+ */
+function before(model, groups, place) {
+  const code = groups.find(([known]) => kindOf(model, known) === "code");
+  if (code) code.unshift(place);
+  else groups.splice(1, 0, [place]);
+  return groups;
+}

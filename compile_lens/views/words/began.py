@@ -1,0 +1,150 @@
+"""Why a compilation began, or was made again, in a few words: ``scale 2.0 → 3.0``, ``size of x 8 → 4``.
+
+Short forms say no more than the record holds: where it lacks one of the two values, the compiler's own sentence stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from compile_lens.record.breaks import BREAK
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+
+CALLED = "called"
+
+
+@dataclass(frozen=True)
+class Began:
+    """Why a compilation began.
+
+    Attributes:
+        short: in a few words.
+        whole: the compiler's own sentences, a line each; ``""`` where it said none.
+        again: whether the same function was compiled before, and none of its forms fitted.
+    """
+
+    short: str
+    whole: str = ""
+    again: bool = False
+
+
+def began(capture: Record, number: int) -> Began:
+    """Why the compilation of that number, counted from 0, began."""
+    compilation = capture.compilations[number]
+    reasons = compilation.recompile_reasons
+    if reasons:
+        return Began(change(reasons[0], compilation), "\n".join(reasons), True)
+    rest = _RESUME.fullmatch(compilation.function)
+    if rest:
+        return Began(_continues(capture, number, rest[1], int(rest[2])))
+    return Began(_called(capture, number))
+
+
+def change(reason: str, compilation: Compilation) -> str:
+    """A reason of the compiler's in short: what differs, the value before and the one that ``compilation`` is for.
+
+    ``"1/0: tensor 'x' size mismatch at index 0. expected 8, actual 4"`` gives ``"size of x 8 → 4"``.
+    """
+    said = _ID.sub("", reason.strip())
+    for pattern, form in _TENSOR:
+        found = pattern.fullmatch(said)
+        if found:
+            before, after = found["before"], found["after"]
+            return f"{form.format(_plain(found['name']))} {_TYPES.get(before, before)} → {_TYPES.get(after, after)}"
+    wanted = _GRADIENT.fullmatch(said)
+    if wanted:
+        before, after = ("True", "False") if wanted["before"] == "1" else ("False", "True")
+        return f"requires_grad of {_plain(wanted['name'])} {before} → {after}"
+    condition = said.partition(" # ")[0]
+    left, equals, right = _plain(condition).partition(" == ")
+    if equals and _literal(right):
+        now = _now(left, compilation)
+        if now and now != right:
+            return f"{_readable(left)} {right} → {now}"
+    return f"guard failed: {_plain(condition)}" if equals else condition
+
+
+def _now(left: str, compilation: Compilation) -> str:
+    """The value that a compilation is for, if its guards or the sizes that it saw name it; ``""`` without."""
+    for guard in compilation.guards:
+        for condition in guard.text.split(" and "):
+            one, equals, value = _plain(condition.strip()).partition(" == ")
+            if equals and one == left and _literal(value):
+                return value
+    source = _INDEX.sub(r".size(\1)", left)
+    seen = (d.hint for d in compilation.dynamic if _plain(d.source) == source and d.hint is not None)
+    return str(next(seen, ""))
+
+
+def _called(capture: Record, number: int) -> str:
+    """What was inlined until the graph broke inside of it is called by Python, right after that break."""
+    if number == 0:
+        return CALLED
+    before, own = capture.compilations[number - 1], capture.compilations[number]
+    frames = before.ending.frames if before.ending and before.ending.kind == BREAK else ()
+    if len(frames) > 1 and (frames[1].file, frames[1].function) == (own.file, own.function):
+        return f"called in line {frames[0].line}"
+    return CALLED
+
+
+def _continues(capture: Record, number: int, function: str, line: int) -> str:
+    for one in capture.compilations[:number]:
+        frames = one.ending.frames if one.ending and one.ending.kind == BREAK else ()
+        if frames and (frames[0].function, frames[0].line) == (function, line):
+            return "continues after the call" if len(frames) > 1 else "continues after the break"
+    return "continues after a break"
+
+
+def _plain(text: str) -> str:
+    """Torch's names of values as the program has them: ``L['x'].size()[0]`` gives ``x.size()[0]``."""
+    return _NAMED.sub(r"\1", text)
+
+
+def _readable(left: str) -> str:
+    size = _SIZE.fullmatch(left)
+    return f"size of {size[1]}" if size else left
+
+
+def _literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    return True
+
+
+_RESUME = re.compile(r"torch_dynamo_resume_in_(.*)_at_(\d+)", re.DOTALL)
+_ID = re.compile(r"^[\d/.]+: ")
+_NAMED = re.compile(r"\b[LG]\['(\w+)'\]")
+_SIZE = re.compile(r"(.+)\.size\(\)\[\d+\]")
+_INDEX = re.compile(r"\.size\(\)\[(\d+)\]$")
+_TENSOR = tuple(
+    (re.compile(rf"tensor '(?P<name>.+)' {what}\. expected (?P<before>\S+), actual (?P<after>\S+)"), form)
+    for what, form in (
+        ("dtype mismatch", "{}"),
+        (r"size mismatch at index \d+", "size of {}"),
+        (r"stride mismatch at index \d+", "stride of {}"),
+        ("rank mismatch", "dimensions of {}"),
+    )
+)
+_GRADIENT = re.compile(
+    r"tensor '(?P<name>.+)' requires_grad mismatch\. expected requires_grad=(?P<before>[01])"
+)
+_TYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+"""Torch's names of types in C++, and in Python."""

@@ -1,0 +1,116 @@
+"""The way of a compilation in one line for each phase, from Python to the kernels: what each stage counts, and the
+step that led to the next. Counts are the ledger's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compile_lens.measures.ledger import Ledger
+from compile_lens.measures.neighbours import apart
+from compile_lens.measures.source_units import units
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+
+from . import outline
+
+TITLE = "Flow"
+ABOUT = "the forms that the function took, in order"
+
+ARROW = " → "
+
+STOPPED = "stopped here"
+"""In place of what a stage counts, where the compiler failed in it."""
+
+_UNKNOWN = "?"
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way of one phase; ``phase`` is ``""`` where no phase was reached.
+
+    Attributes:
+        words: stages and steps in turn: ``("1 line", "traced", "5 calls", "joint 17", "5 ops", …, "1 kernel")``.
+    """
+
+    phase: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (f"{self.phase}: " if self.phase else "") + ARROW.join(self.words)
+
+
+def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way, ...]:
+    """The way of each phase of a compilation, whose ledger is ``ledger``; ``()`` where no stage was recorded."""
+    lanes = {
+        lane.phase: {step.key: step for step in lane.steps} for lane in outline.lanes(capture, compilation)
+    }
+    if not lanes:
+        return ()
+    failed = capture.failure.stage if capture.failure is not None else ""
+    shared = lanes.pop("", {})
+    start = tuple(_start(capture, compilation, shared, failed))
+    if not lanes:
+        return (Way("", start),)
+    rows = {row.name: row.figures for row in ledger.rows}
+    made = []
+    for phase, steps in lanes.items():
+        figures = [outline.figure(f) for f in rows[phase]] if phase in rows else []
+        pairs = len(apart(capture, compilation.id, phase))
+        rest = _rest(phase, steps, figures, pairs, shared.get("joint"), failed)
+        made.append(Way(phase, (*start, *rest)))
+    return tuple(made)
+
+
+def _start(
+    capture: Record, compilation: Compilation, shared: dict[str, outline.Step], failed: str
+) -> Iterator[str]:
+    lines = {(unit.file, unit.line) for unit in units(capture)[compilation.id].all}
+    if lines:
+        yield outline.plural(len(lines), "line")
+    elif capture.sources:
+        yield outline.plural(len(capture.sources), "function")
+    dynamo = shared.get("dynamo")
+    if dynamo is not None:
+        broke = compilation.ending is not None and compilation.ending.kind == "graph break"
+        yield "traced (1 break)" if broke else "traced"
+        yield _count(dynamo, (*dynamo.facts[1:], *dynamo.facts)[0] if dynamo.facts else "", failed)
+
+
+def _rest(
+    phase: str,
+    steps: dict[str, outline.Step],
+    figures: list[str],
+    apart: int,
+    joint: outline.Step | None,
+    failed: str,
+) -> Iterator[str]:
+    def counted(step: outline.Step, column: int, one: str) -> str:
+        if not figures:
+            return _count(step, step.facts[0] if step.facts else "", failed)
+        figure = figures[column]
+        said = _UNKNOWN if figure in ("", "—") else figure
+        return _count(step, f"{said} {one if figure == '1' else f'{one}s'}", failed)
+
+    if aten := steps.get(phase):
+        yield (
+            f"joint {joint.facts[1].split()[0]}"
+            if joint is not None and len(joint.facts) > 1
+            else "decomposed"
+        )
+        yield counted(aten, 1, "op")
+    if loops := steps.get(f"{phase}.loops"):
+        yield "inlined"
+        yield counted(loops, 2, "loop")
+    if groups := steps.get(f"{phase}.groups"):
+        yield f"fused ({apart:,} apart)" if apart else "fused"
+        yield counted(groups, 3, "group")
+    if code := steps.get(f"{phase}.code"):
+        yield "written"
+        yield _count(code, code.facts[0] if code.facts else "", failed)
+
+
+def _count(step: outline.Step, count: str, failed: str) -> str:
+    if step.missing:
+        return STOPPED if step.key == failed else "not seen"
+    return "none" if step.none else count

@@ -1,0 +1,142 @@
+"""A watched program in words: how it went, what made it slower, and what to try."""
+
+from __future__ import annotations
+
+import os
+
+from compile_lens.measures.program import Counts, counts
+from compile_lens.measures.slower import (
+    AGAIN,
+    AT_LIMIT,
+    BREAKS,
+    COMPILING,
+    LEFT_REST,
+    LEFT_WHOLE,
+    Cause,
+)
+from compile_lens.record.graph import Frame
+from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
+
+from .outcome import reason
+from .outline import UNSAID, duration, plural
+
+
+def state(program: ProgramRecord) -> str:
+    """``compiled``, ``partial`` or ``nothing``, as of a capture."""
+    if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.visits):
+        return "nothing"
+    found = counts(program)
+    left = found.breaks or found.skipped or found.left or found.limits or found.raised
+    return "partial" if left else "compiled"
+
+
+def verdict(program: ProgramRecord) -> str:
+    """What became of the program, in one sentence without a full stop."""
+    found = counts(program)
+    if state(program) == "nothing":
+        if not program.visits:
+            before = sum(len(f.before) for f in program.before)
+            known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
+            return f"nothing was compiled while it was watched{known}"
+        return f"nothing was compiled: {', '.join(_left(found)) or 'there was no tensor operation'}"
+    parts = [plural(found.graphs, "graph")]
+    if found.compilations != found.graphs:
+        without = f", {found.without_graph} without a graph" if found.without_graph else ""
+        parts[0] += f" in {plural(found.compilations, 'compilation')}{without}"
+    if found.breaks:
+        where = plural(found.places, "place")
+        parts.append(f"{plural(found.breaks, 'graph break')} at {where} in the source")
+    if found.recompiles:
+        parts.append(plural(found.recompiles, "recompile"))
+    return ", ".join((*parts, *_left(found)))
+
+
+def _left(found: Counts) -> list[str]:
+    told = [
+        (found.skipped, "function left to Python", "functions left to Python"),
+        (found.left, "left to Python in part", "left to Python in part"),
+        (found.limits, "at its recompile limit", "at their recompile limit"),
+        (found.raised, "compile that raised", "compiles that raised"),
+    ]
+    return [plural(count, one, many) for count, one, many in told if count]
+
+
+def place(frame: Frame | None) -> str:
+    """A line as ``train.py:31``."""
+    return UNSAID if frame is None else f"{os.path.basename(frame.file)}:{frame.line}"
+
+
+def changed(failed: FailedGuard) -> str:
+    """What a guard was made for and what it met, in a few words."""
+    if failed.source and failed.new:
+        was = f"was {failed.old}, now" if failed.old else "is"
+        return f"{failed.source} {was} {failed.new}"
+    if failed.source and failed.old:
+        return f"{failed.source} was {failed.old}"
+    return failed.text
+
+
+def again(found: Recompilation) -> str:
+    """Why a code was compiled again, how often it was, and what became a symbol."""
+    newest = changed(found.failed[0]) if found.failed else "torch found no guard that failed"
+    dims = [f"{d.source} became {d.symbol}" for d in found.dynamic]
+    most = f"form {found.count + 1} of at most {found.limit}"
+    if found.count >= found.limit:
+        most = f"it has {found.count} forms, and may have {found.limit}"
+    return "; ".join((newest, *dims, most))
+
+
+HEADS = {
+    AT_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
+    LEFT_WHOLE: "was left to Python whole",
+    LEFT_REST: "was compiled up to an earlier line, and left to Python from there",
+    BREAKS: "broke the graph",
+    AGAIN: "was compiled again",
+    COMPILING: "went into compiling",
+}
+"""What each kind of cause did."""
+
+
+def head(cause: Cause, program: ProgramRecord) -> str:
+    """What a cause did, where and how often."""
+    if cause.kind == COMPILING:
+        share = cause.seconds / program.seconds if program.seconds else 0.0
+        return f"{duration(cause.seconds)} of {duration(program.seconds)} ({share:.0%}) {HEADS[COMPILING]}"
+    times = f", {cause.times} times" if cause.times > 1 else ""
+    spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
+    what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
+    return f"{what} {HEADS[cause.kind]}{times}{spent}"
+
+
+def because(cause: Cause) -> str:
+    """Why, in torch's words or by the guard that failed; ``""`` where there is nothing to say."""
+    if cause.recompilation is not None and cause.kind in (AT_LIMIT, AGAIN):
+        return again(cause.recompilation)
+    if cause.ending is None:
+        return ""
+    said = reason(cause.ending)
+    return ": ".join(x for x in (said.what, said.why) if x)
+
+
+def advice(cause: Cause) -> str:
+    """What to try: torch's own hint, or by what changed."""
+    if cause.kind == COMPILING:
+        return ""
+    if cause.recompilation is not None and cause.recompilation.failed:
+        failed = cause.recompilation.failed[0]
+        if ".size(" in failed.source or ".stride(" in failed.source:
+            if cause.recompilation.dynamic:
+                return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+            return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+        if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
+            return "call it with one kind of tensor, or compile one function for each"
+        if failed.old and failed.source:
+            return f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
+    return cause.ending.hint.strip() if cause.ending is not None else ""
+
+
+def outcome(visit: Visit) -> str:
+    """What became of a visit, in a few words."""
+    if visit.outcome == COMPILED and visit.eager:
+        return "compiled in part"
+    return visit.outcome

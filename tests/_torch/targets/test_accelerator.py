@@ -1,0 +1,104 @@
+"""What torch's C++ is told of a device that is not there is checked, put back, and refused where it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import CaptureError, capture
+from compile_lens._torch.targets import accelerator
+from compile_lens._torch.targets.replaced import Places
+from compile_lens.child import process
+from compile_lens.child.child import ChildError
+from compile_lens.errors import UsageError
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(
+        torch.accelerator.is_available(), reason="beside a real device nothing is told to torch"
+    ),
+]
+
+
+def now() -> Any:
+    found = torch._C._accelerator_getAccelerator()
+    return found and found.type
+
+
+@pytest.fixture
+def table() -> Iterator[None]:
+    """Holds that the table of guards and the accelerator are after the test what they were before it."""
+    before = [*accelerator._table()], now()
+    yield
+    assert ([*accelerator._table()], now()) == before
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+@pytest.mark.usefixtures("table")
+def test_it_is_the_accelerator_meanwhile(kind: str) -> None:
+    for _ in range(2):
+        with Places() as places, places:
+            accelerator.place(places, kind)
+            assert now() == kind
+        assert now() != kind
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+@pytest.mark.usefixtures("table")
+def test_also_after_an_error(kind: str) -> None:
+    with pytest.raises(KeyError), Places() as places, places:
+        accelerator.place(places, kind)
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("_PLACES", 22, "other numbers"),
+        ("_PRIVATE", 19, "other numbers"),
+        ("_TABLE", "no_such_symbol", "no_such_symbol"),
+        ("_HOOKS", {"cuda": "no_such_hooks"}, "no_such_hooks"),
+        ("_SUFFIXES", (), "is not in"),
+        ("_IS_BUILT", 3, "asked for its accelerator"),
+    ],
+)
+def test_a_build_that_does_not_fit_is_refused(
+    name: str, value: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [*accelerator._table()], now()
+    with monkeypatch.context() as patch:
+        patch.setattr(accelerator, name, value)
+        with pytest.raises(UsageError, match=said) as raised, Places() as places, places:
+            accelerator.place(places, "cuda")
+    assert torch.__version__ in str(raised.value) and "Linux" in str(raised.value)
+    assert ([*accelerator._table()], now()) == before
+
+
+def test_a_child_that_ends_when_it_is_told_is_a_build_that_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dies(function: str, *args: Any, **kwargs: Any) -> Any:
+        raise ChildError("the child process ended by signal 11", -11)
+
+    x = torch.rand(4)
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "call", dies)
+        with pytest.raises(UsageError, match=r"cannot be told that it has cuda .*signal 11"):
+            capture(torch.sin, x, target="h100")
+
+
+def test_metal_has_no_float64() -> None:
+    with pytest.raises(UsageError, match="argument 0 is float64, and Metal has no float64"):
+        capture(torch.sin, torch.rand(4, dtype=torch.float64), target="mps")
+    with pytest.raises(UsageError, match=r"weight is complex128, .* Pass it as complex64"):
+        capture(torch.nn.Linear(4, 4, dtype=torch.complex128), torch.rand(4), target="mps")
+
+    def inside(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.arange(4, dtype=torch.float64, device=x.device)
+
+    with pytest.raises(CaptureError, match="Metal has no float64: compute in float32"):
+        capture(inside, torch.rand(4), target="mps")
+    assert capture(torch.sin, torch.rand(4, dtype=torch.float64), target="h100").failure is None

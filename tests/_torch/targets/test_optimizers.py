@@ -1,0 +1,75 @@
+"""Steps of optimizers for a device that is not there."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens.child import crossing
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+SHAPES = ((16, 16), (16,), (32, 16))
+
+
+def optimizer(kind: str, **options: Any) -> Any:
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(shape)) for shape in SHAPES]
+    for one in parameters:
+        one.grad = torch.randn_like(one)
+    return getattr(torch.optim, kind)(parameters, **{"lr": 0.1, **options})
+
+
+def parameters(made: Any) -> list[torch.Tensor]:
+    return [p for group in made.param_groups for p in group["params"]]
+
+
+def test_gradients_cross() -> None:
+    made = optimizer("SGD")
+    twin, (first, *_) = pickle.loads(crossing.packed((made, parameters(made))).data)
+    assert parameters(twin)[0] is first and isinstance(first, torch.nn.Parameter)
+    for one, other in zip(parameters(made), parameters(twin)):
+        assert torch.equal(one, other) and one.grad is not None and torch.equal(one.grad, other.grad)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "name"),
+    [
+        ("AdamW", {}, "triton_for_"),  # CUDA's default is foreach
+        ("AdamW", {"foreach": True}, "triton_for_"),
+        ("AdamW", {"foreach": False}, "triton_poi_"),
+        ("AdamW", {"capturable": True, "lr": torch.tensor(0.1)}, "triton_for_"),
+        ("SGD", {"momentum": 0.9}, "triton_for_"),
+    ],
+    ids=["default", "foreach", "one by one", "capturable", "momentum"],
+)
+def test_a_step(kind: str, options: dict[str, Any], name: str) -> None:
+    made = optimizer(kind, **options)
+    found = capture(made.step, target="h100")
+    assert {k.language for k in found.kernels} == {"triton"}
+    assert any(k.name.startswith(name) for k in found.kernels) and found.coverage().unexplained == ()
+    devices = {
+        t.device for c in found.compilations for g in c.graphs.values() for n in g.calls for t in n.outputs
+    }
+    assert devices == {"cuda:0"}
+
+
+def test_a_step_does_what_the_optimizer_does() -> None:
+    options = {"weight_decay": 0.1, "foreach": True}
+    made, plain = optimizer("AdamW", **options), optimizer("AdamW", **options)
+    perform(made.step, (), None, Asked(target="h100"), model=resolve("h100"))
+    plain.step()
+    for one, other in zip(parameters(made), parameters(plain)):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_fused_step_is_one_of_torchs_own() -> None:
+    found = capture(optimizer("AdamW", fused=True).step, target="h100")
+    assert not found.kernels and "don't trace into fused optimizer" in found.nothing

@@ -1,0 +1,149 @@
+"""Graphs of a watched program, captured afterwards: the code is that of the program, as torch itself lists it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import watched
+from torch._inductor.graph import GraphLowering
+from torch._inductor.utils import fresh_cache, run_and_get_code
+
+import compile_lens
+from compile_lens import Program, UsageError
+from compile_lens._torch.watching import kept as keeping
+from compile_lens._torch.watching.kept import DIFFERS, NOT_SEEN, VERIFIED, plain
+from compile_lens.api.watch import deepen
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = (x.sin() ** 2 + x.cos() ** 2) @ w
+    print(end="")
+    return y.softmax(-1).sum()
+
+
+def _inputs(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(rows, 8), torch.ones(8, 8, requires_grad=True)
+
+
+def _stamps(program: Program) -> list[str]:
+    captures = [program.capture(graph) for graph in program.graphs]
+    return [code.stamp for c in captures for one in c.compilations for code in one.code.values()]
+
+
+def test_the_code_is_that_which_ran_also_from_a_cache() -> None:
+    def run() -> None:
+        torch._dynamo.reset()
+        g = torch.compile(f)
+        for rows in (4, 5):  # the second time for any size
+            x, w = _inputs(rows)
+            g(x, w).backward()
+
+    with fresh_cache():
+        _, codes = run_and_get_code(run)  # torch's own list of what it generated, without a watch
+    with fresh_cache():
+        for hits in (False, True):
+            with compile_lens.watch() as program:
+                run()
+            assert bool(sum(cache.hits for cache in program.caches)) is hits
+            captures = [program.capture(graph) for graph in program.graphs]
+            texts = [code.text for c in captures for one in c.compilations for code in one.code.values()]
+            assert len(captures) == 4 and {plain(t) for t in texts} == {plain(c) for c in codes}
+            assert set(_stamps(program)) == {VERIFIED}
+    softmax = captures[1]
+    assert softmax.function == "f" and softmax.decisions and softmax.missing == ()
+    lines = {
+        frame.line for kernel in softmax.kernels for o in kernel.origins for frame in _frames(softmax, o)
+    }
+    assert lines == {f.__code__.co_firstlineno + 3}
+    assert "same code, verified" in str(softmax) and str(softmax.story())
+
+
+def _frames(capture: compile_lens.Capture, name: str) -> Any:
+    graphs = (g for c in capture.compilations for g in c.graphs.values())
+    return [frame for g in graphs for n in g.nodes if n.name == name for frame in n.frames]
+
+
+def test_another_text_is_not_verified() -> None:
+    with compile_lens.watch() as program:
+        torch.compile(f, backend="aot_eager")(*_inputs(3))
+    assert set(_stamps(program)) == {NOT_SEEN}
+    assert program._kept is not None
+    graph, _ = program._kept(0)
+    made = deepen(program, 0, graph, ["another code"])
+    assert {code.stamp for c in made.compilations for code in c.code.values()} == {DIFFERS}
+
+
+def test_the_settings_are_those_of_the_time() -> None:
+    def g(x: torch.Tensor) -> torch.Tensor:
+        return (x @ x).relu().sum(0)
+
+    with compile_lens.watch() as program:
+        compiled = torch.compile(g, options={"max_fusion_size": 1, "epilogue_fusion": False})
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            compiled(torch.rand(8, 8, requires_grad=True))
+        torch._dynamo.reset()
+        with torch._inductor.config.patch(max_fusion_size=1, realize_reads_threshold=1):
+            torch.compile(g)(torch.rand(8, 8))
+    assert torch._inductor.config.max_fusion_size != 1 and not torch.is_autocast_enabled("cpu")
+    assert set(_stamps(program)) == {VERIFIED}
+    cast = program.capture(0)
+    assert "bfloat16" in cast.compilations[0].graphs["inference"].text
+    assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+def test_training_is_verified_and_changes_nothing() -> None:
+    plain_result = watched.run("training")
+    with compile_lens.watch() as program:
+        assert watched.run("training") == plain_result
+    state = torch.get_rng_state()
+    made = program.capture(program.graphs[0])
+    assert made.function == "forward" and made.compilations[0].graphs["backward"].calls
+    assert torch.equal(torch.get_rng_state(), state)
+    assert GraphLowering.save_output_code is None
+
+
+def test_what_is_kept_holds_no_parameter_alive() -> None:
+    model = torch.nn.Linear(4, 4)
+    weight = weakref.ref(model.weight)
+    with compile_lens.watch() as program:
+        torch.compile(model, backend="aot_eager")(torch.rand(2, 4))
+    torch._dynamo.reset()
+    del model
+    gc.collect()
+    assert weight() is None and program.capture(0).kernels
+
+
+def test_what_was_not_kept() -> None:
+    with compile_lens.watch() as program:
+        torch.compile(f, backend="eager")(*_inputs(3))
+    with pytest.raises(UsageError, match="there is no graph 9; the program has 2, counted from 0"):
+        program.capture(9)
+    with pytest.raises(UsageError, match="graph 0 was not kept: a program that was loaded"):
+        Program.from_json(program.to_json()).capture(0)
+
+
+def test_a_graph_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no copy")
+
+    monkeypatch.setattr(keeping, "keep", fail)
+    with compile_lens.watch() as program:
+        torch.compile(f, backend="eager")(*_inputs(3))
+    assert program.counts.graphs == 2
+    assert [m.stage for m in program.record.missing] == ["a graph for a later capture"]
+    with pytest.raises(UsageError, match="was not kept"):
+        program.capture(0)

@@ -1,0 +1,316 @@
+"""``expect``: each assertion holds for one program, fails for another, and says why in a way that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import samples
+import torch
+from short_programs import around_a_sort, broken, one, over_the_wrong_dimension
+
+import compile_lens
+from compile_lens import Capture, ExpectationError, UsageError, expect
+from compile_lens.results.expectations import Expectations
+
+pytestmark = pytest.mark.torch
+
+X = torch.rand(64, 64)
+
+
+def helper(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def compiled_again(x: torch.Tensor) -> torch.Tensor:
+    for n in (3, 4):
+        torch._dynamo.graph_break()
+        helper(x[:n])
+    return x
+
+
+def widened(x: torch.Tensor) -> torch.Tensor:
+    return x.double().exp().float()
+
+
+def chooses(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: torch.sort(x)[0].sin(), lambda x: x.cos(), (x,))
+
+
+def squared(x: torch.Tensor) -> torch.Tensor:
+    return (x.exp() * x.sin()).sum()
+
+
+class Programs:
+    """Captures by function and options, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Capture] = {}
+
+    def __call__(self, fn: Callable[..., Any], grad: bool = False, **options: Any) -> Expectations:
+        key = (fn, grad, *options.items())
+        if key not in self._made:
+            x = X.clone().requires_grad_(grad)
+            self._made[key] = compile_lens.capture(fn, x, **options)
+        return expect(self._made[key])
+
+
+@pytest.fixture(scope="module")
+def of() -> Programs:
+    return Programs()
+
+
+def fails(asked: Callable[[], object]) -> str:
+    with pytest.raises(ExpectationError) as caught:
+        asked()
+    assert isinstance(caught.value, AssertionError) and isinstance(caught.value.capture, Capture)
+    return str(caught.value)
+
+
+def test_launches(of: Programs) -> None:
+    of(one).launches(1).launches(at_most=1).launches(at_least=1).launches(within=(0, 1))
+    said = fails(lambda: of(over_the_wrong_dimension, target="h100").launches(at_most=1))
+    assert "launches: expected at most 1, found 3, measured" in said
+    assert "triton_per_fused_sum_0, reduction, 1 launch ← short_programs.py:" in said
+    assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
+    assert "for NVIDIA H100 SXM" in said
+    fails(lambda: of(one).launches(2))
+    fails(lambda: of(one).launches(at_least=2))
+    fails(lambda: of(one).launches(within=(2, 3)))
+
+
+def test_launches_of_one_phase(of: Programs) -> None:
+    of(squared, grad=True).launches(2).launches(1, phase="forward").launches(1, phase="backward")
+    said = fails(lambda: of(squared, grad=True).launches(1))
+    assert "Forward and backward are two graphs" in said and "backward=False" in said
+    assert "launches of the backward: expected 0" in fails(
+        lambda: of(squared, grad=True).launches(0, phase="backward")
+    )
+    with pytest.raises(UsageError, match="phase='inference' is not one of 'forward', 'backward'"):
+        of(squared, grad=True).launches(1, phase="inference")
+    with pytest.raises(UsageError, match="graphs is a number of the whole"):
+        of(one).graphs(1, phase="forward")
+
+
+def test_groups(of: Programs) -> None:
+    of(one).groups(1)
+    said = fails(lambda: of(over_the_wrong_dimension).groups(at_most=2))
+    assert "groups: expected at most 2" in said and "sum_1 ← short_programs.py:" in said
+    assert "to try:" in said
+
+
+def test_graphs(of: Programs) -> None:
+    of(one).graphs(1)
+    said = fails(lambda: of(broken).graphs(1))
+    assert "found 2" in said and "0/0: broken" in said and "A graph break ← short_programs.py:" in said
+
+
+def test_graph_breaks(of: Programs) -> None:
+    of(one).graph_breaks(0)
+    of(broken).graph_breaks(1)
+    said = fails(lambda: of(broken).graph_breaks(0))
+    assert "torch._dynamo.graph_break()" in said and "short_programs.py:" in said
+
+
+def test_recompiles(of: Programs) -> None:
+    of(one).recompiles(0)
+    said = fails(lambda: of(compiled_again).recompiles(0))
+    assert "recompiles: expected 0, found 1" in said and "helper" in said
+    assert "is a recompile of helper" in said and "expected 3, actual 4" in said
+
+
+def test_bytes(of: Programs) -> None:
+    of(one).bytes(2 * 64 * 64 * 4)  # read once, written once
+    said = fails(lambda: of(around_a_sort).bytes(at_most=2 * 64 * 64 * 4))
+    assert "modelled" in said and "torch.ops.aten.sort.stable, library call, ~" in said
+    assert "at most ~32.8 kB less" in said
+
+
+def test_extern(of: Programs) -> None:
+    of(one).extern(0)
+    of(around_a_sort).extern(1)
+    said = fails(lambda: of(around_a_sort).extern(0))
+    assert "torch.ops.aten.sort.stable, library call, 1 launch ← short_programs.py:" in said
+
+
+def test_peak(of: Programs) -> None:
+    of(one).peak(2 * 64 * 64 * 4)  # the input and the result
+    said = fails(lambda: of(around_a_sort).peak(at_most=2 * 64 * 64 * 4))
+    assert "are held at once, at line" in said and "buf0, intermediate, ~16.4 kB" in said
+
+
+def test_saved(of: Programs) -> None:
+    of(squared, grad=True).saved(0)  # the input, which is there in any case
+    said = fails(lambda: of(lambda x: (x @ x).sin().sum(), grad=True).saved(0))
+    assert "found 16,384, modelled" in said and "to compute again than to keep" in said
+    assert "there is no backward" in fails(lambda: of(one).saved(0))
+    assert "backward=False" in fails(lambda: of(one, backward=False).saved(0))
+
+
+def test_compiled(of: Programs) -> None:
+    of(one).compiled()
+    said = fails(lambda: of(broken).compiled())
+    assert "expected all of it compiled" in said and "graph break after 0/0" in said
+
+
+def test_fused_and_apart(of: Programs) -> None:
+    of(one).fused("sin", "mul")
+    of(around_a_sort).apart("gelu", "sort")
+    said = fails(lambda: of(around_a_sort).fused("gelu", "sort"))
+    assert "expected gelu and sort fused, found gelu and sort (0/0 inference): not fused, extern" in said
+    assert "expected sin and mul apart" in fails(lambda: of(one).apart("sin", "mul"))
+    with pytest.raises(UsageError):
+        of(one).fused("sin", "tan")
+
+
+def test_no_operator(of: Programs) -> None:
+    of(one).no("aten.sort").no("sort").no("aten.mm")
+    for name in ("aten.sort", "sort", "aten.sort.stable"):
+        said = fails(lambda name=name: of(around_a_sort).no(name))
+        assert f"expected no {name}, found it" in said and "short_programs.py:" in said
+    fails(lambda: of(chooses).no("aten.sort"))  # in a branch
+    fails(lambda: of(lambda x: x @ x).no("aten.mm"))
+    with pytest.raises(UsageError, match=r"no operator 'aten.srot'.*aten\.sort"):
+        of(one).no("aten.srot")
+
+
+def test_types(of: Programs) -> None:
+    of(one).dtype("float32").dtype("float32", "int64", of="aten.sin")
+    said = fails(lambda: of(widened).dtype("float32"))
+    assert "aten.exp makes float64 ← test_expect.py:" in said
+    assert "found no aten.mm" in fails(lambda: of(one).dtype("float32", of="aten.mm"))
+    with pytest.raises(UsageError, match="no type"):
+        of(one).dtype()
+
+
+def test_what_a_call_decides_is_not_sure(of: Programs) -> None:
+    found = of(chooses).capture.ledger.total.launches
+    low, high = found.least, found.most
+    assert low < high
+    of(chooses).launches(within=(low, high)).launches(at_most=high).launches(at_least=low)
+    assert "which is not sure" in fails(lambda: of(chooses).launches(low))
+    assert "which is not sure" in fails(lambda: of(chooses).launches(at_most=low))
+    assert "not sure" not in fails(lambda: of(chooses).launches(at_most=low - 1))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda e: e.launches(at_most=10**9),
+        lambda e: e.groups(at_least=2),
+        lambda e: e.bytes(at_most=10**9),
+        lambda e: e.extern(0),
+        lambda e: e.peak(at_most=10**12),
+        lambda e: e.saved(at_most=10**12),
+    ],
+)
+def test_what_is_missing_never_passes(asked: Callable[[Expectations], object]) -> None:
+    """The sample lacks its backward's code, groups, memory and partition."""
+    said = fails(lambda: asked(expect(samples.missing())))
+    assert "not known" in said or "which is not sure" in said
+
+
+def test_why_it_is_missing_is_said() -> None:
+    said = fails(lambda: expect(samples.missing()).launches(at_most=10))
+    assert "≥ 1 (1 of 2 graphs)" in said and "cache hit" in said
+    expect(samples.missing()).launches(at_least=1).launches(1, phase="forward")
+
+
+def test_a_lost_graph_is_not_free_of_an_operator() -> None:
+    import dataclasses
+
+    from compile_lens.record.absent import Missing
+
+    capture = samples.sample()
+    expect(capture).no("aten.sort")
+    compilation = capture.compilations[0]
+    stages = tuple(
+        Missing(s.key, "torch 2.99 lacks this hook") if s.key == "backward.post_grad" else s
+        for s in compilation.stages
+    )
+    lost = dataclasses.replace(capture, compilations=(dataclasses.replace(compilation, stages=stages),))
+    said = fails(lambda: expect(lost).no("aten.sort"))
+    assert "that is not known" in said and "torch 2.99 lacks this hook" in said
+    expect(lost).no("aten.sort", phase="forward")
+
+
+def test_of_what_did_not_compile_nothing_holds() -> None:
+    nothing = expect(compile_lens.capture(lambda x: 3, X))
+    nothing.graphs(0)
+    for asked in (
+        lambda: nothing.launches(0),
+        lambda: nothing.graph_breaks(0),
+        lambda: nothing.recompiles(0),
+        lambda: nothing.no("aten.sort"),
+        lambda: nothing.compiled(),
+        lambda: nothing.apart("sin", "cos"),
+    ):
+        assert "nothing was compiled" in fails(asked)
+    with pytest.raises(compile_lens.CaptureError) as caught:
+        expect(lambda x: x.sin() @ torch.rand(3), X)
+    assert "failed in stage" in fails(lambda: expect(caught.value.capture).graphs(0))
+
+
+def test_the_backend_by_name_does_not_see_breaks() -> None:
+    import dataclasses
+
+    capture = dataclasses.replace(samples.sample(), unseen="the named backend does not see it")
+    expect(capture).launches(2)
+    assert "the named backend does not see it" in fails(lambda: expect(capture).graph_breaks(0))
+    assert "the named backend does not see it" in fails(lambda: expect(capture).recompiles(at_most=5))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "was given nothing"),
+        ({"equal": 1, "at_most": 2}, "equal=1, at_most=2"),
+        ({"at_most": -1}, "at_most=-1 is not a whole number"),
+        ({"equal": True}, "equal=True is not a whole number"),
+        ({"equal": 1.0}, "equal=1.0 is not a whole number"),
+        ({"within": 3}, "within=3 is not two numbers"),
+        ({"within": (3, 1)}, "is empty"),
+    ],
+)
+def test_bad_bounds(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("(", r"\(")):
+        expect(samples.sample()).launches(**given)
+
+
+def test_what_it_takes() -> None:
+    with pytest.raises(UsageError, match="arguments beside it"):
+        expect(samples.sample(), X)
+    with pytest.raises(UsageError, match="got int"):
+        expect(3)
+
+
+def test_texts_of_the_program_stay_text() -> None:
+    """Line breaks and control characters of the user's do not forge lines of the message."""
+    import dataclasses
+
+    capture = dataclasses.replace(samples.sample(), function="f\nfound:\n  nothing\x1b[31m")
+    said = fails(lambda: expect(capture).launches(9))
+    assert "\x1b" not in said and said.count("found:\n") == 1
+
+
+def test_a_record_is_held_without_torch(child: Callable[..., str], tmp_path: Any) -> None:
+    path = samples.sample().save(tmp_path / "sample.json")
+    program = f"""
+import sys
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, NoTorch())
+import compile_lens
+held = compile_lens.expect(compile_lens.load({str(path)!r}))
+held.launches(2).graphs(1).graph_breaks(0).groups(2).bytes(at_most=10**6).compiled().dtype("float32")
+try:
+    held.launches(1)
+except compile_lens.ExpectationError as error:
+    print(error)
+print("torch" in sys.modules)
+"""
+    said = child(program)
+    assert "launches: expected 1, found 2" in said and said.endswith("False\n")

@@ -1,0 +1,165 @@
+"""``what_if``: the switch that was planted is found, and that none helps is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from short_programs import one
+
+import compile_lens
+from compile_lens import UsageError, what_if
+from compile_lens.api import what_if as module
+from compile_lens.trials.switches import SWITCHES
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+
+def helper(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def three_sizes(x: torch.Tensor) -> torch.Tensor:
+    for n in (3, 4, 5):
+        torch._dynamo.graph_break()
+        helper(x[:n])
+    return x
+
+
+def chain(x: torch.Tensor) -> list[torch.Tensor]:
+    found = []
+    for i in range(90):
+        x = x * 1.01 + i
+        found.append(x.sum(1))
+    return found
+
+
+def read_twice(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor, e: torch.Tensor) -> Any:
+    y = a * b + c * d + e
+    return y.sum(0), y.sum(1), y + 1
+
+
+def scattered(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(100, device=x.device).scatter_reduce(0, i, x, "sum") + 1
+
+
+FIVE = tuple(torch.rand(64, 64) for _ in range(5))
+
+PLANTED: dict[str, tuple[Any, tuple[Any, ...], str | None, str]] = {
+    "split_reductions": (lambda x: x.sum(), (torch.rand(1_000_000),), "h100", "launches"),
+    "combo_kernels": (
+        lambda *xs: [x.sin() for x in xs], tuple(torch.rand(100 * n) for n in range(1, 6)), "h100", "launches",
+    ),
+    "score_fusion_memory_threshold": (
+        lambda a, b, s: (a * s, b * s), (torch.rand(1000), torch.rand(1000), torch.rand(1)), "h100", "launches",
+    ),
+    "max_fusion_size": (chain, (torch.rand(64, 64),), "h100", "launches"),
+    "realize_reads_threshold": (read_twice, FIVE, "h100", "peak"),
+    "realize_opcount_threshold": (chain, (torch.rand(64, 64),), "h100", "bytes"),
+    "force_pointwise_cat": (
+        lambda *xs: torch.cat([x * 2 for x in xs]), tuple(torch.rand(50, 9) for _ in range(12)), "h100", "launches",
+    ),
+    "layout_optimization": (
+        lambda x, w: torch.relu(F.conv2d(torch.relu(x), w)), (torch.rand(2, 8, 16, 16), torch.rand(8, 8, 3, 3)),
+        "h100", "launches",
+    ),
+    "cpp.fallback_scatter_reduce_sum": (
+        scattered, (torch.randint(0, 100, (1000,)), torch.rand(1000)), None, "launches",
+    ),
+    "dynamic": (three_sizes, (torch.rand(64, 64),), None, "launches"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_planted_switch_is_found(name: str) -> None:
+    fn, args, target, figure = PLANTED[name]
+    found = what_if(fn, *args, target=target, pairs=False)
+    (trial,) = [t for t in found.trials if t.name == name]
+    assert figure in trial.less, str(found)
+    assert name in {t.name for t in found.helpful[:3]}, str(found)
+    assert trial.settings[0] in str(found) and "None of them" not in str(found)
+    assert found.diff(name).causes[0].level == "settings"
+    # What it says is what a capture with that switch has.
+    (switch,) = [s for s in SWITCHES if s.name == name]
+    again = compile_lens.capture(fn, *args, target=target, options=switch.options or None, **switch.arguments)
+    after = dict(trial.figures).get("launches", (None, found.base.ledger.total.launches))[1]
+    assert again.ledger.total.launches == after
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [(one, (torch.rand(64, 64),)), (lambda x, w: x @ w, (torch.rand(64, 64), torch.rand(64, 64)))],
+)
+def test_that_none_helps_is_said(fn: Any, args: tuple[Any, ...]) -> None:
+    found = what_if(fn, *args, target="h100")
+    assert not found.helpful and "None of them helps" in str(found)
+    assert found.trials, "something was tried"
+    assert dict(found.left_out)["max_fusion_size"].startswith("there ")
+    assert "timing on the device" in dict(found.left_out)["mode='max-autotune'"]
+
+
+def test_pairs_of_those_that_matter() -> None:
+    fn, args, target, _ = PLANTED["combo_kernels"]
+    found = what_if(
+        fn, *args, target=target, switches=["combo_kernels", "split_reductions", "aggressive_fusion"]
+    )
+    names = [t.name for t in found.trials]
+    assert names[:3] == ["combo_kernels", "split_reductions", "aggressive_fusion"]
+    mattering = [t.name for t in found.trials[:3] if t.matters]
+    assert len(names) == 3 + len(mattering) * (len(mattering) - 1) // 2
+    assert found.helpful[0].name == "combo_kernels"
+
+
+def test_an_interrupt_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, count = module.capture, 0
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(module, "capture", interrupted)
+    x = torch.rand(64, 64)
+    found = what_if(lambda x: x.sum(0) + x.sum(1), x, switches=[s.name for s in SWITCHES[:4]])
+    assert found.interrupted and len(found.trials) == 1 and "interrupted" in str(found)
+
+
+def test_a_trial_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = module.capture
+
+    def picky(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("options"):
+            raise UsageError("options={…}: there is no such option")
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(module, "capture", picky)
+    found = what_if(one, torch.rand(8), switches=["pattern_matcher"])
+    assert found.trials == () and "this torch does not have it" in dict(found.left_out)["pattern_matcher"]
+
+
+def test_what_the_caller_set_stays() -> None:
+    found = what_if(one, torch.rand(8), options={"pattern_matcher": False}, switches=["pattern_matcher"])
+    assert dict(found.left_out)["pattern_matcher"] == "you set pattern_matcher=False"
+    with pytest.raises(UsageError, match="no switch 'speed'; there are split_reductions"):
+        what_if(one, torch.rand(8), switches=["speed"])
+    with pytest.raises(UsageError, match="not a list of names"):
+        what_if(one, torch.rand(8), switches="combo_kernels")
+    with pytest.raises(UsageError, match="was not captured"):
+        found.diff("combo_kernels")
+    assert found.to_dict()["left_out"] == [["pattern_matcher", "you set pattern_matcher=False"]]
+
+
+def test_the_default_of_each_switch_is_another() -> None:
+    """A switch that sets what holds anyway would be tried for nothing."""
+    from torch._inductor import config
+
+    for switch in SWITCHES:
+        for name, value in switch.options.items():
+            place: Any = config
+            for part in name.split("."):
+                place = getattr(place, part, None)
+            assert place != value, name

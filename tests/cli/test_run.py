@@ -1,0 +1,222 @@
+"""``compile-lens run``: a program does what it does under plain Python, and leaves a report however it ends."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compile_lens import Program
+from compile_lens.cli import main
+from compile_lens.record.journal import CUT_OFF
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+SCRIPT = '''
+"""A program that ends in many ways."""
+import atexit, os, pickle, sys, threading, time
+os.environ["TORCH_COMPILE_OF_THE_PROGRAM"] = "set before torch is imported"
+assert "torch" not in sys.modules, sorted(m for m in sys.modules if m.startswith("torch"))[:3]
+import torch
+
+class Own:
+    pass
+
+def f(x, n):
+    print(end="")
+    return x.sin() + n
+
+def say(*words):
+    print(*words, flush=True)
+
+def main():
+    how = sys.argv[1]
+    say(sys.argv, __name__, __file__, sys.path[0], __spec__ and __spec__.name, __package__, __doc__)
+    say(pickle.loads(pickle.dumps(Own())).__class__ is Own, sys.modules["__main__"].Own is Own)
+    g = torch.compile(f, backend="eager")
+    torch.manual_seed(0)
+    say(g(torch.ones(3), 1).tolist(), torch.rand(2).tolist())
+    if how == "end":
+        atexit.register(lambda: say("at exit", g(torch.ones(3), 2).tolist()))
+        threading.Thread(target=lambda: (time.sleep(0.5), say("thread", g(torch.ones(3), 3).tolist()))).start()
+        os.chdir("/")
+    if how == "raise":
+        raise ValueError("of the program")
+    if how == "exit":
+        sys.exit(7)
+    if how == "words":
+        sys.exit("some words")
+    if how == "fork":
+        if os.fork() == 0:
+            say("child")
+            sys.exit(5)
+        say("parent", os.waitstatus_to_exitcode(os.wait()[1]))
+    if how == "hard":
+        os._exit(9)
+    if how == "wait":
+        say("waiting")
+        time.sleep(60)
+    if how == "on":
+        for n in range(2, 10**9):  # until it is killed
+            torch.compile(f, backend="eager", dynamic=False)(torch.ones(n), n)
+
+main()
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("program")
+    (made / "script.py").write_text(SCRIPT, encoding="utf-8")
+    (made / "package").mkdir()
+    (made / "package" / "__init__.py").write_text("", encoding="utf-8")
+    (made / "package" / "__main__.py").write_text(SCRIPT, encoding="utf-8")
+    return made
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
+    """Run a program under Python and under ``compile-lens run``: the same in all that can be seen; its output."""
+    plain = start(folder, *words)
+    watched = start(folder, "-m", "compile_lens", "run", "-o", str(report), *words)
+    told, said = plain.communicate(timeout=300), watched.communicate(timeout=300)
+    assert said[0] == told[0]
+    assert [line for line in said[1].splitlines() if "<frozen runpy>" not in line] == [
+        line for line in told[1].splitlines() if "<frozen runpy>" not in line
+    ]
+    assert watched.returncode == plain.returncode
+    assert not report.with_name(report.name + ".part").exists()
+    return told[0], Program.load(report)
+
+
+@pytest.mark.parametrize(
+    ("how", "ended"),
+    [
+        ("end", "the program ended"),
+        ("raise", "ValueError: of the program"),
+        ("exit", "exit 7"),
+        ("words", "exit 'some words'"),
+        ("fork", "the program ended"),
+    ],
+)
+def test_a_script_is_as_under_python(folder: Path, tmp_path: Path, how: str, ended: str) -> None:
+    out, program = both(folder, tmp_path / "r.json", "script.py", how, "--json", "-o", "x")
+    assert "__main__" in out and f"['script.py', '{how}', '--json', '-o', 'x']" in out
+    assert program.record.ended == ended and program.record.name == "script.py"
+    assert program.record.arguments == (how, "--json", "-o", "x")
+    # A thread compiles once more after the end of the script, for any number: it is seen too.
+    assert program.counts.graphs == (2 if how == "end" else 1)
+    assert len({v.thread for v in program.visits}) == (2 if how == "end" else 1)
+    assert program.counts.places == 1 and program.record.missing == ()
+
+
+def test_a_module(folder: Path, tmp_path: Path) -> None:
+    out, program = both(folder, tmp_path / "r.json", "-m", "package", "end", "--flag")
+    assert "package.__main__" in out and program.counts.graphs == 2
+
+
+def _until(process: subprocess.Popen[str], word: str) -> str:
+    assert process.stdout is not None
+    said = ""
+    while word not in said:
+        line = process.stdout.readline()
+        assert line, process.communicate()
+        said += line
+    return said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+@pytest.mark.parametrize(
+    ("number", "ended"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "SIGTERM")]
+)
+def test_signals(folder: Path, tmp_path: Path, number: signal.Signals, ended: str) -> None:
+    codes = []
+    for words in ([], ["-m", "compile_lens", "run", "-o", str(tmp_path / "r.json")]):
+        process = start(folder, *words, "script.py", "wait")
+        _until(process, "waiting")
+        time.sleep(0.5)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+        codes.append((process.returncode, errors.splitlines()[-1:], errors.count("File")))
+    assert codes[0] == codes[1]
+    program = Program.load(tmp_path / "r.json")
+    assert program.record.ended == ended and program.counts.graphs == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.html"
+    part = tmp_path / "r.html.part"
+    for _ in range(3):
+        process = start(folder, "-m", "compile_lens", "run", "-o", str(report), "script.py", "on")
+        _until(process, "[0.")
+        time.sleep(random.uniform(0.0, 2.0))
+        process.kill()
+        process.communicate()
+        assert not report.exists()
+        program = Program.load(part)
+        assert program.record.ended == CUT_OFF and program.counts.graphs >= 1
+        assert [v.number for v in program.visits] == list(range(len(program.visits)))
+        assert program.record.missing[0].stage == "the time of compiling"
+    # A line that is cut anywhere is left out, and said.
+    text = part.read_text(encoding="utf-8")
+    for _ in range(20):
+        at = random.randrange(text.index("\n") + 2, len(text))
+        part.write_text(text[:at], encoding="utf-8")
+        assert len(Program.load(part).visits) <= len(program.visits)
+
+
+def test_killed_without_a_word(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.json"), "script.py", "hard")
+    process.communicate(timeout=120)
+    assert process.returncode == 9 and not (tmp_path / "r.json").exists()
+    assert main(["open", str(tmp_path / "r.json.part"), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert CUT_OFF in page and "script.py" in page
+    assert main(["open", str(tmp_path / "r.json.part"), "--json"]) == 0
+    assert '"graphs": 1' in capsys.readouterr().out
+
+
+def test_a_program_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("import sys\nprint('torch' in sys.modules)\n", encoding="utf-8")
+    out, program = both(tmp_path, tmp_path / "r.json", "s.py")
+    assert out == "False\n" and "did not import torch._dynamo" in program.record.notes[0]
+    process = start(tmp_path, "-m", "compile_lens", "run", "s.py")
+    said = process.communicate(timeout=60)
+    assert said[0] == "False\n" and "nothing was compiled while it was watched" in said[1]
+
+
+def test_errors_in_the_text_of_a_program(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("print(1)\n  x = \n", encoding="utf-8")
+    both(tmp_path, tmp_path / "r.json", "s.py")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "run needs a script or -m MODULE"),
+        (["gone.py"], "there is no script 'gone.py'"),
+        (["."], "is a folder"),
+        (["-m"], "needs the name of a module"),
+        (["-m", "no.such.module"], "there is no module 'no.such.module'"),
+        (["-o", "x.exe", "s.py"], "has no known ending; use one of .json .html .txt .md"),
+        (["-o", "nowhere/x.json", "s.py"], "there is no folder"),
+    ],
+)
+def test_what_cannot_be_run(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["run", *words]) == 2
+    assert said in capsys.readouterr().err

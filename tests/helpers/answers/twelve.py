@@ -1,0 +1,69 @@
+"""Answers to the exercises of lesson 12."""
+
+from __future__ import annotations
+
+import torch
+
+from compile_lens.course.lessons.twelve import multiplied, one_by_one
+
+from .common import Made, Mistake, halved
+
+
+def _formula(a: torch.Tensor) -> torch.Tensor:
+    x, y, z = a.unbind(-2)
+    return (x * torch.linalg.cross(y, z)).sum(-1)
+
+
+def _joined(x: torch.Tensor) -> torch.Tensor:
+    real, imaginary = x[0] * x[2] - x[1] * x[3], x[0] * x[3] + x[1] * x[2]
+    return torch.cat((real[:, None], imaginary[:, None]), 1)
+
+
+def _stacked(x: torch.Tensor) -> torch.Tensor:
+    a, b, c, d = x
+    return torch.stack((a * c - b * d, a * d + b * c), -1)
+
+
+def _half_way(x: torch.Tensor) -> torch.Tensor:
+    a, b, c, d = x
+    return torch.view_as_real(torch.complex(a * c - b * d, a * d + b * c))
+
+
+def _by_parts(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack((x[0] * x[2], x[1] * x[3]), -1)
+
+
+def _long(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(60):
+        x = torch.sin(x) * 0.5 + 1
+    return x
+
+
+RIGHT: dict[str, list[Made]] = {
+    "12.1": [lambda x: x.det(), torch.func.vmap(torch.linalg.det), _formula],
+    "12.2": [_stacked, _joined],
+    "12.3": [lambda x: x @ x, lambda x: torch.relu(x @ x.T), _long],
+}
+
+MISLED: dict[str, list[Mistake]] = {
+    "12.1": [
+        (one_by_one, "21 launches; asked for: exactly 1", "The library is called for each matrix"),
+        (
+            lambda x: torch.linalg.det(x) * 1.5 / 1.5,
+            "2 launches; asked",
+            "work of the compiler's own beside it",
+        ),
+        (lambda x: x.sum((1, 2)), "its result has other values", ""),
+        (halved, "1 graph break; asked", ""),
+    ],
+    "12.2": [
+        (multiplied, "3 library calls; asked for: exactly 0", "for which the compiler writes no code"),
+        (_half_way, "1 library call; asked", "a complex tensor is still made"),
+        (_by_parts, "its result has other values", ""),
+    ],
+    "12.3": [
+        (lambda x: x.sin().exp().tanh(), "0 compute-bound kernels; asked", "even if that is many operators"),
+        (lambda x: torch.sort(x)[0], "0 compute-bound kernels; asked", ""),
+        (lambda x: x @ x[:, :2], "0 compute-bound kernels; asked", "only a few times"),
+    ],
+}

@@ -1,0 +1,91 @@
+"""A program made by hand, whose figures one can count on the fingers, and the same with hostile strings in it."""
+
+from __future__ import annotations
+
+from compile_lens.record.breaks import BREAK, LIMIT, Ending
+from compile_lens.record.capture import Environment
+from compile_lens.record.compilation import DynamicDim
+from compile_lens.record.graph import Frame, Source
+from compile_lens.record.program import (
+    COMPILED,
+    GIVEN_UP,
+    LEFT,
+    NO_GRAPH,
+    SKIPPED,
+    Break,
+    CompileEvent,
+    Elsewhere,
+    FailedGuard,
+    GuardOrigin,
+    ProgramFrame,
+    ProgramGraph,
+    ProgramRecord,
+    Recompilation,
+    Traced,
+    Visit,
+)
+from compile_lens.record.program import (
+    LIMIT as AT_LIMIT,
+)
+
+FILE = "train.py"
+
+
+def program(hostile: str = "") -> ProgramRecord:
+    """Two functions: ``step`` (lines 1 to 6), compiled, broken on line 3, compiled again, at its limit; and ``left``
+    (lines 8 to 10), which was skipped."""
+    name, file = f"step{hostile}", f"{FILE}{hostile}"
+    at = Frame(file, 3, name, f"print('x'){hostile}", 4, 14)
+    ending = Ending(
+        BREAK,
+        f"a print{hostile}\n  Explanation: it prints{hostile}",
+        (at,),
+        f"do not{hostile}",
+        "https://x.test/gb1",
+    )
+    size = FailedGuard("0/0", f"size{hostile}", f"x.size(0){hostile}", "3", "4", at)
+    dim = DynamicDim(f"L['x'].size(0){hostile}", "s0", 4)
+    traced = (Traced(file, name, 1, ((1, 3),), ((1, 6),)),)
+    call = Frame(file, 20, "<module>")
+    whole = ProgramFrame(
+        name, file, 1, None, ((1, 6),),
+        (
+            Visit(COMPILED, "0/0", caller=call, backend="inductor", graphs=(0,), traced=traced, seconds=0.5, number=0,
+                  breaks=(Break(ending, "a print", "GB0001", before=0),),
+                  guards=(GuardOrigin(f"g{hostile}", line=at),)),
+            Visit(COMPILED, "0/1", caller=call, backend="inductor", graphs=(2,), traced=traced, seconds=0.25, number=2,
+                  recompilation=Recompilation((size,), 1, 2, (dim,)), dynamic=(dim,)),
+            Visit(AT_LIMIT, "0/2", Ending(LIMIT, "too often", (at,)), call, backend="inductor", limit="recompile_limit",
+                  eager=((2, 6),), number=4, recompilation=Recompilation((size,), 2, 2)),
+        ),
+    )  # fmt: skip
+    rest = ProgramFrame(
+        name, file, 1, 3, ((3, 6),),
+        (Visit(COMPILED, "1/0", caller=at, backend="inductor", graphs=(1,), number=1, seconds=0.125, eager=((6, 6),),
+               traced=(Traced(file, name, 1, ((3, 5),), ((1, 6),)),),
+               breaks=(Break(Ending(BREAK, "a try", (Frame(file, 6, name),)), then=LEFT, before=1),)),),
+    )  # fmt: skip
+    left = ProgramFrame(
+        "left", file, 8, None, ((8, 10),),
+        (
+            Visit(SKIPPED, "2/0", Ending(BREAK, "a loop", (Frame(file, 9, "left"),)), call, eager=((9, 10),), number=3,
+                  breaks=(Break(Ending(BREAK, "a loop", (Frame(file, 9, "left"),)), then=GIVEN_UP),)),
+            Visit(NO_GRAPH, "2/1", number=5),
+        ),
+    )  # fmt: skip
+    graphs = tuple(
+        ProgramGraph(n, i, 4, (f"x: float32[3] cpu{hostile}",)) for n, i in enumerate(("0/0", "1/0", "0/1"))
+    )
+    return ProgramRecord(
+        f"train.py{hostile}", Environment("0", "2.13.0", "", "3.12.0", "Linux x86_64", "", ""),
+        ("--epochs", f"2{hostile}"),
+        f"the program ended{hostile}", (whole, rest, left), (), graphs,
+        (CompileEvent("dynamo", 0.0, 875_000.0, id="0/0"), CompileEvent("fx_graph_cache_hit", 2.0),
+         CompileEvent("fx_graph_cache_miss", 3.0, detail=(("cache_status_detailed", "full_miss"),)),
+         CompileEvent("autograd_cache_bypass", 4.0, detail=(("cache_bypass_reason", f"an op{hostile}"),)),
+         CompileEvent(f"inside{hostile}", 1.0, 500_000.0, depth=1)),
+        (Elsewhere(f"a skipfile{hostile}", 7),),
+        (Source(file, 1, name, "def step(x):\n    y = x\n    print('x')\n    if y:\n        y\n    return y" + hostile),
+         Source(file, 8, "left", "def left(x):\n    for _ in x:\n        pass")),
+        notes=(f"a note{hostile}",), seconds=3.5, hooks=0.01, created="2026-01-01",
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""Lesson 12, scale and science: what it prints, and what its text says of it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import lessons
+import pytest
+import torch
+import torch.distributed as dist
+
+from compile_lens import capture
+from compile_lens.course.lessons.twelve import one_by_one
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+NAME = lessons.named("12")
+
+
+def _cells() -> dict[str, str]:
+    return {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
+
+
+def test_a_loop_is_not_a_batch() -> None:
+    cells = _cells()
+    assert [_numbers(line) for line in cells["loop"].splitlines()] == [
+        [10, 11],
+        [20, 21],
+        [40, 41],
+        [2000, 1],
+    ]
+    assert "you said 1, but the capture has 41 launches" in cells["loop-reveal"]
+    assert "you said 2,000, but the capture has 1 launch" in cells["loop-reveal"]
+    ten, twenty, batch = map(_numbers, cells["closed"].splitlines())
+    assert (ten[:2], twenty[:2], batch[:2]) == ([10, 1], [20, 1], [2000, 1])
+    assert twenty[2] > 1.8 * ten[2] and batch[2] < ten[2], "the code grows with the number of matrices"
+
+
+def test_what_science_asks_for_is_called() -> None:
+    cells = _cells()
+    rows = {line.split()[0]: tuple(_numbers(line)) for line in cells["science"].splitlines()}
+    assert rows["closed"] == (1, 0) and rows["by_triangles"][0] == 1 and rows["by_triangles"][1] >= 1
+    assert rows["rotated"][0] == rows["smoothed"][0] == 0, "nothing was written at all"
+    assert rows["rotated"][1] == 2, "a product and a sum"
+    assert cells["science-same"] == "(True, True)"
+
+
+def test_buckets_are_graphs() -> None:
+    cells = _cells()
+    rows = [_numbers(line) for line in cells["buckets"].splitlines()]
+    assert [row[:2] for row in rows] == [[25, 2], [3, 3], [2, 4], [1, 6]]
+    assert len({row[2] for row in rows}) == 1, "the launches are the same in all four"
+    assert "you said 1, but the capture has 2 graphs compiled by themselves" in cells["buckets-reveal"]
+
+
+class _Layers(torch.nn.Module):
+    """The network of the lesson."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(512, 512, bias=False) for _ in range(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+
+def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend of its own is handed as many graphs, of as many layers as the text says."""
+    handed: list[int] = []
+
+    def backend(module: Any, _: Any) -> Any:
+        handed.append(sum(node.op == "call_function" for node in module.graph.nodes))
+        return module
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[no-untyped-call]
+    found = {}
+    try:
+        for megabytes in (25, 3, 2, 1):
+            handed.clear()
+            torch._dynamo.reset()  # or code that was compiled for one network would serve the next
+            network = torch.nn.parallel.DistributedDataParallel(_Layers(), bucket_cap_mb=megabytes)
+            torch.compile(network, backend=backend)(torch.rand(8, 512))
+            found[megabytes] = sorted(calls // 2 for calls in handed)  # a product and its relu
+    finally:
+        dist.destroy_process_group()
+    assert found == {25: [1, 5], 3: [1, 2, 3], 2: [1, 1, 2, 2], 1: [1] * 6}
+    prose = lessons.prose(NAME)
+    said = "five layers in one bucket; three and two; two, two and one; one each"
+    assert said in prose["buckets-meaning"]
+    sentence = r"six layers of (\d) MiB are (\w+) graphs or (\w+), by the size"
+    assert lessons.said(prose["take-home"], sentence) == (1, len(found[25]), len(found[1]))
+    weights = next(_Layers().parameters())
+    assert weights.nbytes == 2**20 and len(list(_Layers().parameters())) == 6
+
+
+def test_the_roof_is_where_the_text_says() -> None:
+    cells = _cells()
+    rows = [line.split() for line in cells["roof"].splitlines()]
+    bound = {row[2]: row[1] for row in rows if row[0] == "dense"}
+    assert bound == {"extern_kernels.mm": "Compute-bound", "triton_poi_fused_tanh_0": "Memory-bound"}
+    assert [row[1] for row in rows if row[0] == "whole"] == ["Memory-bound"] * (len(rows) - 2)
+    assert any("mm" in row[2] for row in rows if row[0] == "whole"), "the small product as well"
+    (drawn,) = lessons.run(NAME)["roof-drawn"]
+    assert "<svg" in drawn.data["image/svg+xml"]
+
+    def whole(matrices: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(matrices.flatten(1) @ weights)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = capture(whole, torch.rand(2000, 3, 3), torch.rand(9, 64), target="h100")
+    seconds = made.roofline().seconds
+    assert seconds is not None and seconds < 2e-6, "a launch alone takes longer"
+
+
+def test_a_page_is_saved() -> None:
+    cells = _cells()
+    assert re.fullmatch(r"for-a-colleague\.html: [\d,]+ kB, all in one file\n", cells["page"])
+    (shown,) = [o for o in lessons.run(NAME)["own"] if o.output_type in ("display_data", "execute_result")]
+    assert "✓ compiled: 1 graph, forward and backward" in shown.data["text/plain"]
+
+
+def test_its_prose_says_what_the_captures_say() -> None:
+    prose = lessons.prose(NAME)
+    launches = [capture(one_by_one, torch.rand(n, 3, 3)).ledger.total.launches for n in (2, 3, 5)]
+    assert launches == [3, 4, 6], "one for each matrix, and one more"
+    assert lessons.said(prose["loop-meaning"], r"Two thousand turns would be ([\d,]+) launches") == (2001,)
+    assert lessons.said(prose["loop-meaning"], r"We stop at (\d+)") == (40,)
+    assert "two thousand determinants are one launch" in prose["take-home"]
+
+
+def test_its_exercises_wait_for_their_functions() -> None:
+    lessons.exercises_wait(NAME, 12)

@@ -1,0 +1,86 @@
+"""Why compilations began: short forms hold the values of the record, and no others."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from compile_lens.record.breaks import Ending
+from compile_lens.record.capture import Environment, Record
+from compile_lens.record.compilation import Compilation, DynamicDim, Guard
+from compile_lens.record.graph import Frame
+from compile_lens.views.words.began import Began, began, change
+
+PLAIN = Compilation("0/1", "f", "f.py", 2)
+
+
+def _guarded(*texts: str) -> Compilation:
+    return dataclasses.replace(PLAIN, guards=tuple(Guard(text) for text in texts))
+
+
+@pytest.mark.parametrize(
+    ("reason", "short"),
+    [
+        ("1/0: tensor 'x' size mismatch at index 0. expected 8, actual 4", "size of x 8 → 4"),
+        ("2/1: tensor 'x' dtype mismatch. expected Float, actual Double", "x float32 → float64"),
+        ("2/1: tensor 'x' rank mismatch. expected 1, actual 2", "dimensions of x 1 → 2"),
+        ("0/0: tensor 'd['w']' stride mismatch at index 1. expected 1, actual 2", "stride of d['w'] 1 → 2"),
+        (
+            "0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0",
+            "requires_grad of x False → True",
+        ),
+        ("0/0: tensor 'x' dtype mismatch. expected Odd, actual Float", "x Odd → float32"),
+        # What the compiler checks without naming both values keeps its own words.
+        ("0/0: ___check_obj_id(G['g'], 7) # g(x) # f.py:3 in f", "___check_obj_id(G['g'], 7)"),
+        ("0/0: scale == 2.0 # print(scale) # f.py:33 in helper", "guard failed: scale == 2.0"),
+        ("0/0: a == b", "guard failed: a == b"),
+        ("", ""),
+    ],
+)
+def test_a_reason_in_short(reason: str, short: str) -> None:
+    assert change(reason, PLAIN) == short
+
+
+def test_the_value_of_now_is_in_the_new_guards() -> None:
+    reason = "1/0: scale == 2.0 # return x * scale # f.py:3 in f"
+    assert change(reason, _guarded("L['scale'] == 3.0")) == "scale 2.0 → 3.0"
+    joined = _guarded("2 <= L['x'].size()[0] and L['scale'] == 3.0")
+    assert change(reason, joined) == "scale 2.0 → 3.0"
+    # Another value, the same one, no plain value: none of them is what it is now.
+    for other in ("L['scales'] == 3.0", "L['scale'] == 2.0", "L['scale'] == L['other']", "L['scale'] != 3.0"):
+        assert change(reason, _guarded(other)) == "guard failed: scale == 2.0"
+    held = _guarded("___check_type_id(L['xs'], …), type=<class 'list'> and len(L['xs']) == 3")
+    assert change("2/0: len(xs) == 2 # sum(xs)", held) == "len(xs) 2 → 3"
+    assert change("2/0: s == 'a' # s", _guarded("L['s'] == 'b'")) == "s 'a' → 'b'"
+
+
+def test_the_size_of_now_is_the_one_that_was_seen() -> None:
+    seen = dataclasses.replace(PLAIN, dynamic=(DynamicDim("L['x'].size(0)", "s7", 5),))
+    assert change("0/0: x.size()[0] == 4 # f.py:3", seen) == "size of x 4 → 5"
+    assert change("0/0: x.size()[1] == 4 # f.py:3", seen) == "guard failed: x.size()[1] == 4"
+
+
+def _program(*compilations: Compilation) -> Record:
+    return Record("f", Environment("", "", "", "", "", "", ""), compilations=compilations)
+
+
+def test_why_each_began() -> None:
+    outer, inner = Frame("f.py", 36, "f", "helper(x)"), Frame("f.py", 33, "helper", "print(x)")
+    first = Compilation("0/0", "f", "f.py", 35, ending=Ending("graph break", "print", (outer, inner)))
+    called = Compilation("1/0", "helper", "f.py", 32, ending=Ending("graph break", "print", (inner,)))
+    rest = Compilation("2/0", "torch_dynamo_resume_in_helper_at_33", "f.py", 33)
+    after = Compilation("3/0", "torch_dynamo_resume_in_f_at_36", "f.py", 36)
+    again = dataclasses.replace(called, id="1/1", recompile_reasons=("1/0: scale == 2.0", "more"))
+    unknown = Compilation("4/0", "torch_dynamo_resume_in_g_at_9", "g.py", 9)
+    record = _program(first, called, rest, after, again, unknown)
+    assert [began(record, number) for number in range(6)] == [
+        Began("called"),
+        Began("called in line 36"),
+        Began("continues after the break"),
+        Began("continues after the call"),
+        Began("guard failed: scale == 2.0", "1/0: scale == 2.0\nmore", True),
+        Began("continues after a break"),
+    ]
+    # Another function than the one in which the graph broke was called by something else.
+    assert began(_program(first, dataclasses.replace(called, function="other")), 1) == Began("called")

@@ -1,0 +1,137 @@
+"""A program in text, Markdown and HTML: the same facts, counted by hand; nothing of the program's own is markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from samples_program import FILE, program
+
+from compile_lens import Program
+from compile_lens.measures.caches import Cache, caches
+from compile_lens.measures.program import compile_seconds, counts, lines
+from compile_lens.measures.slower import slower
+from compile_lens.views.program import html, markdown, outline, text
+
+HOSTILE = "</pre><script>alert(1)</script>\x1b[31m|`*_‮é"
+
+
+def test_counts_by_hand() -> None:
+    found = counts(program())
+    assert (found.graphs, found.compilations, found.without_graph) == (3, 4, 1)
+    assert (found.breaks, found.places, found.recompiles) == (3, 3, 1)
+    assert (found.skipped, found.left, found.limits, found.raised) == (1, 1, 1, 0)
+    assert compile_seconds(program()) == 0.875
+
+
+def test_lines_by_hand() -> None:
+    assert [(line.line, line.states) for line in lines(program())[FILE]] == [
+        (2, ("eager", "compiled")),  # the calls at the limit run eagerly
+        (3, ("broke", "eager", "compiled")),
+        (4, ("eager", "compiled")),
+        (5, ("eager", "compiled")),
+        (6, ("broke", "eager")),
+        (9, ("broke", "eager")),
+        (10, ("eager",)),
+    ]
+
+
+def test_causes_are_ranked() -> None:
+    told = [(c.kind, None if c.place is None else c.place.line) for c in slower(program())]
+    assert told == [
+        ("recompile limit", 1),
+        ("left to Python", 9),
+        ("rest left to Python", 6),
+        ("graph break", 3),
+        ("compiled again", 1),
+        ("time of compiling", None),
+    ]
+
+
+def _flat(page: str) -> str:
+    return " ".join(page.split())
+
+
+def test_every_view_says_the_same() -> None:
+    plain = _flat(text.page(program(), width=400, ascii=False))
+    marked = _flat(re.sub(r"\\(.)", r"\1", markdown.page(program())))
+    page = _flat(html.document(program()))
+    for finding in outline.outline(program()):
+        for section in finding.sections:
+            for row in section.rows:  # type: ignore[union-attr]
+                for cell in row.cells:
+                    for line in cell.splitlines():
+                        for view in (plain, marked):
+                            assert _flat(line) in view, (finding.key, line)
+                        assert _flat(line).replace("'", "&#x27;") in page, (finding.key, line)
+    for view in (plain, marked, page):
+        assert "3 graphs in 4 compilations, 1 without a graph, 3 graph breaks at 3 places" in view
+        assert "x.size(0) was 3, now 4" in view
+
+
+def test_caches_by_hand() -> None:
+    assert caches(program()) == (
+        Cache("Inductor's FX graphs", 1, 1, 0, ("full miss",)),
+        Cache("AOTAutograd", 0, 0, 1, ("an op",)),
+    )
+
+
+def test_a_trace_for_perfetto(tmp_path: Path) -> None:
+    raw = json.loads(Program(lambda: program(HOSTILE)).save_trace(tmp_path / "t.json").read_text("utf-8"))
+    slices = [e for e in raw["traceEvents"] if e["ph"] == "X"]
+    assert next((e["name"], e["ts"], e["dur"], e["args"]) for e in slices) == (
+        "dynamo",
+        0.0,
+        875_000.0,
+        {"compile id": "0/0"},
+    )
+    assert len(slices) == 2 and {e["name"] for e in raw["traceEvents"] if e["ph"] == "i"} == {
+        "fx_graph_cache_hit",
+        "fx_graph_cache_miss",
+        "autograd_cache_bypass",
+    }
+    assert all({"name", "ph", "pid", "tid"} <= set(e) for e in raw["traceEvents"])
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+
+def _tags(page: str) -> list[str]:
+    parser = _Tags()
+    parser.feed(page)
+    return parser.tags
+
+
+def test_nothing_of_the_program_is_markup() -> None:
+    page = html.document(program(HOSTILE))
+    assert "script" not in _tags(page) and "<script" not in page and "\x1b" not in page
+    assert len(_tags(page)) - page.count("<span") == len(_tags(html.document(program()))) - html.document(
+        program()
+    ).count("<span"), "but for the inks of the source, the same elements"
+    marked = markdown.page(program(HOSTILE))
+    assert "<script" not in marked and "\x1b" not in marked
+    plain = text.page(program(HOSTILE), width=80, ascii=True)
+    assert "\x1b" not in plain and plain.isascii()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_text_fits(width: int) -> None:
+    assert max(len(line) for line in text.page(program(), width=width, ascii=True).splitlines()) <= width
+
+
+def test_a_program_in_a_cell_and_in_json() -> None:
+    made = Program(program)
+    bundle = made._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"} and "why is it not faster" in bundle["text/plain"]
+    assert Program.from_json(made.to_json()).record == program()
+    hostile = program(HOSTILE)
+    assert Program.from_json(Program(lambda: hostile).to_json()).record == hostile
