@@ -450,6 +450,8 @@ export interface FormData {
   text: string;
   /** `[line of text counted from 1, item of the line of the kernel that it came from]`. */
   items: [number, number][];
+  /** What is no instruction, counted from 1. */
+  folds: Fold[];
 }
 
 /** The capture in sentences. */
