@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..record.breaks import Called
 from ..record.capture import Options
 from ..record.device import DeviceModel, Target
 from ..results.capture import Capture, CaptureError
@@ -14,7 +15,7 @@ from .environment import environment, target_of
 from .inputs import Live, describe_all, name_of
 from .machine_code import machine_code
 from .recorded import recorded
-from .request import Asked, check
+from .request import Arguments, Asked, check
 from .sources import run_early
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def perform(
 
     keywords = check(fn, args, kwargs, more.get("model"))
     outcome = session.run(fn, args, keywords, asked.request(**more))
-    made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"))
+    made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"), more.get("later", ()))
     if asked.build and more.get("model") is not None:
         made = machine_code(made)
-    object.__setattr__(made, "_live", Live(fn, args, keywords))
+    if not made.calls:
+        object.__setattr__(made, "_live", Live(fn, args, keywords))
     if outcome.error is not None:
         assert outcome.failure is not None
         raise CaptureError(_say(made), made) from outcome.error
@@ -59,6 +61,7 @@ def _record(
     asked: Options,
     outcome: Outcome,
     model: DeviceModel | None,
+    later: tuple[Arguments, ...],
 ) -> Capture:
     recorder = outcome.recorder
     made_for = recorder.made_for
@@ -68,6 +71,10 @@ def _record(
         environment(target_of(args, kwargs, fn), made_for.isa, model),
         asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
+        calls=tuple(
+            Called(tuple(describe_all(fn, *given)), tuple(call.compiled), tuple(call.ran), tuple(call.left))
+            for given, call in zip([(args, kwargs), *later], recorder.frames.calls)
+        ),
         nothing=outcome.nothing,
         failure=outcome.failure,
         target=None

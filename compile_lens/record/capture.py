@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .absent import Absent, Codes, Missing, NotApplicable
 from .benchmark import Benchmark
-from .breaks import BREAK, REST, Ending, Recompile, Skip
+from .breaks import BREAK, REST, Called, Ending, Recompile, Skip
 from .compilation import Compilation, Guard
 from .decision import Decision
 from .device import Target
@@ -96,7 +96,8 @@ class Record:
 
     Attributes:
         function: name of the captured callable.
-        inputs: a line for each argument (``x: float32[1000] cpu``).
+        inputs: a line for each argument (``x: float32[1000] cpu``), of the first call.
+        calls: each call with what was compiled in it and what it ran, where ``capture`` was given several.
         sources: text of every function of the user's that was seen.
         nothing: why nothing was compiled, ``""`` if something was.
         failure: the error that ended the capture, if one did.
@@ -133,6 +134,7 @@ class Record:
     target: Target | None = None
     skipped: tuple[Skip, ...] = ()
     unseen: str = ""
+    calls: tuple[Called, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

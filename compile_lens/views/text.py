@@ -339,8 +339,9 @@ def _eager(paper: _Paper, capture: Record) -> None:
     paper.more(len(found) - MANY, "place", "capture.breaks, capture.skipped")
     if capture.recompiles:
         paper.section("recompiles")
+    called = {id: f"call {i}  " for i, call in enumerate(capture.calls, 1) for id in call.compiled}
     for made in capture.recompiles[:MANY]:
-        start = f"  {made.id}  "
+        start = f"  {called.get(made.id, '')}{made.id}  "
         for guard in made.guards[:SOME]:
             paper.text_block(guard, start, "         ", limit=4)
             start = " " * len(start)

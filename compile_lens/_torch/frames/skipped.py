@@ -94,6 +94,8 @@ def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     else:
         dynamo.keep_source(recorder, code)
         found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
+    for call in recorder.frames.calls[-1:]:
+        call.left.append(f"{found.function}: {found.kind}")
     same = dataclasses.replace(found, times=1)
     for i, known in enumerate(recorder.frames.skipped):
         if dataclasses.replace(known, times=1) == same:

@@ -187,11 +187,20 @@ class Recorder:
                     root.line,
                 )  # torch's wrapper around a callable that has no frame of its own
             self.drafts[compile_id] = Draft(self, compile_id, *place)
+            for call in self.frames.calls[-1:]:
+                call.compiled.append(compile_id)
         return self.drafts[compile_id]
 
     def begin_again(self, draft: Draft) -> None:
         """Dynamo traces this frame anew, knowing more: what was seen of the first attempt is of no graph."""
         self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
+        for call in self.frames.calls[-1:]:
+            call.compiled.remove(draft.id)
+
+    def ran(self, draft: Draft) -> None:
+        """Note that the call that is made now runs the graph of a compile."""
+        for call in self.frames.calls[-1:]:
+            call.ran.append(draft.id)
 
     def fail(self, draft: Draft | None) -> None:
         """Remember where the compiler failed; the innermost report wins."""
