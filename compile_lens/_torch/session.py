@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..record import messages
 from ..record.capture import Failure
 from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
@@ -238,7 +239,7 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     ]
     left = skipped.said(recorder)
     if endings:
-        first = dynamo.gist(endings[0].reason)
+        first = messages.gist(endings[0].reason)
         said = f"Dynamo found no tensor operation to compile before a graph break: {first}"
         return f"{said}; then {left}" if left else said
     if left:

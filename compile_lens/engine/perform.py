@@ -94,7 +94,7 @@ def _record(
 
 def _say(made: Capture) -> str:
     from .. import versions
-    from .._torch.frames import dynamo
+    from ..record import messages
 
     failure = made.failure
     assert failure is not None
@@ -112,7 +112,7 @@ def _say(made: Capture) -> str:
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(
         (
-            f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}{next_step}",
+            f"{made.function} failed {where}: {failure.type}: {messages.gist(failure.message)}{next_step}",
             *lines,
             f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
         )

@@ -22,6 +22,7 @@ import compile_lens
 from compile_lens import Program, RecordError, UsageError
 from compile_lens._torch.ground import hook_points
 from compile_lens._torch.watching import observers, recompiles
+from compile_lens.record import messages
 from compile_lens.record.program import COMPILED, LIMIT, NOTHING, RAISED, SKIPPED
 
 pytestmark = pytest.mark.torch
@@ -369,7 +370,7 @@ def test_values_of_failed_guards(text: str, source: str, old: str, new: str) -> 
     box.__dict__["n"] = 9
     names = {"n": 7, "box": box, "xs": [1, 2, 3], "shy": Shy()}
     Shy.asked = 0
-    found = recompiles.failed(text, names, {})
+    found = messages.failed(text, lambda source: recompiles.now(source, names, {}))
     assert (found.id, found.source, found.old, found.new) == (text.partition(":")[0], source, old, new)
     assert Shy.asked == 0, "no code of the program runs for it"
     assert found.line is None or (found.line.file, found.line.line, found.line.function) == ("t.py", 4, "f")

@@ -6,9 +6,10 @@ import dataclasses
 import re
 from typing import Any
 
+from ...record import messages
 from ...record.graph import Frame
 from ...record.program import GuardOrigin
-from ..frames import dynamo, left_to_python
+from ..frames import left_to_python
 from ..graphs import fx
 from ..ground import torch_source
 from . import scopes
@@ -33,10 +34,10 @@ def _of_values(output: Any) -> list[GuardOrigin]:
     for guard in sorted(output.guards):
         create = getattr(guard, "create_fn_name", None)
         kind = str(create() if callable(create) else create or "")
-        parts = tuple(dynamo.stable(str(line)) for line in (guard.code_list or ()))
+        parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
-        source = dynamo.stable(str(guard.name or ""))
+        source = messages.stable(str(guard.name or ""))
         found.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
     return found
 
@@ -53,10 +54,10 @@ def _line(stack: Any) -> Frame | None:
 def _of_sizes(output: Any) -> list[GuardOrigin]:
     found = []
     for guard in getattr(getattr(output, "shape_env", None), "guards", ()):
-        said = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))
+        where = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))
         line = None
-        if said:
-            function = left_to_python.plain(said["function"])
-            line = Frame(said["file"], int(said["line"]), function, said["text"].strip())
+        if where:
+            function = left_to_python.plain(where["function"])
+            line = Frame(where["file"], int(where["line"]), function, where["text"].strip())
         found.append(GuardOrigin(str(guard.expr), "", "SHAPE_ENV", line))
     return found

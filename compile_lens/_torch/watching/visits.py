@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
+from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ...record.graph import Frame
-from ...record.program import GIVEN_UP, LEFT, RESUMED, Break
+from ...record.program import Break
 from ..frames import breaks, dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..graphs import fx_values
@@ -95,7 +96,7 @@ _OWN = "frame is already Dynamo-generated code"
 def _short(visiting: Visiting) -> str:
     if visiting.error is not None:
         return visiting.error.reason.partition("\n")[0]
-    return dynamo.gist(visiting.reason) or "no operation to compile (this torch does not say why)"
+    return messages.gist(visiting.reason) or "no operation to compile (this torch does not say why)"
 
 
 def _why(error: BaseException) -> Ending:
@@ -130,7 +131,7 @@ def convert(real: Any, *args: Any, **kwargs: Any) -> Any:
         if visiting is not None and type(error).__name__ != "SkipFrame":
             with noting(visiting.scopes, "why a function was left to Python"):
                 visiting.error = _why(error)
-                visiting.consequence = breaks.consequence(error)
+                visiting.consequence = messages.consequence(str(error))
                 if visiting.limit:
                     visiting.error = breaks.cause(error, LIMIT)
         raise
@@ -198,17 +199,7 @@ def _broken(reason: str, error: Any) -> Break:
     known = _identities()
     if type_ not in known:
         type_ = str(getattr(error, "gb_type", "") or type(error).__name__)
-    then = RESUMED
-    if reason.startswith(breaks.CANNOT_RESUME):
-        then = LEFT
-    elif reason.startswith("Failed to handle"):
-        then = GIVEN_UP
-    consequence = {
-        RESUMED: "",
-        LEFT: breaks.LEFT_THE_REST,
-        GIVEN_UP: breaks.consequence(error) or dynamo.gist(reason),
-    }
-    return Break(ending, type_, str(known.get(type_, "")), then, consequence[then])
+    return messages.broken(reason, ending, type_, str(known.get(type_, "")), messages.consequence(str(error)))
 
 
 def _identities() -> dict[str, Any]:

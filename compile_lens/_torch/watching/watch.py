@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
+from ...record import messages
 from ...record.absent import Missing
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame, Source
@@ -213,7 +214,7 @@ def _why(v: Visiting, outcome: str) -> Ending | None:
         place = Frame(v.code.co_filename, v.code.co_firstlineno, left_to_python.plain(v.code.co_name))
         return dataclasses.replace(v.error, frames=(place,))
     return Ending(
-        NOT_TRACED, dynamo.gist(v.reason) or "no operation to compile (this torch does not say why)"
+        NOT_TRACED, messages.gist(v.reason) or "no operation to compile (this torch does not say why)"
     )
 
 
