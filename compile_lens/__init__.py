@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .api.expect import expect
     from .api.generate import generate
     from .api.load import load
+    from .api.logs import import_trace
     from .api.program import backend, last
     from .api.support import support
     from .api.watch import watch
@@ -55,6 +56,7 @@ __all__ = [
     "diff",
     "expect",
     "generate",
+    "import_trace",
     "last",
     "load",
     "measure_speed",
@@ -87,6 +89,7 @@ _HOMES = {
     "diff": "api.diff",
     "expect": "api.expect",
     "generate": "api.generate",
+    "import_trace": "api.logs",
     "last": "api.program",
     "load": "api.load",
     "load_ipython_extension": "api.magic",

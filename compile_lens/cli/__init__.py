@@ -1,4 +1,4 @@
-"""The command line: ``compile-lens demo | show | run | compare | diff | support | open | doctor``.
+"""The command line: ``compile-lens demo | show | run | compare | diff | support | open | import | doctor``.
 
 Results go to stdout, progress and errors to stderr. With ``--json`` stdout holds exactly one JSON document,
 ``{"error": {...}}`` included. Exit codes:

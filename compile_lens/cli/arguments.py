@@ -146,6 +146,17 @@ def parser() -> argparse.ArgumentParser:
     _add_story(opened)
     _add_out(opened)
 
+    imported = add(
+        "import",
+        commands.imported,
+        "Read what torch logged of a program that ran with TORCH_TRACE set",
+        "Needs no torch and runs nothing\nof the log.",
+    )
+    imported.add_argument(
+        "record", type=Path, metavar="LOG", help="the folder that TORCH_TRACE named, or a log in it"
+    )
+    _add_out(imported, "program")
+
     add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
     return whole
 

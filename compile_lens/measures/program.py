@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
     COMPILED,
+    LEFT,
     LIMIT,
     NO_GRAPH,
     RAISED,
@@ -70,10 +71,15 @@ def counts(program: ProgramRecord) -> Counts:
         places=len(places(program.breaks)),
         recompiles=len(program.recompiles),
         skipped=frames(SKIPPED),
-        left=sum(any(v.eager and v.outcome == COMPILED for v in f.visits) for f in program.frames),
+        left=sum(any(in_part(v) for v in f.visits) for f in program.frames),
         limits=frames(LIMIT),
         raised=outcomes.count(RAISED),
     )
+
+
+def in_part(visit: Visit) -> bool:
+    """Whether a code was compiled up to a line, and left to Python from there."""
+    return visit.outcome == COMPILED and any(found.then == LEFT for found in visit.breaks)
 
 
 def place_of(found: Break) -> tuple[str, int, int | None, int | None, str]:

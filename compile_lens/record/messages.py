@@ -4,12 +4,13 @@ watched and for a log of one."""
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Callable
 
 from .breaks import BREAK, Ending
 from .graph import Frame
-from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard
+from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard, GuardOrigin
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)")
 
@@ -45,6 +46,14 @@ def gist(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
     return ". ".join((lines[:1] + explained)[:2])[:600]
+
+
+_NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
+
+
+def nothing(reason: str) -> bool:
+    """Whether torch says that there was nothing to compile."""
+    return any(words in reason for words in _NOTHING)
 
 
 def stable(text: str) -> str:
@@ -162,3 +171,16 @@ def _compared(guard: str) -> tuple[str, str]:
 def clip(text: str) -> str:
     """A value in the room that it has."""
     return text if len(text) <= _ROOM else text[: _ROOM - 1] + "…"
+
+
+def with_line(found: FailedGuard, origins: tuple[GuardOrigin, ...]) -> FailedGuard:
+    """A failed guard with the line that made it, as the guards of the older form say it; torch's own sentence cuts the
+    names of files."""
+    same = [o.line for o in origins if o.line is not None and found.text in (o.text, *o.text.split(" and "))]
+    about = [
+        o.line
+        for o in origins
+        if o.line is not None and found.source and plain_source(o.source) == found.source
+    ]
+    line = next((of for of in (same, about) if len(set(of)) == 1), (found.line,))[0]
+    return dataclasses.replace(found, line=line)

@@ -269,6 +269,9 @@ class ProgramRecord:
         seconds: wall time of the watch.
         hooks: seconds of it that the watching itself took, as far as it measures itself.
         created: when it began, in UTC.
+        log: what it was read from where it was not watched (``TORCH_TRACE``): what such a log does not hold is in
+            ``missing``.
+        rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -288,6 +291,8 @@ class ProgramRecord:
     seconds: float = 0.0
     hooks: float = 0.0
     created: str = ""
+    log: str = ""
+    rank: int | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

@@ -12,14 +12,12 @@ from typing import Any
 
 from ...record.breaks import Ending
 from ...record.compilation import DynamicDim
+from ...record.compile_events import Event
 from ...record.graph import Frame
 from ...record.program import Break, FailedGuard, GuardOrigin
 
 numbers = itertools.count()
 """Of visits and graphs, in the order in which they begin, over all watches."""
-
-Event = tuple[str, str, float, int, str, tuple[tuple[str, str], ...]]
-"""Of a part of compiling: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, what torch says more."""
 
 
 class Scope:

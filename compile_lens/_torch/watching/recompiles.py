@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from ...record import messages
-from ...record.program import FailedGuard, GuardOrigin
 from ..graphs import fx_values
 from ..ground.unseen import unseen
 from . import scopes
@@ -94,16 +92,3 @@ def described(value: Any) -> str:
         found = fx_values.tensor(value)
         return f"{found.dtype}[{', '.join(map(str, found.shape))}]"
     return f"a {type(value).__name__}"
-
-
-def with_line(found: FailedGuard, origins: tuple[GuardOrigin, ...]) -> FailedGuard:
-    """A failed guard with the line that made it, as the guards of the older form say it; torch's own sentence cuts the
-    names of files."""
-    same = [o.line for o in origins if o.line is not None and found.text in (o.text, *o.text.split(" and "))]
-    about = [
-        o.line
-        for o in origins
-        if o.line is not None and found.source and messages.plain_source(o.source) == found.source
-    ]
-    line = next((of for of in (same, about) if len(set(of)) == 1), (found.line,))[0]
-    return dataclasses.replace(found, line=line)

@@ -191,9 +191,6 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
     )
 
 
-_NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
-
-
 def _outcome(v: Visiting) -> str:
     if v.raised:
         return RAISED
@@ -201,7 +198,7 @@ def _outcome(v: Visiting) -> str:
         return COMPILED if v.graphs else NO_GRAPH
     if v.limit:
         return LIMIT
-    nothing = v.error is None and (not v.reason or any(words in v.reason for words in _NOTHING))
+    nothing = v.error is None and (not v.reason or messages.nothing(v.reason))
     return NOTHING if nothing else SKIPPED
 
 
@@ -224,7 +221,7 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
     failed = []
     for guard in v.failed:
         older = forms.get(guard.id)
-        failed.append(recompiles.with_line(guard, older.guards if older is not None else ()))
+        failed.append(messages.with_line(guard, older.guards if older is not None else ()))
     newest = forms.get(failed[0].id) if failed else None
     earlier = {d.source for d in newest.dynamic} if newest is not None else set()
     became = tuple(d for d in v.dynamic if newest is not None and d.source not in earlier)

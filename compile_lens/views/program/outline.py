@@ -28,7 +28,14 @@ def facts(program: ProgramRecord) -> tuple[str, ...]:
     watched = (
         f"watched for {duration(program.seconds)}, {duration(program.hooks)} of it taken by the watching"
     )
-    return (f"torch {env.torch}", f"Python {env.python}", env.platform, watched)
+    told = (
+        f"torch {env.torch}" if env.torch else "",
+        f"Python {env.python}" if env.python else "",
+        env.platform,
+        "" if program.rank is None else f"rank {program.rank}",
+        f"read from a log ({program.log})" if program.log else watched,
+    )
+    return tuple(fact for fact in told if fact)
 
 
 def outline(program: ProgramRecord) -> tuple[Finding, ...]:
@@ -151,7 +158,7 @@ def _again(program: ProgramRecord) -> Finding | None:
         cells = (
             newest.id if newest is not None else "",
             made,
-            words.place(visit.caller),
+            words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
         )
@@ -248,6 +255,6 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:
     """What a reader should know, and what could not be seen."""
-    lacking = (missing.said for missing in program.missing)
+    lacking = (f"{missing.stage} not seen: {missing.reason}" for missing in program.missing)
     unknown = (f"fields of the record that this version does not know: {f}" for f in program.unknown_fields)
     return (*program.notes, *lacking, *unknown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from compile_lens.measures.program import Counts, counts
+from compile_lens.measures.program import Counts, counts, in_part
 from compile_lens.measures.slower import (
     AGAIN,
     AT_LIMIT,
@@ -80,6 +80,8 @@ def again(found: Recompilation) -> str:
     """Why a code was compiled again, how often it was, and what became a symbol."""
     newest = changed(found.failed[0]) if found.failed else "torch found no guard that failed"
     dims = [f"{d.source} became {d.symbol}" for d in found.dynamic]
+    if not found.limit:  # the log of it does not say
+        return "; ".join((newest, *dims, f"form {found.count + 1}"))
     most = f"form {found.count + 1} of at most {found.limit}"
     if found.count >= found.limit:
         most = f"it has {found.count} forms, and may have {found.limit}"
@@ -100,7 +102,9 @@ HEADS = {
 def head(cause: Cause, program: ProgramRecord) -> str:
     """What a cause did, where and how often."""
     if cause.kind == COMPILING:
-        share = cause.seconds / program.seconds if program.seconds else 0.0
+        if not program.seconds:
+            return f"{duration(cause.seconds)} {HEADS[COMPILING]}"
+        share = cause.seconds / program.seconds
         return f"{duration(cause.seconds)} of {duration(program.seconds)} ({share:.0%}) {HEADS[COMPILING]}"
     times = f", {cause.times} times" if cause.times > 1 else ""
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
@@ -137,6 +141,6 @@ def advice(cause: Cause) -> str:
 
 def outcome(visit: Visit) -> str:
     """What became of a visit, in a few words."""
-    if visit.outcome == COMPILED and visit.eager:
+    if in_part(visit):
         return "compiled in part"
     return visit.outcome
