@@ -130,7 +130,7 @@ def test_what_the_record_says_of_the_target() -> None:
     target = found.target
     assert target is not None and target.asked == "cuda:sm_80" and target.model == resolve("a100")
     assert "child process" in target.crossing and target.traced == "as on the device"
-    assert target.may_differ == () and all(code.may_differ for code in found.compilations[0].code)
+    assert target.may_differ == () and all(code.may_differ for code in found.compilations[0].code.values())
     assert found.environment.target == "cuda" and found.environment.device == "NVIDIA A100 80GB SXM"
     assert found.environment.isa == "" and found.options.target == "cuda:sm_80"
     assert Capture.from_json(found.to_json()) == found
