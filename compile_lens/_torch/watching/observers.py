@@ -26,7 +26,6 @@ _late: dict[str, Wrap] = {}
 """Those of modules that are not imported before the program does."""
 _registry: dict[str, tuple[Wrap, str]] = {}
 _placement = placing.Placement()
-_users: set[object] = set()
 
 
 def observe(path: str, what: str) -> Callable[[Wrap], Wrap]:
@@ -54,7 +53,7 @@ def place_late(path: str) -> None:
     wrap = _late[path]
     found = hook_points.find(path)
     with placing.lock:
-        if found is not None and _users and not _placement.has(*found):
+        if found is not None and _placement.in_use and not _placement.has(*found):
             _placement.put(*found, lambda real: staticmethod(functools.partial(wrap, _function(real))))
 
 
@@ -79,24 +78,14 @@ def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
 
 def place(undo: Undo) -> None:
     """Keep every observer in place until ``undo``."""
-    user = object()
-    undo.add(_leave, user)
-    with placing.lock:
-        if not _users:
-            _placement.remove()  # what an interrupt left half placed
-            for path, (wrap, _) in _registry.items():
-                found = hook_points.find(path)
-                if found is not None:
-                    owner = placing.defining(*found)
-                    _placement.put(owner, found[1], functools.partial(_around, wrap))
-        _users.add(user)
+    _placement.keep(undo, _fill)
 
 
-def _leave(user: object) -> None:
-    with placing.lock:
-        _users.discard(user)
-        if not _users:
-            _placement.remove()
+def _fill() -> None:
+    for path, (wrap, _) in _registry.items():
+        found = hook_points.find(path)
+        if found is not None:
+            _placement.put(placing.defining(*found), found[1], functools.partial(_around, wrap))
 
 
 def _around(wrap: Wrap, real: Any) -> Any:
