@@ -40,7 +40,7 @@ _INKS = {"+": STATE_COLOURS["compiled"], "−": STATE_COLOURS["failed"], "-": ST
 
 def mimebundle(found: DifferenceRecord, include: object = None, exclude: object = None) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
-    from compile_lens.views.text import DEFAULT_WIDTH
+    from compile_lens.views.paper import DEFAULT_WIDTH
 
     from .text import page
 

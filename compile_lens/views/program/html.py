@@ -29,7 +29,7 @@ from compile_lens.views.html.markup import (
 from compile_lens.views.html.sheet import around
 from compile_lens.views.html.tables import figures_table
 from compile_lens.views.mime import bundle
-from compile_lens.views.text import DEFAULT_WIDTH
+from compile_lens.views.paper import DEFAULT_WIDTH
 from compile_lens.views.words import program as words
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.outline import plural

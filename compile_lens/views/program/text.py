@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.findings.model import NOTE, NUMBER, Finding, Table
-from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
+from compile_lens.views.paper import Paper, paper_of
 from compile_lens.views.words import program as words
-from compile_lens.views.words.characters import encodes
 
 from . import outline
 
@@ -18,12 +15,7 @@ MANY = {"slower": 12, "breaks": 12, "recompiles": 12, "compilations": 24, "time"
 
 def page(program: ProgramRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The program as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    encoding = "utf-8"
-    if ascii or (ascii is None and not encodes("─→←·…~—×²", _stdout())):
-        encoding = "ascii" if ascii else _stdout()
-    if width is None:
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    paper = paper_of(width, ascii, "─→←·…~—×²")
     paper.section(f"compile_lens: {outline.heading(program)}", program.created)
     paper.text_block(" · ".join(outline.facts(program)), "  ", limit=3)
     if program.ended:
@@ -42,7 +34,7 @@ def page(program: ProgramRecord, width: int | None = None, ascii: bool | None = 
     return paper.text()
 
 
-def _finding(paper: _Paper, finding: Finding) -> None:
+def _finding(paper: Paper, finding: Finding) -> None:
     paper.section(finding.title.lower(), finding.fact)
     limit = MANY.get(finding.key, 12)
     for section in finding.sections:
@@ -50,7 +42,7 @@ def _finding(paper: _Paper, finding: Finding) -> None:
             _table(paper, section, limit, finding.where)
 
 
-def _table(paper: _Paper, table: Table, limit: int, where: str) -> None:
+def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
     columns = [i for i, kind in enumerate(table.kinds) if kind != NOTE]
     right = [table.kinds[i] == NUMBER for i in columns]
     shown = [[row.cells[i] for i in columns] for row in table.rows[:limit]]
