@@ -37,6 +37,8 @@ export interface Core {
   compilations: Compilation[];
   /** The compilation that is shown at first. */
   first: number;
+  /** The phase in which the compiler failed; "" if it did not, or before there are any. */
+  phase: string;
   findings: FindingHead[];
   /** What a reader should know about the whole capture. */
   notes: string[];
