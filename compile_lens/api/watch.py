@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import os
 import sys
 import types
 from collections.abc import Callable
@@ -128,9 +127,10 @@ class _Made:
 
     def of(self, seen: Any, ended: str) -> ProgramRecord:
         """The record of what a watch saw."""
+        from ..engine.cells import in_cells
         from ..engine.environment import environment
 
-        return ProgramRecord(
+        made = ProgramRecord(
             name=self._name,
             arguments=self._arguments,
             environment=environment("", ""),
@@ -138,6 +138,7 @@ class _Made:
             created=self._created,
             **vars(seen),
         )
+        return in_cells(made)
 
 
 def deepen(program: Program, number: int, kept: Any, codes: list[str]) -> Capture:
@@ -177,4 +178,8 @@ def _where() -> str:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    if frame is None:
+        return ""
+    from ..engine.cells import shown
+
+    return f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -12,6 +12,7 @@ from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel
 from ..results.capture import Capture, CaptureError
+from .cells import in_cells
 from .entry import FIRST, WITHIN
 from .environment import target_of
 from .inputs import Live, name_of
@@ -108,7 +109,7 @@ def _in_child(
         )
     if left:
         how += f"; these settings are functions and did not cross: {', '.join(left)}"
-    return Capture.from_json(text), how
+    return in_cells(Capture.from_json(text)), how  # the child knows no notebook
 
 
 def _unfit(model: DeviceModel) -> str:
