@@ -17,7 +17,7 @@ from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.what_if import WhatIf
 from ..trials.progress import bar, watched
-from ..trials.switches import ONLY_RUN, SWITCHES, Held, Switch, merged
+from ..trials.switches import SWITCHES, Held, Switch, merged, only_run
 from .capture import capture
 
 PAIRED = 4
@@ -89,7 +89,7 @@ def what_if(
         interrupted = True
     kept = tuple(t for t in trials if not _unknown_here(t))
     left_out += [(t.name, t.failure) for t in trials if _unknown_here(t)]
-    left_out += ONLY_RUN if switches is None else ()
+    left_out += only_run(held) if switches is None else ()
     return WhatIf(base.function, base, kept, tuple(left_out), interrupted)
 
 

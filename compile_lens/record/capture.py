@@ -13,6 +13,7 @@ from .absent import Absent, Codes, Missing, NotApplicable
 from .benchmark import Benchmark
 from .breaks import BREAK, REST, Called, Ending, Recompile, Skip
 from .compilation import Compilation, Guard
+from .contest import Contest
 from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
@@ -200,3 +201,8 @@ class Record:
     def decisions(self) -> tuple[Decision, ...]:
         """Every pair of loops that the scheduler considered for fusion, in order, and what became of it."""
         return tuple(d for c in self.compilations for _, found in c.decisions for d in found)
+
+    @property
+    def contests(self) -> tuple[Contest, ...]:
+        """What ``max-autotune`` would time on a device that was not there, operator by operator."""
+        return tuple(found for c in self.compilations for found in c.contests)

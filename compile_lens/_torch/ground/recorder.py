@@ -9,6 +9,7 @@ from ...record.absent import Missing, NotApplicable
 from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
 from ...record.compilation import LOWERED_STAGES, PHASES, Compilation, DynamicDim, EagerOp, Guard, Stage
+from ...record.contest import Contest
 from ...record.decision import Decision
 from ...record.graph import Graph
 from ...record.kernel import Code
@@ -51,6 +52,7 @@ class Draft:
         self.passes: list[Pass] = []
         self.memory: list[Memory] = []
         self.partition: Partition | None = None
+        self.contests: list[Contest] = []
         self.phase = ""
         self.doing = "dynamo"
         self.kept: Kept = {}  # of the stages in progress, each in a slot of its own
@@ -93,6 +95,7 @@ class Draft:
             passes=tuple(self.passes),
             memory=tuple(self.memory),
             partition=self.partition,
+            contests=tuple(self.contests),
         )
 
     def _absent(self) -> list[Missing | NotApplicable]:
