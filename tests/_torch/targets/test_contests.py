@@ -181,7 +181,7 @@ def test_machine_code_of_the_templates() -> None:
 
 def test_views_tell_the_contests(tmp_path: Path) -> None:
     found = here(product, *pair())
-    count = f"{len(found.contests[0].templates)} templates, none of them timed"
+    count = f"1 contest, {len(found.contests[0].contenders)} contenders"
     for suffix in ("md", "html"):
         assert count in found.save(tmp_path / f"page.{suffix}").read_text()
 
