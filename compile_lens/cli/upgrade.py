@@ -16,7 +16,6 @@ from ..errors import LensError, UsageError
 from ..trials import environments
 from ..trials.environments import Environment
 from ..trials.progress import progress
-from . import elsewhere
 from .diff import differing, levels
 from .exit_codes import DIFFERS, FAILED, OK
 from .output import check_endings, say, say_error
@@ -24,6 +23,10 @@ from .output import check_endings, say, say_error
 if TYPE_CHECKING:
     from ..results.capture import Capture
     from ..results.difference import Difference
+
+
+ELSEWHERE = Path(__file__).resolve().with_name("elsewhere.py")
+"""What runs the command line under another Python."""
 
 
 class _CaptureFailed(LensError):
@@ -95,7 +98,7 @@ def _captured(args: argparse.Namespace, version: str, folder: Path, records: Pat
     one = environments.make(version, folder, args.extra, args.index_url, args.quiet)
     path = records / f"torch-{version}.json"
     path.unlink(missing_ok=True)
-    command = [str(one.python), os.path.abspath(elsewhere.__file__), "show", args.function]
+    command = [str(one.python), str(ELSEWHERE), "show", args.function]
     command += ["--json", "--quiet", "--out", str(path), *_options(args)]
     with progress(f"capturing under torch {one.torch}", quiet=args.quiet):
         variables = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}

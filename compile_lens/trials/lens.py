@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,8 @@ class Lens:
         self._seen: dict[int, Capture] = {}
 
     def __getattr__(self, name: str) -> Any:
-        import compile_lens as package
-
-        value = getattr(package, name)
+        # The package itself stands above this room, and is there: this file is of it.
+        value = getattr(sys.modules[__name__.partition(".")[0]], name)
         if isinstance(value, type) or not callable(value):
             return value
 
