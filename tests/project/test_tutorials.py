@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -175,6 +176,36 @@ def test_the_second_lesson_breaks_and_mends(second: Mapping[str, Any]) -> None:
     guarded = [line.split() for line in _text(second["guards"]).splitlines()]
     assert ["TENSOR_MATCH", "L['x']"] in guarded and ["BUILTIN_MATCH", "G['torch'].sin"] in guarded
     assert ["GRAD_MODE"] in guarded
+
+
+def test_the_second_lesson_leaves_a_function_to_python(second: Mapping[str, Any]) -> None:
+    """A choice in its loop costs the function, and the function that it calls is compiled by itself."""
+    lines = {line[14:].strip(): line[:14].strip() for line in _text(second["left-lines"]).splitlines()}
+    assert {line: states for line, states in lines.items() if states not in ("", "eager")} == {
+        "return torch.sin(x) * 2": "compiled",
+        "if x.sum() > 0:": "broke, eager",
+    }
+    assert sorted(line for line, states in lines.items() if states == "eager") == [
+        "for x in xs:",
+        "return total",
+        "total = torch.zeros(8)",
+        "total = total + torch.cos(scaled(x))",
+    ]
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) * 2
+
+    def summed(xs: list[torch.Tensor]) -> torch.Tensor:
+        total = torch.zeros(8)
+        for x in xs:
+            if x.sum() > 0:
+                total = total + torch.cos(scaled(x))
+        return total
+
+    made: list[Any] = []
+    torch.compile(summed, backend=lambda module, _: made.append(module) or module)([torch.rand(8)] * 3)
+    targets = {node.target for module in made for node in module.graph.nodes if node.op == "call_function"}
+    assert targets == {torch.sin, operator.mul}, "torch's own graphs: nothing of the loop or before it"
 
 
 def test_the_exercises_of_the_second_lesson_wait_for_their_functions() -> None:
