@@ -8,6 +8,7 @@ from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lin
 from compile_lens.record.graph import Source
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.findings.model import NOTE, Finding, Row, Table
+from compile_lens.views.html.dark import style
 from compile_lens.views.html.listing import listing
 from compile_lens.views.html.markup import (
     EDGE,
@@ -42,7 +43,10 @@ _MANY = 200
 """Rows of one table, and functions, before the rest is only counted."""
 
 _OPEN = ("slower", "lines")
-"""Sections that are open at first; the others are folded."""
+"""Sections that are open at first, side by side; the others are folded."""
+
+_COLUMNS = "display:flex;flex-wrap:wrap;gap:0 28px;margin:0 0 10px 0"
+_COLUMN = "flex:1 1 420px;min-width:0;max-width:100%"
 
 INKS = {TRACED: "#1a6b3c", EAGER: "#8a5a00", BROKE: "#b3202c", NEVER: FAINT}
 """The colour of each state of a line; the word stands there too."""
@@ -52,10 +56,13 @@ def fragment(program: ProgramRecord) -> str:
     """The program as one ``<div class="compile-lens">``. The same program gives the same text."""
     budget = Budget()
     parts = [_header(program), _outcome(program)]
-    for finding in outline.outline(program):
-        parts.append(_finding(finding))
-        if finding.key == "lines":
-            parts.append(_sources(program, budget))
+    found = outline.outline(program)
+    # What it is about stands beside what was written, where there is room for both.
+    first = {f.key: _finding(f) for f in found if f.key in _OPEN}
+    if "lines" in first:
+        first["lines"] += _sources(program, budget)
+    parts.append(div("".join(div(one, _COLUMN) for one in first.values()), _COLUMNS, "first"))
+    parts += [_finding(f) for f in found if f.key not in _OPEN]
     told = outline.notes(program)
     if told:
         parts.append(heading("Also", "", "notes-heading"))
@@ -67,7 +74,7 @@ def fragment(program: ProgramRecord) -> str:
         "overflow-x:auto"
     )
     inside = f'<div class="cl-static" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
-    return f'<div class="compile-lens">\n{inside}</div>\n'
+    return f'<div class="compile-lens cl-program">\n{style(".cl-program")}{inside}</div>\n'
 
 
 def document(program: ProgramRecord) -> str:
@@ -87,21 +94,22 @@ def mimebundle(
 
 
 def _header(program: ProgramRecord) -> str:
-    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
-    name = mono(short(outline.heading(program), 300), "font-size:22px;font-weight:600")
+    name = mono(short(outline.heading(program), 300), "font-size:20px;font-weight:600")
     told = [text(short(fact, 300)) for fact in outline.facts(program)]
     told += [f"ended: {text(short(program.ended, 300))}"] if program.ended else []
-    facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:break-word")
-    return div(div(brand) + div(name, "margin:2px 0 6px 0;line-height:1.3") + facts, "", "header")
+    facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:anywhere")
+    row = "display:flex;flex-wrap:wrap;align-items:baseline;gap:2px 16px"
+    return div(div(name, "line-height:1.3;overflow-wrap:anywhere") + facts, row, "header")
 
 
 def _outcome(program: ProgramRecord) -> str:
     state = words.state(program)
     ink, ground, edge = STATE_COLOURS[state]
     said = div(
-        text(short(words.verdict(program), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
+        text(short(words.verdict(program), 1000)),
+        f"font-size:16px;font-weight:600;color:{ink};overflow-wrap:break-word",
     )
-    look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
+    look = f"margin:10px 0 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(said, look, f"outcome cl-{state}")
 
 
@@ -126,9 +134,18 @@ def _table(table: Table, where: str) -> str:
 def _row(row: Row, noted: list[int]) -> str:
     head = "  ".join(cell for i, cell in enumerate(row.cells) if cell and i not in noted)
     lines = [line for i in noted for line in row.cells[i].splitlines() if line.strip()]
-    body = "".join(div(text(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
+    body = "".join(div(_said(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
     look = f"border-left:3px solid {EDGE};padding:4px 0 4px 12px;margin:8px 0;overflow-wrap:break-word"
     return div(div(text(short(head, 1000)), "font-weight:600") + body, look, "cause")
+
+
+def _said(words: str) -> str:
+    """A line of a cause; what to try stands out."""
+    look = _LOOKS.get(words.partition(": ")[0])
+    return span(text(words), look) if look else text(words)
+
+
+_LOOKS = {"try": f"color:{STATE_COLOURS['compiled'][0]};font-weight:600", "more": f"color:{FAINT}"}
 
 
 def _left(count: int, what: str, where: str) -> str:
