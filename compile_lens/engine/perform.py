@@ -92,6 +92,13 @@ def _record(
     )
 
 
+_DRIVERS = (
+    r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
+    r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)"
+)
+"""What torch says where a stream, an event, a graph or a generator is made of a device that it was not built for."""
+
+
 def _say(made: Capture) -> str:
     from .. import versions
     from ..record import messages
@@ -105,6 +112,11 @@ def _say(made: Capture) -> str:
         )
     if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
+    if made.target is not None and re.search(_DRIVERS, failure.message):
+        next_step = (
+            f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
+            "what is computed without it"
+        )
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in failure.frames[-1:]]
