@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -82,7 +81,7 @@ def compile(
     ):
         recorder.made_for.isa = session.instruction_set(build)
         compiled = backend.make(recorder)(gm, example_inputs)
-    if translator is not None:
+    if translator is not None and code is not None:
         _await_guards(program, translator, code)
     if devices:
         recorder.made_for.device = sorted(devices)[0]
@@ -125,21 +124,5 @@ def settle(program: Program) -> None:
                 f"what the guards of {one.draft.id} ask of tensors is not known: torch let it go"
             )
         one.draft.guards = dynamo.guards(
-            one.guards, {} if entry is None else _of_tensors(entry.guard_manager.root)
+            one.guards, {} if entry is None else dynamo.asked_of_tensors(entry.guard_manager.root)
         )
-
-
-_CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), DispatchKeySet", re.DOTALL)
-
-
-def _of_tensors(manager: Any) -> dict[str, str]:
-    """What the guards of a compiled form ask of each tensor, by its name."""
-    found = {}
-    for leaf in manager.get_leaf_guards():
-        for part in leaf.verbose_code_parts():
-            check = _CHECK.match(part)
-            if check:
-                found[check["name"]] = part.partition("  # ")[0].strip()
-    for child in manager.get_child_managers():
-        found |= _of_tensors(child)
-    return found

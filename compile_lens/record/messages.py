@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from .breaks import BREAK, Ending
 from .graph import Frame
-from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard, GuardOrigin
+from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard, GuardOrigin, Specialization
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)")
 
@@ -88,7 +88,10 @@ def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> B
 
 
 _HEAD = re.compile(r"(?:Cache|\[?)*(?P<id>(?:!\d+/)?\d+/\d+(?:_\d+)?)\]?: (?P<rest>.*)", re.DOTALL)
-_WHERE = re.compile(r"  # (?P<text>.*)  # (?P<file>\S.*):(?P<line>\d+) in (?P<function>\S+)\s*$")
+_WHERE = re.compile(
+    r"  # (?P<text>.*)  # (?P<file>[^\s(][^()]*):(?P<line>\d+) in (?P<function>[^\s(]+)(?: \(.*\))?\s*$",
+    re.DOTALL,
+)
 _PLACE = re.compile(r"  # (?:.* )?\(?(?P<file>\S+):(?P<line>\d+) in (?P<function>\S+?)\)?\s*$")
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>.*?)\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?:\. |$)",
@@ -152,20 +155,31 @@ def _part(what: str) -> str:
 
 
 def plain_source(source: str) -> str:
-    """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``."""
-    return re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
+    """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``, ``L['x'].size()[0]`` as ``x.size(0)``."""
+    named = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
+    return re.sub(r"\.(size|stride)\(\)\[(\d+)\]", r".\1(\2)", named)
 
 
 def _compared(guard: str) -> tuple[str, str]:
-    """The value that a guard is about, and what it was, where the guard compares it with a constant."""
+    """The value that a guard is about, and what it was, where the guard compares it with a constant; of another
+    comparison (``x.size()[0] != 5``) torch does not say what it was."""
+    absent = _ABSENT.match(guard)
+    if absent:
+        return f"{plain_source(absent['owner'])}.{absent['name']}", "not set on it"
     tree = parsed(guard)
-    if not (
-        isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], (ast.Eq, ast.Is))
-    ):
+    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1):
         return "", ""
-    if not isinstance(tree.comparators[0], ast.Constant):
+    sides = tree.left, tree.comparators[0]
+    constants = [side for side in sides if isinstance(side, ast.Constant)]
+    if len(constants) != 1:
         return "", ""
-    return plain_source(ast.unparse(tree.left)), clip(ast.unparse(tree.comparators[0]))
+    about = sides[1] if sides[0] is constants[0] else sides[0]
+    same = isinstance(tree.ops[0], (ast.Eq, ast.Is))
+    return plain_source(ast.unparse(about)), clip(ast.unparse(constants[0])) if same else ""
+
+
+_ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
+"""What is looked up at the class, since the object has no attribute of that name."""
 
 
 def clip(text: str) -> str:
@@ -173,14 +187,18 @@ def clip(text: str) -> str:
     return text if len(text) <= _ROOM else text[: _ROOM - 1] + "…"
 
 
-def with_line(found: FailedGuard, origins: tuple[GuardOrigin, ...]) -> FailedGuard:
-    """A failed guard with the line that made it, as the guards of the older form say it; torch's own sentence cuts the
-    names of files."""
-    same = [o.line for o in origins if o.line is not None and found.text in (o.text, *o.text.split(" and "))]
-    about = [
-        o.line
-        for o in origins
-        if o.line is not None and found.source and plain_source(o.source) == found.source
+def with_line(
+    found: FailedGuard, origins: tuple[GuardOrigin, ...], specialized: tuple[Specialization, ...] = ()
+) -> FailedGuard:
+    """A failed guard with the line that made it, as the older form says it: by its guards, or where it made a symbol
+    one value. Torch's own sentence cuts the names of files."""
+    lines = [(o, o.line) for o in origins if o.line is not None]
+    same = [line for o, line in lines if found.text in (o.text, *o.text.split(" and "))]
+    about = [line for o, line in lines if found.source and plain_source(o.source) == found.source]
+    fixed = [
+        s.line for s in specialized if s.line is not None and (s.source, s.value) == (found.source, found.old)
     ]
-    line = next((of for of in (same, about) if len(set(of)) == 1), (found.line,))[0]
+    told = found.line
+    whole = [line for _, line in lines if told and line.line == told.line and line.file.endswith(told.file)]
+    line = next((of for of in (same, about, fixed, whole) if len(set(of)) == 1), whole or (told,))[0]
     return dataclasses.replace(found, line=line)

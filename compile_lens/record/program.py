@@ -51,6 +51,23 @@ class GuardOrigin:
 
 
 @dataclass(frozen=True)
+class Specialization:
+    """A size or a number that was a symbol, and became one value while a code was compiled: the form fits no other.
+
+    Attributes:
+        source: what it is (``x.size(0)``, ``n``).
+        symbol: of torch's.
+        value: what it became.
+        line: the line of the program that asked; ``None`` where torch did for itself.
+    """
+
+    source: str
+    symbol: str
+    value: str
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
 class FailedGuard:
     """Why one older form of a code did not fit.
 
@@ -148,6 +165,7 @@ class Visit:
         eager: the lines of its own that were left to Python; they ran if Python reached them.
         guards: under which conditions the compilation may be used.
         dynamic: sizes that were compiled as symbols.
+        specialized: sizes and numbers that were symbols, and became one value.
         seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it.
         number: the how manieth visit of the program it is, from 0.
         times: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
@@ -168,6 +186,7 @@ class Visit:
     eager: Ranges = ()
     guards: tuple[GuardOrigin, ...] = ()
     dynamic: tuple[DynamicDim, ...] = ()
+    specialized: tuple[Specialization, ...] = ()
     seconds: float = 0.0
     number: int = 0
     times: int = 1
@@ -205,6 +224,9 @@ class ProgramGraph:
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
         seconds: wall time of the backend's call, measured.
+        takes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen. ``None``
+            where one of them is not known.
+        gives: bytes of the tensors that it returns, each once.
     """
 
     number: int
@@ -213,6 +235,8 @@ class ProgramGraph:
     inputs: tuple[str, ...] = ()
     thread: str = ""
     seconds: float = 0.0
+    takes: int | None = None
+    gives: int | None = None
 
 
 @dataclass(frozen=True)

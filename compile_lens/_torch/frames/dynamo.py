@@ -147,6 +147,22 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
 
 
+_CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), DispatchKeySet", re.DOTALL)
+
+
+def asked_of_tensors(manager: Any) -> dict[str, str]:
+    """What the guards of a compiled form ask of each tensor, by its name."""
+    found = {}
+    for leaf in manager.get_leaf_guards():
+        for part in leaf.verbose_code_parts():
+            check = _CHECK.match(part)
+            if check:
+                found[check["name"]] = part.partition("  # ")[0].strip()
+    for child in manager.get_child_managers():
+        found |= asked_of_tensors(child)
+    return found
+
+
 def failed_guard(recorder: Recorder, reason: str) -> str:
     """Why a form of a function did not fit, under the id that the form has in this capture."""
     text = " ".join(reason.partition("\nUser stack trace:")[0].split())

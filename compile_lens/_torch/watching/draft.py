@@ -14,7 +14,7 @@ from ...record.breaks import Ending
 from ...record.compilation import DynamicDim
 from ...record.compile_events import Event
 from ...record.graph import Frame
-from ...record.program import Break, FailedGuard, GuardOrigin
+from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
 
 numbers = itertools.count()
 """Of visits and graphs, in the order in which they begin, over all watches."""
@@ -46,8 +46,17 @@ class Scope:
 class Graph:
     """A graph that a backend was called with."""
 
-    def __init__(self, number: int, id: str, operators: int, inputs: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        operators: int,
+        inputs: tuple[str, ...],
+        takes: int | None,
+        gives: int | None,
+    ) -> None:
         self.number, self.id, self.operators, self.inputs = number, id, operators, inputs
+        self.takes, self.gives = takes, gives
         self.thread = threading.current_thread().name
         self.seconds = 0.0
         self.kept: Any = None  # what lowering it again takes (``kept.Kept``)
@@ -84,3 +93,4 @@ class Visiting:
         self.recompiled: tuple[int, int] | None = None
         self.guards: tuple[GuardOrigin, ...] = ()
         self.dynamic: tuple[DynamicDim, ...] = ()
+        self.specialized: tuple[Specialization, ...] = ()

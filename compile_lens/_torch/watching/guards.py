@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...record import messages
 from ...record.graph import Frame
-from ...record.program import GuardOrigin
-from ..frames import left_to_python
+from ...record.program import GuardOrigin, Specialization
+from ..frames import dynamo, left_to_python
 from ..graphs import fx
 from ..ground import torch_source
 from . import scopes
@@ -25,11 +26,14 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
     visiting = scopes.current()
     if visiting is not None and output is not None:
         with noting(visiting.scopes, "guards"):
-            visiting.guards = (*_of_values(output), *_of_sizes(output))
+            root = getattr(getattr(manager, "guard_manager", None), "root", None)
+            tensors = dynamo.asked_of_tensors(root) if root is not None else {}
+            visiting.guards = (*_of_values(output, tensors), *_of_sizes(output))
+            visiting.specialized = tuple(_specialized(getattr(output, "shape_env", None)))
     return result
 
 
-def _of_values(output: Any) -> list[GuardOrigin]:
+def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
     for guard in sorted(output.guards):
         create = getattr(guard, "create_fn_name", None)
@@ -37,7 +41,10 @@ def _of_values(output: Any) -> list[GuardOrigin]:
         parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
-        source = messages.stable(str(guard.name or ""))
+        name = guard.name if isinstance(guard.name, str) else guard.name()
+        if kind == "TENSOR_MATCH" and name in tensors:
+            parts = (tensors[name],)
+        source = messages.stable(name or "")
         found.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
     return found
 
@@ -49,6 +56,19 @@ def _line(stack: Any) -> Frame | None:
             found = fx.frame_of(summary)
             return dataclasses.replace(found, function=left_to_python.plain(found.function))
     return None
+
+
+def _specialized(shapes: Any) -> Iterator[Specialization]:
+    """What was a symbol and became one value: torch replaces it, and knows where the program asked for that."""
+    stacks = getattr(shapes, "specialization_stacks", {})
+    for symbol, value in getattr(shapes, "replacements", {}).items():
+        if not getattr(value, "is_number", False):
+            continue
+        for source in shapes.var_to_sources.get(symbol, [])[:1]:
+            name = source.name if isinstance(source.name, str) else source.name()
+            yield Specialization(
+                messages.plain_source(name), str(symbol), str(value), _line(stacks.get(source))
+            )
 
 
 def _of_sizes(output: Any) -> list[GuardOrigin]:

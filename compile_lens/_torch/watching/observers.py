@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -76,8 +78,35 @@ def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
             scope.spent += spent
 
 
+_OURS = f"{__name__.partition('.')[0]}."
+_marked: set[str] = set()
+"""Modules of ours whose functions Dynamo was told not to look at."""
+
+
+def _out_of_sight() -> None:
+    """Dynamo must not look at what the observers call: torch compiles backwards, and says so, while the program's own
+    frames are looked at."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_OURS) and name not in _marked and module is not None:
+            _marked.add(name)
+            for value in list(vars(module).values()):
+                if getattr(value, "__module__", None) == name:
+                    for function in vars(value).values() if isinstance(value, type) else (value,):
+                        _skip(function)
+
+
+def _skip(function: Any) -> None:
+    for part in (function, *(getattr(function, of, None) for of in ("__wrapped__", "__func__", "fget"))):
+        codes = [code] if isinstance(code := getattr(part, "__code__", None), types.CodeType) else []
+        while codes:
+            one = codes.pop()
+            skip_code(one)
+            codes += [inner for inner in one.co_consts if isinstance(inner, types.CodeType)]
+
+
 def place(undo: Undo) -> None:
     """Keep every observer in place until ``undo``."""
+    _out_of_sight()
     _placement.keep(undo, _fill)
 
 

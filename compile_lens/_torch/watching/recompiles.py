@@ -80,7 +80,24 @@ def _read(node: ast.expr, names: Mapping[str, Any], globals: Mapping[str, Any]) 
         value = _read(node.args[0], names, globals)
         if node.func.id == "len" and type(value) in (list, tuple, dict, str, set, frozenset):
             return len(value)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        value = _read(node.func.value, names, globals)
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and all(
+            isinstance(index, ast.Constant) for index in node.args
+        ):
+            return _measured(value, node.func.attr, [getattr(index, "value", None) for index in node.args])
     raise _Unreadable
+
+
+@unseen
+def _measured(value: torch.Tensor, what: str, index: list[Any]) -> int:
+    """A size, a stride or the number of dimensions of a plain tensor."""
+    known = {"size": value.shape, "stride": value.stride()}.get(what)
+    if what == "dim" and not index:
+        return int(value.dim())
+    if known is None or len(index) != 1 or type(index[0]) is not int or not 0 <= index[0] < len(known):
+        raise _Unreadable
+    return int(known[index[0]])
 
 
 @unseen

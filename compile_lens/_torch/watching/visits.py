@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,7 +78,8 @@ def _keep(visiting: Visiting) -> None:
         if visiting.reason == _OWN:
             continue
         file = visiting.code.co_filename
-        if not worked and (foreign(file) or (visiting.error is None and torch_source.of_torch(file))):
+        made = torch_source.of_torch(file) or _generated(visiting.code)
+        if not worked and (foreign(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
             continue
         if not worked:  # Dynamo may be asked for each of a million calls
@@ -88,6 +90,14 @@ def _keep(visiting: Visiting) -> None:
         scope.visits.append(visiting)
         if scope.kept is not None:
             scope.kept(visiting)
+
+
+def _generated(code: types.CodeType) -> bool:
+    """Whether a code is what a dataclass, a named tuple or ``torch.fx`` wrote: it stands in no file."""
+    of_class = code.co_filename == "<string>" and (
+        code.co_name.startswith("__") or code.co_name == "<lambda>"
+    )
+    return of_class or code.co_filename.startswith("<eval_with_key>")
 
 
 _OWN = "frame is already Dynamo-generated code"
@@ -227,7 +237,8 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     graph = None
     with noting(visiting.scopes, "a graph"):
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
-        graph = Graph(next(numbers), visiting.id, operators, _inputs(gm))
+        taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
+        graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
         visiting.dynamic = dynamo.dynamic_dims(gm)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
         with noting(visiting.scopes, "a graph for a later capture"):
@@ -256,6 +267,18 @@ def save_code(real: Any, *args: Any, **kwargs: Any) -> Any:
             for scope in mine:
                 scope.codes.setdefault(str(id), []).append(str(args[0]))
     return real(*args, **kwargs) if real is not None else None
+
+
+def _given(gm: Any) -> list[int | None]:
+    """Bytes of each tensor that a graph returns."""
+    (output,) = (node for node in gm.graph.nodes if node.op == "output")
+    made = (fx_values.tensors(node) for node in output.all_input_nodes)
+    return [tensor.nbytes for tensors in made for tensor in tensors]
+
+
+def _sum(sizes: list[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def _inputs(gm: Any) -> tuple[str, ...]:

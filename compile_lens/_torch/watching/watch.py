@@ -162,7 +162,10 @@ def _part(scope: Scope, one: Visiting) -> Seen:
 
 
 def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
-    return tuple(ProgramGraph(i, g.id, g.operators, g.inputs, g.thread, g.seconds) for g, i in graphs.items())
+    return tuple(
+        ProgramGraph(i, g.id, g.operators, g.inputs, g.thread, g.seconds, g.takes, g.gives)
+        for g, i in graphs.items()
+    )
 
 
 def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, Visiting]) -> Visit:
@@ -185,6 +188,7 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         eager=_eager(v, outcome),
         guards=v.guards if v.guarded else (),
         dynamic=v.dynamic,
+        specialized=v.specialized if v.guarded else (),
         seconds=v.seconds,
         number=number,
         times=v.times,
@@ -221,7 +225,7 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
     failed = []
     for guard in v.failed:
         older = forms.get(guard.id)
-        failed.append(messages.with_line(guard, older.guards if older is not None else ()))
+        failed.append(guard if older is None else messages.with_line(guard, older.guards, older.specialized))
     newest = forms.get(failed[0].id) if failed else None
     earlier = {d.source for d in newest.dynamic} if newest is not None else set()
     became = tuple(d for d in v.dynamic if newest is not None and d.source not in earlier)

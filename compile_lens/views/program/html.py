@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lines
 from compile_lens.record.graph import Source
 from compile_lens.record.program import ProgramRecord
-from compile_lens.views.findings.model import NOTE, Finding, Row, Table
+from compile_lens.views.findings.model import NOTE, Finding, Picture, Row, Section, Table
 from compile_lens.views.html.dark import style
 from compile_lens.views.html.listing import listing
 from compile_lens.views.html.markup import (
@@ -23,6 +23,7 @@ from compile_lens.views.html.markup import (
     heading,
     mono,
     note,
+    picture,
     span,
     tag,
     text,
@@ -114,12 +115,20 @@ def _outcome(program: ProgramRecord) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    tables = "".join(_table(s, finding.where) for s in finding.sections if isinstance(s, Table))
+    tables = "".join(_section(s, finding.where) for s in finding.sections)
     body = div(text(finding.intro), f"font-size:13px;color:{FAINT};margin:0 0 6px 0") + tables
     if finding.key in _OPEN:
         return heading(text(finding.title), text(finding.fact), f"{finding.key}-heading") + body
     head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
     return fold(head, body, finding.key)
+
+
+def _section(section: Section, where: str) -> str:
+    if isinstance(section, Picture):
+        return div(
+            picture(section.svg, section.alt, shrink=False), "overflow-x:auto;margin:0 0 8px 0", "icicle"
+        )
+    return _table(section, where) if isinstance(section, Table) else ""
 
 
 def _table(table: Table, where: str) -> str:

@@ -9,7 +9,15 @@ from compile_lens.views.words import program as words
 
 from . import outline
 
-MANY = {"slower": 12, "breaks": 12, "recompiles": 12, "compilations": 24, "time": 8, "elsewhere": 4}
+MANY = {
+    "slower": 12,
+    "breaks": 12,
+    "recompiles": 12,
+    "compilations": 24,
+    "time": 8,
+    "guards": 8,
+    "elsewhere": 4,
+}
 """Rows of each section before the rest is only counted."""
 
 
