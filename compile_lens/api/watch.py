@@ -11,7 +11,6 @@ from typing import Any, TypeVar, overload
 
 from ..errors import UsageError
 from ..record.program import ProgramRecord
-from ..results.capture import Capture, CaptureError
 from ..results.program import Program
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -139,31 +138,6 @@ class _Made:
             **vars(seen),
         )
         return in_cells(made)
-
-
-def deepen(program: Program, number: int, kept: Any, codes: list[str]) -> Capture:
-    """The capture of a graph that was kept (see ``Program.capture``)."""
-    from .._torch.frames import left_to_python
-    from .._torch.frames.failure import failure
-    from .._torch.watching.kept import lower
-    from ..engine.environment import environment
-    from ..engine.recorded import recorded
-    from ..record.capture import Options
-
-    graph = program.graphs[number]
-    recorder, error = lower(kept, codes)
-    made_for = recorder.made_for
-    made = recorded(
-        recorder,
-        left_to_python.plain(kept.code.co_name),
-        environment(made_for.device or "cpu", made_for.isa),
-        Options(),
-        inputs=graph.inputs,
-        failure=None if error is None else failure(recorder, error),
-    )
-    if error is None:
-        return made
-    raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", made) from error
 
 
 def ending(error: BaseException) -> str:
