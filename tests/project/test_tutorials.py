@@ -248,6 +248,18 @@ def test_the_sixth_lesson_reckons_right(sixth: Mapping[str, Any]) -> None:
     assert re.fullmatch(r"moved after fusion: \d+ times the whole tensor", second)
 
 
+def test_one_edit_in_the_sixth_lesson_takes_inlining_away(sixth: Mapping[str, Any]) -> None:
+    """Counted by hand: two tensors written and one read, and the value in between never read again."""
+    counts, cause, effects = _text(sixth["edit"]).strip().splitlines()
+    assert counts == "loops 2, groups 1, moved 3 times the whole tensor"
+    assert "inlined became a buffer (output)" in cause and "y = torch.square(x)" in cause
+    tensor = 4 * 2**20
+    assert f"bytes {2 * tensor:,} → {3 * tensor:,}" in effects
+    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
+    said = re.search(r"(\w+) loops became (\w+) group", cells["edit-meaning"])
+    assert said and (NUMBERS[said[1]], NUMBERS[said[2]]) == (2, 1)
+
+
 def test_the_prose_of_the_sixth_lesson_says_what_its_captures_say() -> None:
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
     x = torch.rand(16)
