@@ -127,7 +127,7 @@ def _of_library(frame: Frame) -> bool:
 def _again(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
-        own: list[Visit] = [v for v in frame.visits if v in program.recompiles and v.outcome == COMPILED]
+        own: list[Visit] = [v for v in frame.visits if v.recompilation is not None and v.outcome == COMPILED]
         if own:
             seconds = sum(v.seconds for v in own)
             place = Frame(frame.file, frame.resumes or frame.line, frame.function)

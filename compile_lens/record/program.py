@@ -8,6 +8,7 @@ succeeded where older forms of the code did not fit, however many of their guard
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from .absent import Missing
 from .breaks import Ending
@@ -320,24 +321,24 @@ class ProgramRecord:
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def visits(self) -> tuple[Visit, ...]:
         """Each time that Dynamo was asked about a code, in order."""
         return tuple(sorted((v for f in self.frames for v in f.visits), key=lambda v: v.number))
 
-    @property
+    @cached_property
     def breaks(self) -> tuple[Break, ...]:
         """The graph breaks in frames: each time that Dynamo logged one."""
         return tuple(b for v in self.visits for b in v.breaks)
 
-    @property
+    @cached_property
     def recompiles(self) -> tuple[Visit, ...]:
         """The visits that compiled a code again."""
         return tuple(
             v for v in self.visits if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
         )
 
-    @property
+    @cached_property
     def skipped(self) -> tuple[Visit, ...]:
         """The visits after which all of a code, or its new forms, run eagerly."""
         return tuple(v for v in self.visits if v.outcome in (SKIPPED, LIMIT, RAISED))

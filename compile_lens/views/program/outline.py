@@ -109,6 +109,8 @@ def _lines(program: ProgramRecord) -> Finding | None:
 
 
 def _breaks(program: ProgramRecord) -> Finding | None:
+    after = measures.after(program)
+    met = {id(b): v.number for v in program.visits for b in v.breaks}
     rows = []
     for found in measures.places(program.breaks).values():
         first = found[0]
@@ -121,7 +123,7 @@ def _breaks(program: ProgramRecord) -> Finding | None:
             str(len(found)),
             what,
             _then(found),
-            *_graphs(program, found),
+            *_graphs(program, found, after.get(met[id(found[0])], ())),
             "\n".join(note),
         )
         rows.append(Row(cells))
@@ -149,10 +151,8 @@ def _then(found: list[Break]) -> str:
     return " / ".join(dict.fromkeys(b.then for b in found))
 
 
-def _graphs(program: ProgramRecord, found: list[Break]) -> tuple[str, str]:
-    visit = next((v for v in program.visits if found[0] in v.breaks), None)
+def _graphs(program: ProgramRecord, found: list[Break], after: tuple[int, ...]) -> tuple[str, str]:
     before = "none" if found[0].before is None else str(found[0].before)
-    after = measures.after(program, visit) if visit is not None else ()
     gives = "none" if found[0].before is None else size(program.graphs[found[0].before].gives)
     takes = size(program.graphs[after[0]].takes) if after else "none"
     return f"{before} → {', '.join(map(str, after)) or 'none'}", f"{gives} → {takes}"
@@ -160,12 +160,13 @@ def _graphs(program: ProgramRecord, found: list[Break]) -> tuple[str, str]:
 
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
+    again = {visit.number for visit in program.recompiles}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
         newest = found.failed[0] if found.failed else None
         line = words.place(newest.line) if newest is not None and newest.line is not None else ""
-        made = visit.id if visit in program.recompiles else f"none: {visit.limit or visit.outcome}"
+        made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
             newest.id if newest is not None else "",
             made,
