@@ -71,8 +71,8 @@ def built(x: torch.Tensor) -> torch.Tensor:
         (count, "torch.cuda.device_count()", "0"),
         (apple, "torch.backends.mps.is_available()", "False"),
         (held, "torch.cuda.memory_allocated()", "0"),
-        (cudnn, "torch.backends.cudnn.is_available()", "False"),
-        (built, "torch.backends.cuda.is_built()", "False"),
+        (cudnn, "torch.backends.cudnn.is_available()", str(torch.version.cuda is not None)),
+        (built, "torch.backends.cuda.is_built()", str(torch.version.cuda is not None)),
     ],
     ids=lambda v: getattr(v, "__name__", None),
 )
