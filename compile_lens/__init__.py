@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .api.load import load
     from .api.logs import import_trace
     from .api.program import backend, last
+    from .api.ranks import merge
     from .api.support import support
     from .api.watch import watch
     from .api.what_if import what_if
@@ -60,6 +61,7 @@ __all__ = [
     "last",
     "load",
     "measure_speed",
+    "merge",
     "show",
     "support",
     "watch",
@@ -94,6 +96,7 @@ _HOMES = {
     "load": "api.load",
     "load_ipython_extension": "api.magic",
     "measure_speed": "trials.speed",
+    "merge": "api.ranks",
     "show": "api.capture",
     "support": "api.support",
     "what_if": "api.what_if",

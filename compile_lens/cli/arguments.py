@@ -14,6 +14,7 @@ from .check import check
 from .compare import compare
 from .diff import diff
 from .exit_codes import EXIT_CODES
+from .merge import merge
 from .run import run
 from .support import support
 from .upgrade import upgrade
@@ -204,6 +205,21 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_out(imported, "program")
 
+    merged = add(
+        "merge",
+        merge,
+        "Put the programs of several ranks together and say what differs",
+        "Needs no torch and runs\nno code of the records.",
+    )
+    merged.add_argument(
+        "records",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE",
+    )
+    _add_out(merged, "ranks")
+
     add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
     return whole
 
@@ -266,6 +282,8 @@ def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
         from ..views.comparison.files import FORMS
     elif what == "program":
         from ..views.program.files import FORMS
+    elif what == "ranks":
+        from ..views.ranks.files import FORMS
     elif what == "difference":
         from ..views.difference.files import FORMS
     elif what == "result":
@@ -273,5 +291,6 @@ def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
     else:
         from ..views.files import FORMS
 
-    text = f"write the {what} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
+    shown = "comparison" if what == "ranks" else what
+    text = f"write the {shown} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
     command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -215,6 +215,33 @@ class ProgramFrame:
 
 
 @dataclass(frozen=True)
+class Collective:
+    """A call in a graph in which all processes of a group take part.
+
+    Attributes:
+        name: torch's name (``all_reduce``).
+        arguments: what it is called with that is no tensor: the reduction, sizes, the group.
+        inputs: the tensors that this process gives (``float32[4, s0]``).
+        bytes: of those tensors, counted from their sizes; ``None`` where a size is not known.
+        line: the line of the program that calls it; ``None`` where no line did.
+    """
+
+    name: str
+    arguments: str = ""
+    inputs: tuple[str, ...] = ()
+    bytes: int | None = None
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that DDP reduces together: how many bytes, and of how many parameters."""
+
+    bytes: int
+    parameters: int
+
+
+@dataclass(frozen=True)
 class ProgramGraph:
     """A graph that a backend was called with.
 
@@ -228,6 +255,8 @@ class ProgramGraph:
         takes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen. ``None``
             where one of them is not known.
         gives: bytes of the tensors that it returns, each once.
+        collectives: those in it, in order.
+        buckets: into which DDP cuts it, in the order of the forward; each piece is compiled alone.
     """
 
     number: int
@@ -238,6 +267,8 @@ class ProgramGraph:
     seconds: float = 0.0
     takes: int | None = None
     gives: int | None = None
+    collectives: tuple[Collective, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -297,6 +328,7 @@ class ProgramRecord:
         log: what it was read from where it was not watched (``TORCH_TRACE``): what such a log does not hold is in
             ``missing``.
         rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
+        world: how many processes there are; 0 where that is not known.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -318,6 +350,7 @@ class ProgramRecord:
     created: str = ""
     log: str = ""
     rank: int | None = None
+    world: int = 0
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

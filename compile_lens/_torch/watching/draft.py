@@ -14,7 +14,7 @@ from ...record.breaks import Ending
 from ...record.compilation import DynamicDim
 from ...record.compile_events import Event
 from ...record.graph import Frame
-from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
+from ...record.program import Break, Bucket, Collective, FailedGuard, GuardOrigin, Specialization
 
 numbers = itertools.count()
 """Of visits and graphs, in the order in which they begin, over all watches."""
@@ -40,6 +40,7 @@ class Scope:
         self.keeps = False  # graphs are kept, so that they can be lowered again
         self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
         self.spent = 0  # nanoseconds that the observers took
+        self.process: tuple[int, int] | None = None  # the rank, and of how many
         self.doubtful: Counter[str] = Counter()
 
 
@@ -59,6 +60,8 @@ class Graph:
         self.takes, self.gives = takes, gives
         self.thread = threading.current_thread().name
         self.seconds = 0.0
+        self.collectives: tuple[Collective, ...] = ()
+        self.buckets: tuple[Bucket, ...] = ()
         self.kept: Any = None  # what lowering it again takes (``kept.Kept``)
 
 
@@ -94,3 +97,4 @@ class Visiting:
         self.guards: tuple[GuardOrigin, ...] = ()
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.specialized: tuple[Specialization, ...] = ()
+        self.buckets: tuple[Bucket, ...] = ()

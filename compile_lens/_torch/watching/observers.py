@@ -44,7 +44,7 @@ def observe_late(path: str) -> Callable[[Wrap], Wrap]:
     """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``real`` may be None."""
 
     def register(wrap: Wrap) -> Wrap:
-        _late[path] = wrap
+        _late[path] = unnoticed(wrap)
         return wrap
 
     return register
@@ -55,8 +55,14 @@ def place_late(path: str) -> None:
     wrap = _late[path]
     found = hook_points.find(path)
     with placing.lock:
-        if found is not None and _placement.in_use and not _placement.has(*found):
-            _placement.put(*found, lambda real: staticmethod(functools.partial(wrap, _function(real))))
+        if found is not None and _placement.in_use and not _placement.has(placing.defining(*found), found[1]):
+            owner = placing.defining(*found)
+            if isinstance(vars(owner).get(found[1]), staticmethod):
+                _placement.put(
+                    owner, found[1], lambda real: staticmethod(functools.partial(wrap, _function(real)))
+                )
+            else:
+                _placement.put(owner, found[1], functools.partial(_around, wrap))
 
 
 def _function(real: Any) -> Any:

@@ -19,7 +19,7 @@ from ..frames import breaks, dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import torch_source
-from . import kept, observers, scopes
+from . import kept, observers, ranks, scopes
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late, unnoticed
 
@@ -69,6 +69,9 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
         if visiting is not None:
             visiting.seconds = time.perf_counter() - visiting.began
             with noting(mine, "the end of a visit"):
+                process = ranks.process()
+                for scope in mine:
+                    scope.process = process or scope.process
                 _keep(visiting)
 
 
@@ -239,7 +242,10 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
         taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
         graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
+        graph.collectives = ranks.collectives(gm)
         visiting.dynamic = dynamo.dynamic_dims(gm)
+    if ranks.CUTS.partition(":")[0] in sys.modules:
+        observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
         with noting(visiting.scopes, "a graph for a later capture"):
             graph.kept = kept.keep(visiting.code, gm, getattr(output, "compiler_fn", None))
@@ -249,6 +255,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     result = real(output, gm, *args, **kwargs)
     if graph is not None:
         graph.seconds = time.perf_counter() - began
+        graph.buckets, visiting.buckets = visiting.buckets, ()
         visiting.graphs.append(graph)
     return result
 

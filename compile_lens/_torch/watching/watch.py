@@ -58,6 +58,8 @@ class Seen:
     notes: tuple[str, ...]
     seconds: float
     hooks: float
+    rank: int | None
+    world: int
 
 
 class Watch:
@@ -135,6 +137,7 @@ def _seen(scope: Scope) -> Seen:
         forms = {v.id: v for v in own if v.guarded}
         found = [_visit(v, numbers[v.number], graphs, forms) for v in own]
         frames.append(_frame(code, tuple(found), scope.before.get(code, ()), by_code))
+    rank, world = scope.process or (None, 0)
     others = {code: ids for code, ids in scope.before.items() if code not in by_code}
     return Seen(
         frames=tuple(frames),
@@ -147,6 +150,8 @@ def _seen(scope: Scope) -> Seen:
         notes=_notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
         hooks=scope.spent / 1e9,
+        rank=rank,
+        world=world,
     )
 
 
@@ -158,12 +163,27 @@ def _part(scope: Scope, one: Visiting) -> Seen:
     visit = _visit(one, one.number, graphs, forms)
     frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), known)
     seconds = time.perf_counter() - scope.began
-    return Seen((frame,), (), _graphs(graphs), (), (), _sources([one]), (), (), seconds, scope.spent / 1e9)
+    process = scope.process or (None, 0)
+    return Seen(
+        (frame,),
+        (),
+        _graphs(graphs),
+        (),
+        (),
+        _sources([one]),
+        (),
+        (),
+        seconds,
+        scope.spent / 1e9,
+        *process,
+    )
 
 
 def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
     return tuple(
-        ProgramGraph(i, g.id, g.operators, g.inputs, g.thread, g.seconds, g.takes, g.gives)
+        ProgramGraph(
+            i, g.id, g.operators, g.inputs, g.thread, g.seconds, g.takes, g.gives, g.collectives, g.buckets
+        )
         for g, i in graphs.items()
     )
 

@@ -52,6 +52,7 @@ NOT_IN_A_LOG = (
         "a log begins where Dynamo numbers a compile",
     ),
     ("the line that called a function", "torch writes it down for some compiles only"),
+    ("collectives and DDP's buckets", "they are read from graphs, of which a log holds the text alone"),
     ("names of backends and threads", "torch writes down neither"),
     ("new values that are no tensor's", "torch writes down what a guard was made for, and not what it met"),
     ("how long the program ran", "torch writes down its compiles alone"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lines
 from compile_lens.record.graph import Source
@@ -32,7 +33,6 @@ from compile_lens.views.html.sheet import around
 from compile_lens.views.html.tables import figures_table
 from compile_lens.views.mime import bundle
 from compile_lens.views.paper import DEFAULT_WIDTH
-from compile_lens.views.words import program as words
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.outline import plural
 from compile_lens.views.words.palette import INK
@@ -43,7 +43,7 @@ from .text import page
 _MANY = 200
 """Rows of one table, and functions, before the rest is only counted."""
 
-_OPEN = ("slower", "lines")
+_OPEN = ("slower", "lines", "differences")
 """Sections that are open at first, side by side; the others are folded."""
 
 _COLUMNS = "display:flex;flex-wrap:wrap;gap:0 28px;margin:0 0 10px 0"
@@ -55,20 +55,20 @@ INKS = {TRACED: "#1a6b3c", EAGER: "#8a5a00", BROKE: "#b3202c", NEVER: FAINT}
 
 def fragment(program: ProgramRecord) -> str:
     """The program as one ``<div class="compile-lens">``. The same program gives the same text."""
-    budget = Budget()
-    parts = [_header(program), _outcome(program)]
-    found = outline.outline(program)
+    return told(outline.sheet(program), {"lines": _sources(program, Budget())})
+
+
+def told(sheet: outline.Sheet, after: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A sheet as one ``<div class="compile-lens">``; ``after`` has HTML that follows an open section."""
+    parts = [_header(sheet), _outcome(sheet)]
     # What it is about stands beside what was written, where there is room for both.
-    first = {f.key: _finding(f) for f in found if f.key in _OPEN}
-    if "lines" in first:
-        first["lines"] += _sources(program, budget)
-    parts.append(div("".join(div(one, _COLUMN) for one in first.values()), _COLUMNS, "first"))
-    parts += [_finding(f) for f in found if f.key not in _OPEN]
-    told = outline.notes(program)
-    if told:
+    first = [_finding(f) + after.get(f.key, "") for f in sheet.findings if f.key in _OPEN]
+    parts.append(div("".join(div(one, _COLUMN) for one in first), _COLUMNS, "first"))
+    parts += [_finding(f) for f in sheet.findings if f.key not in _OPEN]
+    if sheet.notes:
         parts.append(heading("Also", "", "notes-heading"))
-        parts += [note(text(short(words, 1000))) for words in told[:_MANY]]
-        parts.append(_left(len(told) - _MANY, "note", "program.notes, program.missing"))
+        parts += [note(text(short(words, 1000))) for words in sheet.notes[:_MANY]]
+        parts.append(_left(len(sheet.notes) - _MANY, "note", "program.notes, program.missing"))
     look = (
         f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
         "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
@@ -94,24 +94,23 @@ def mimebundle(
     return bundle(makers, include, exclude)
 
 
-def _header(program: ProgramRecord) -> str:
-    name = mono(short(outline.heading(program), 300), "font-size:20px;font-weight:600")
-    told = [text(short(fact, 300)) for fact in outline.facts(program)]
-    told += [f"ended: {text(short(program.ended, 300))}"] if program.ended else []
+def _header(sheet: outline.Sheet) -> str:
+    name = mono(short(sheet.heading, 300), "font-size:20px;font-weight:600")
+    told = [text(short(fact, 300)) for fact in sheet.facts]
+    told += [f"ended: {text(short(sheet.ended, 300))}"] if sheet.ended else []
     facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:anywhere")
     row = "display:flex;flex-wrap:wrap;align-items:baseline;gap:2px 16px"
     return div(div(name, "line-height:1.3;overflow-wrap:anywhere") + facts, row, "header")
 
 
-def _outcome(program: ProgramRecord) -> str:
-    state = words.state(program)
-    ink, ground, edge = STATE_COLOURS[state]
+def _outcome(sheet: outline.Sheet) -> str:
+    ink, ground, edge = STATE_COLOURS[sheet.state]
     said = div(
-        text(short(words.verdict(program), 1000)),
+        text(short(sheet.verdict, 1000)),
         f"font-size:16px;font-weight:600;color:{ink};overflow-wrap:break-word",
     )
     look = f"margin:10px 0 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
-    return div(said, look, f"outcome cl-{state}")
+    return div(said, look, f"outcome cl-{sheet.state}")
 
 
 def _finding(finding: Finding) -> str:

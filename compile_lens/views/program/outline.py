@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from compile_lens.measures import program as measures
 from compile_lens.measures.caches import caches
@@ -40,6 +41,34 @@ def facts(program: ProgramRecord) -> tuple[str, ...]:
         f"read from a log ({program.log})" if program.log else watched,
     )
     return tuple(fact for fact in told if fact)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a page says: heading, facts, state and verdict, sections, and what a reader should know besides."""
+
+    heading: str
+    created: str
+    facts: tuple[str, ...]
+    ended: str
+    state: str
+    verdict: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+def sheet(program: ProgramRecord) -> Sheet:
+    """What the page of a program says."""
+    return Sheet(
+        heading(program),
+        program.created,
+        facts(program),
+        program.ended,
+        words.state(program),
+        words.verdict(program),
+        outline(program),
+        notes(program),
+    )
 
 
 def outline(program: ProgramRecord) -> tuple[Finding, ...]:

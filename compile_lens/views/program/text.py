@@ -5,7 +5,6 @@ from __future__ import annotations
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.findings.model import NOTE, NUMBER, Finding, Table
 from compile_lens.views.paper import Paper, paper_of
-from compile_lens.views.words import program as words
 
 from . import outline
 
@@ -23,22 +22,26 @@ MANY = {
 
 def page(program: ProgramRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The program as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
+    return told(outline.sheet(program), width, ascii)
+
+
+def told(sheet: outline.Sheet, width: int | None, ascii: bool | None) -> str:
+    """A sheet as text, ending in a newline."""
     paper = paper_of(width, ascii, "─→←·…~—×²")
-    paper.section(f"compile_lens: {outline.heading(program)}", program.created)
-    paper.text_block(" · ".join(outline.facts(program)), "  ", limit=3)
-    if program.ended:
-        paper.text_block(f"ended: {program.ended}", "  ", "    ", limit=4)
-    mark = {"compiled": "✓", "partial": "◐", "nothing": "·"}[words.state(program)]
+    paper.section(f"compile_lens: {sheet.heading}", sheet.created)
+    paper.text_block(" · ".join(sheet.facts), "  ", limit=3)
+    if sheet.ended:
+        paper.text_block(f"ended: {sheet.ended}", "  ", "    ", limit=4)
+    mark = {"compiled": "✓", "partial": "◐", "nothing": "·"}[sheet.state]
     paper.line()
-    paper.text_block(words.verdict(program), f"  {mark} ", "    ", limit=6)
-    for finding in outline.outline(program):
+    paper.text_block(sheet.verdict, f"  {mark} ", "    ", limit=6)
+    for finding in sheet.findings:
         _finding(paper, finding)
-    told = outline.notes(program)
-    if told:
+    if sheet.notes:
         paper.section("also")
-    for note in told[:12]:
+    for note in sheet.notes[:12]:
         paper.text_block(note, "  note: ", "    ", limit=4)
-    paper.more(len(told) - 12, "note", "program.notes, program.missing")
+    paper.more(len(sheet.notes) - 12, "note", "program.notes, program.missing")
     return paper.text()
 
 
