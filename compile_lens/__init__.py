@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .api.load import load
     from .api.logs import import_trace
     from .api.program import backend, last
-    from .api.ranks import merge
+    from .api.ranks import merge, rehearse
     from .api.support import support
     from .api.watch import watch
     from .api.what_if import what_if
@@ -62,6 +62,7 @@ __all__ = [
     "load",
     "measure_speed",
     "merge",
+    "rehearse",
     "show",
     "support",
     "watch",
@@ -97,6 +98,7 @@ _HOMES = {
     "load_ipython_extension": "api.magic",
     "measure_speed": "trials.speed",
     "merge": "api.ranks",
+    "rehearse": "api.ranks",
     "show": "api.capture",
     "support": "api.support",
     "what_if": "api.what_if",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..errors import UsageError
 from ..measures.ranks import differences
@@ -49,6 +52,62 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
             raise UsageError(f"two programs are of rank {record.rank}: give one of each rank")
         by_rank[record.rank] = record
     return joined(by_rank)
+
+
+def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kwargs: Any) -> Ranks:
+    """Call a function once for each rank of a cluster that is not there, and say what differs between the ranks.
+
+    Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
+    number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
+    gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, collectives with
+    their bytes and order, and DDP's buckets are seen as by ``watch``, so that a mismatch is found before the cluster
+    waits for it.
+
+    Args:
+        function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
+            (or it is itself), anew for each rank.
+        args, kwargs: of the call, the same on all ranks; the function may ask ``torch.distributed.get_rank()``.
+        world_size: how many ranks there are.
+
+    Raises:
+        UsageError: ``world_size`` is less than 2, ``torch.distributed`` is in use, or nothing was compiled on rank 0.
+        Exception: what the function raised, where it did so on every rank. Where some ranks went on, ``ended`` of the
+            others' programs says it.
+    """
+    from .._torch.watching.rehearsal import lacks
+    from .._torch.watching.rehearsal import rehearse as run
+    from ..engine.environment import environment
+
+    if not callable(function):
+        raise UsageError(f"rehearse calls a function, not {type(function).__name__}: {function!r}")
+    if type(world_size) is not int or world_size < 2:
+        raise UsageError(f"world_size={world_size!r} is not a number of ranks; give 2 or more")
+    lacking = lacks()
+    if lacking:
+        raise UsageError(f"nothing can be rehearsed: {lacking}")
+    name = getattr(function, "__qualname__", type(function).__name__)
+    created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    by_rank: dict[int, ProgramRecord] = {}
+    errors: list[Exception] = []
+    for rank in range(world_size):
+        done = run(lambda: function(*args, **kwargs), rank, world_size)
+        ended = "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
+        seen = {**vars(done.seen), "rank": rank, "world": world_size}
+        by_rank[rank] = ProgramRecord(
+            name=name, environment=environment("", ""), ended=ended, created=created, **seen
+        )
+        if done.error is not None:
+            errors.append(done.error)
+        elif not rank and not by_rank[0].visits:
+            raise UsageError(
+                f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) of "
+                "a function, or one that makes what it compiles"
+            )
+    if len(errors) == world_size:
+        raise errors[0]
+    return joined(
+        by_rank, ("rehearsed: no other process took part, and what collectives gave are not real values",)
+    )
 
 
 def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ranks:

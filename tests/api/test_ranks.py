@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import two_ranks
 from samples_program import program
 
-from compile_lens import Program, RecordError, UsageError, merge
+import compile_lens
+from compile_lens import Program, RecordError, UsageError, merge, rehearse
 from compile_lens.cli import main
 from compile_lens.measures.ranks import differences
 from compile_lens.record.program import Collective, ProgramRecord
@@ -131,3 +133,65 @@ def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         merge(paths[0], tmp_path / "bad.json")
     with pytest.raises(KeyError, match="no rank 7; there are 0, 1"):
         merge(*paths)[7]
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
+    torchrun("same", tmp_path)
+    real = merge(tmp_path / "program.rank0.json", tmp_path / "program.rank1.json")
+    before = torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ)
+    found = rehearse(two_ranks.main, "same", tmp_path, world_size=2)
+    assert before == (torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ))
+    assert not torch.distributed.is_initialized()
+    for one, other in zip(real.programs, found.programs, strict=True):
+        assert [dataclasses.replace(g, seconds=0.0) for g in one.graphs] == [
+            dataclasses.replace(g, seconds=0.0) for g in other.graphs
+        ]
+        assert sum(len(g.buckets) for g in other.graphs) == 3
+        assert (one.rank, one.world) == (other.rank, other.world)
+    assert found.differences == real.differences == ()
+
+
+def by_rank(x: torch.Tensor) -> None:
+    rank = torch.distributed.get_rank()
+    torch.compile(two_ranks.local, backend="aot_eager")(x[: 7 if rank == 5 else 8])
+    if rank == 6:
+        raise ValueError("of rank 6")
+    torch.compile(two_ranks.gathered, backend="aot_eager")(x)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_mismatch_is_found_before_the_cluster() -> None:
+    compiled = torch.compile(two_ranks.local, backend="eager")
+    entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
+    found = rehearse(by_rank, torch.ones(8), world_size=8)
+    told = {one.level: one.values for one in found.differences}
+    assert told["shapes"] == (
+        ("x: float32[8] cpu", (0, 1, 2, 3, 4, 6, 7)),
+        ("x: float32[7] cpu", (5,)),
+    )
+    assert [ranks for _, ranks in told["collectives"]] == [(0, 1, 2, 3, 4, 5, 7), (6,)]
+    assert found[6].record.ended == "ValueError: of rank 6"
+    (gathered,) = (c for g in found[0].graphs for c in g.collectives)
+    assert (gathered.name, gathered.bytes, gathered.arguments.startswith("8, ")) == (
+        "all_gather_into_tensor",
+        32,
+        True,
+    )
+    # Nothing stays: the program compiles its own as if nothing had been.
+    assert entries(two_ranks.local.__code__) == [] == entries(two_ranks.gathered.__code__)
+    with compile_lens.watch() as program:
+        compiled(torch.ones(9))
+    assert program.graphs[0].inputs == ("x: float32[9] cpu",)
+
+
+@pytest.mark.torch
+def test_what_cannot_be_rehearsed() -> None:
+    with pytest.raises(UsageError, match="give 2 or more"):
+        rehearse(two_ranks.local, torch.ones(3), world_size=1)
+    with pytest.raises(UsageError, match="came to no torch\\.compile on rank 0"):
+        rehearse(two_ranks.local, torch.ones(3), world_size=2)
+    with pytest.raises(ZeroDivisionError):
+        rehearse(lambda: 1 // 0, world_size=2)

@@ -96,6 +96,13 @@ class Watch:
             raise RuntimeError("the watch was not opened")
         return _seen(self._scope)
 
+    def compiled(self) -> list[types.CodeType]:
+        """The codes that Dynamo was asked about meanwhile, and had compiled nothing of before."""
+        if self._scope is None:
+            return []
+        codes = dict.fromkeys(visiting.code for visiting in self._scope.visits)
+        return [code for code in codes if code not in self._scope.before]
+
     def kept(self) -> list[tuple[Kept | None, list[str]]]:
         """Of each graph what lowering it again takes, and the code that was seen for it, in their order."""
         if self._scope is None:
