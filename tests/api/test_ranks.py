@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,13 +23,20 @@ from compile_lens.measures.ranks import differences
 from compile_lens.record.program import Collective, ProgramRecord
 
 
+def port() -> int:
+    """One that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def torchrun(how: str, folder: Path) -> list[dict[str, Any]]:
     """Runs two ranks under ``compile-lens run``, and gives what each wrote down itself."""
     command = [
         "-m",
         "torch.distributed.run",
         "--nproc-per-node=2",
-        "--master-port=0",
+        f"--master-port={port()}",
         "--no-python",
         sys.executable,
     ]
