@@ -196,10 +196,16 @@ def test_a_mismatch_is_found_before_the_cluster() -> None:
 
 
 @pytest.mark.torch
-def test_what_cannot_be_rehearsed() -> None:
+def test_what_cannot_be_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="give 2 or more"):
         rehearse(two_ranks.local, torch.ones(3), world_size=1)
     with pytest.raises(UsageError, match="came to no torch\\.compile on rank 0"):
         rehearse(two_ranks.local, torch.ones(3), world_size=2)
     with pytest.raises(ZeroDivisionError):
         rehearse(lambda: 1 // 0, world_size=2)
+    with monkeypatch.context() as patch:
+        patch.delattr("torch._dynamo.pgo._CODE_STATE")
+        with pytest.raises(
+            UsageError, match=r"nothing can be rehearsed: .*it has no torch\._dynamo\.pgo\._CODE_STATE"
+        ):
+            rehearse(lambda: 1, world_size=2)

@@ -29,6 +29,14 @@ class Rehearsed:
     error: Exception | None
 
 
+_MEMORY: tuple[tuple[Any, str, Callable[[], Any]], ...] = (
+    (pgo, "_CODE_STATE", lambda: defaultdict(pgo.CodeState)),
+    (convert_frame, "FRAME_COUNTER", int),
+    (convert_frame, "FRAME_COMPILE_COUNTER", Counter),
+)
+"""Where Dynamo remembers sizes and numbers, and how each begins in a new process."""
+
+
 def lacks() -> str:
     """Why nothing can be rehearsed here; ``""`` where it can."""
     import torch.distributed as distributed
@@ -37,6 +45,9 @@ def lacks() -> str:
         return "this torch has no torch.distributed"
     if distributed.is_initialized():
         return "torch.distributed is in use in this process; destroy its process group first"
+    gone = [f"{owner.__name__}.{name}" for owner, name, _ in _MEMORY if not hasattr(owner, name)]
+    if gone:  # one rank would know what another met
+        return f"this torch keeps what Dynamo remembers elsewhere: it has no {', '.join(gone)}"
     try:
         from torch.testing._internal.distributed import fake_pg  # noqa: F401
     except ImportError as error:
@@ -81,11 +92,7 @@ def _group(rank: int, world: int) -> Iterator[None]:
 def _memory() -> Iterator[None]:
     """Each rank is a process of its own: none knows the sizes that another met, and each counts frames from 0."""
     with Undo() as undo, undo:
-        for owner, name, own in (
-            (pgo, "_CODE_STATE", defaultdict(pgo.CodeState)),
-            (convert_frame, "FRAME_COUNTER", 0),
-            (convert_frame, "FRAME_COMPILE_COUNTER", Counter[Any]()),
-        ):
+        for owner, name, new in _MEMORY:
             undo.add(setattr, owner, name, getattr(owner, name))
-            setattr(owner, name, own)
+            setattr(owner, name, new())
         yield
