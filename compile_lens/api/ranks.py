@@ -61,7 +61,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
     gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, collectives with
     their bytes and order, and DDP's buckets are seen as by ``watch``, so that a mismatch is found before the cluster
-    waits for it.
+    waits for it. The reducer of DDP itself does not work with that group, so that a backward through DDP raises; its
+    graphs and buckets were seen before.
 
     Args:
         function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
@@ -71,8 +72,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
 
     Raises:
         UsageError: ``world_size`` is less than 2, ``torch.distributed`` is in use, or nothing was compiled on rank 0.
-        Exception: what the function raised, where it did so on every rank. Where some ranks went on, ``ended`` of the
-            others' programs says it.
+        Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
+            rank's program says what it raised: what was compiled until then is there.
     """
     from .._torch.watching.rehearsal import lacks
     from .._torch.watching.rehearsal import rehearse as run
@@ -103,7 +104,7 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
                 f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) of "
                 "a function, or one that makes what it compiles"
             )
-    if len(errors) == world_size:
+    if len(errors) == world_size and not any(record.graphs for record in by_rank.values()):
         raise errors[0]
     return joined(
         by_rank, ("rehearsed: no other process took part, and what collectives gave are not real values",)
