@@ -1,4 +1,7 @@
-"""A difference as one self-contained page, without a script: the cause on top, each level that differs below it."""
+"""A difference as one self-contained page: the cause on top, each level that differs below it.
+
+As that of a comparison it has two layers: one that needs no script, and one that takes its place where scripts run.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,17 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import sheet
+from compile_lens.views.html.sheet import around
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.palette import INK
 
 from . import outline
+from .live import live
 
 MANY = 100
 LONG = 2_000
 """Lines of one listing."""
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _COLUMN = "flex:1 1 460px;min-width:0;max-width:100%"
 _WHOLE = "flex:1 1 100%;min-width:0;max-width:100%"
 _WIDE = ("code",)
@@ -59,8 +62,8 @@ def mimebundle(found: DifferenceRecord, include: object = None, exclude: object 
     return {kind: make() for kind, make in makers.items() if kind in wanted}
 
 
-def fragment(found: DifferenceRecord) -> str:
-    """The difference as one ``<div class="compile-lens cl-difference">``."""
+def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:
+    """The difference as one ``<div class="compile-lens cl-difference">``. ``standalone``: it has a page of its own."""
     name = mono(short(outline.heading(found), 400), "font-size:18px;font-weight:600")
     parts = [div(name, "line-height:1.3;overflow-wrap:anywhere"), _summary(found), _figures(found)]
     levels = "".join(
@@ -77,7 +80,8 @@ def fragment(found: DifferenceRecord) -> str:
     inside = (
         f'<div class="cl-static" style="{look}">\n' + "\n".join(part for part in parts if part) + "\n</div>\n"
     )
-    return f'<div class="compile-lens cl-difference">\n{style(".cl-difference")}{inside}</div>\n'
+    own = " data-standalone" if standalone else ""
+    return f'<div class="compile-lens cl-difference"{own}>\n{style(".cl-difference")}{inside}{live(found)}</div>\n'
 
 
 def _summary(found: DifferenceRecord) -> str:
@@ -124,15 +128,9 @@ def _level(part: outline.Part) -> str:
 
 
 def document(found: DifferenceRecord) -> str:
-    """The difference as a page of its own, with a policy that forbids scripts and outside requests."""
-    return (
-        "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(short(outline.heading(found), 200))} · compile_lens</title>\n"
-        f"<style>\n{sheet(widest=1600)}</style>\n</head>\n<body>\n<main>\n{fragment(found)}</main>\n</body>\n</html>\n"
-    )
+    """The difference as a page of its own, with a policy that forbids outside requests."""
+    title = text(short(outline.heading(found), 200))
+    return around(fragment(found, standalone=True), title, "", widest=1600)
 
 
 def _change(change: Change) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
+from compile_lens.views.words.outline import plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 
@@ -13,6 +14,9 @@ MARKS = {ADDED: "+", REMOVED: "−"}
 
 FOLDED = ("saved", "code", "guards")
 """Levels that follow from those above, and are folded on a page."""
+
+FACTS = 12
+"""Facts that stand below one change where there is room for few."""
 
 LINES = 4
 """Python lines that stand beside one change."""
@@ -44,6 +48,13 @@ def parts(found: DifferenceRecord) -> list[Part]:
         for level, what in LEVELS.items()
         if (changes := found.at(level))
     ]
+
+
+def amount(found: DifferenceRecord) -> str:
+    """How much differs, in a few words."""
+    if not found:
+        return SAME
+    return f"{plural(len(found.changes), 'change')} at {plural(len(parts(found)), 'level')}"
 
 
 def summary(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ from . import outline
 MANY = 12
 """Changes of one level told one by one before the rest is only counted."""
 
-FACTS = 12
-
 
 def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The difference as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
@@ -35,9 +33,9 @@ def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None =
 def _change(paper: Paper, change: Change) -> None:
     words = outline.figure(change) if change.name else outline.told(change)
     paper.text_block(words, f"  {outline.mark(change)} ", "    ", limit=5)
-    for fact in change.facts[:FACTS]:
+    for fact in change.facts[: outline.FACTS]:
         if change.level == "code":
             paper.line(f"      {fact}")
         else:
             paper.text_block(fact, "      · ", "        ", limit=4)
-    paper.more(len(change.facts) - FACTS, "line", "Change.facts", "      ")
+    paper.more(len(change.facts) - outline.FACTS, "line", "Change.facts", "      ")
