@@ -145,6 +145,7 @@ def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
     torchrun("same", tmp_path)
     real = merge(tmp_path / "program.rank0.json", tmp_path / "program.rank1.json")
@@ -153,8 +154,9 @@ def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
     assert before == (torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ))
     assert not torch.distributed.is_initialized()
     for one, other in zip(real.programs, found.programs, strict=True):
-        assert [dataclasses.replace(g, seconds=0.0) for g in one.graphs] == [
-            dataclasses.replace(g, seconds=0.0) for g in other.graphs
+        # A process that imports while it compiles has frames more: their numbers are of what was imported before.
+        assert [dataclasses.replace(g, seconds=0.0, id="") for g in one.graphs] == [
+            dataclasses.replace(g, seconds=0.0, id="") for g in other.graphs
         ]
         assert sum(len(g.buckets) for g in other.graphs) == 3
         assert (one.rank, one.world) == (other.rank, other.world)

@@ -93,7 +93,9 @@ def _group(rank: int, world: int) -> Iterator[None]:
 def _memory() -> Iterator[None]:
     """Each rank is a process of its own: none knows the sizes that another met, and each counts frames from 0."""
     with Undo() as undo, undo:
-        undo.add(isolation.restore_environment, {name: os.environ.get(name) for name in isolation.SET_BY_INDUCTOR})
+        undo.add(
+            isolation.restore_environment, {name: os.environ.get(name) for name in isolation.SET_BY_INDUCTOR}
+        )
         for owner, name, new in _MEMORY:
             undo.add(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, new())
