@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 Report = Callable[[Capture], Path]
 MADE = pytest.mark.parametrize("made", [captures.sin_cos, captures.wrong_shapes])
-POLICIES = ["script-src 'none'", "default-src 'self'; style-src 'unsafe-inline'; img-src data:", "sandbox"]
+POLICIES = ["script-src 'none'", "default-src 'self'; style-src 'unsafe-inline'; img-src data:"]
 PLACE = "http://127.0.0.1:9/page.html"
 
 
