@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from .._torch.named import Program
 
 _lock = threading.Lock()
-_UNSEEN = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
+_UNSEEN = (
+    "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them"
+)
 
 
 _programs: list[Program] = []
-"""What the named backend saw, the program that it compiled for last at the end."""
+"""The program that the named backend saw last."""
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
@@ -43,26 +45,22 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     options = dict(given.get("options") or {})
     build = Asked(build=options.pop("build", False)).build
     patches = patches_of(given.get("mode"), options or None, None)
-    program, compiled = named.compile(gm, example_inputs, patches, build, tuple(_programs), describe)
+    previous = _programs[-1] if _programs else None
+    program, compiled = named.compile(gm, example_inputs, patches, build, previous, describe)
     with _lock:
-        others = (p for p in _programs if p.recorder is not program.recorder and p.owner() is not None)
-        _programs[:] = [*others, program]
+        _programs[:] = [program]
     return compiled
 
 
 def last() -> Capture | None:
     """The capture of the program that ``backend="compile_lens"`` compiled last; None before the first.
 
-    A program is all that one call of ``torch.compile`` came to compile: functions, their parts between graph breaks,
-    recompiles. Each is one of the capture's compilations, with its guards.
+    A function with graph breaks is one program: its parts are the capture's compilations.
     """
-    from .._torch import named
-
     with _lock:
         if not _programs:
             return None
         program = _programs[-1]
-        named.settle(program)
     recorder = program.recorder
     return recorded(
         recorder,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..record.capture import Environment, Options
 from ..results.capture import Capture
-from .cells import in_cells
 from .sources import with_inlined
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def recorded(
 
     recorder.note(versions.note())
     compilations, timings = recorder.finish()
-    made = Capture(
+    return Capture(
         function=function,
         environment=where,
         options=options,
@@ -35,4 +34,3 @@ def recorded(
         skipped=recorder.left_to_python(),
         **more,
     )
-    return in_cells(made)

@@ -226,8 +226,7 @@ def _markdown(capture: Record) -> str:
 
 
 def _text(capture: Record) -> str:
-    from .paper import DEFAULT_WIDTH
-    from .text import page
+    from .text import DEFAULT_WIDTH, page
 
     return page(capture, width=DEFAULT_WIDTH, ascii=False)
 

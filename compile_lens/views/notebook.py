@@ -19,8 +19,7 @@ from compile_lens.record.capture import Record
 
 from .html.page import fragment
 from .mime import bundle
-from .paper import DEFAULT_WIDTH
-from .text import page
+from .text import DEFAULT_WIDTH, page
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []

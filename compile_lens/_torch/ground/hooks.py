@@ -32,6 +32,7 @@ class _Local(threading.local):
 
 
 _local = _Local()
+_users: set[object] = set()
 _placement = placing.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
@@ -141,10 +142,23 @@ def placed() -> Iterator[None]:
 
 def place(undo: Undo) -> None:
     """As ``placed``, until ``undo``."""
-    _placement.keep(undo, _fill)
+    user = object()
+    undo.add(_leave, user)
+    with placing.lock:
+        if not _users:
+            _placement.remove()  # what an interrupt left half placed
+            _place()
+        _users.add(user)
 
 
-def _fill() -> None:
+def _leave(user: object) -> None:
+    with placing.lock:
+        _users.discard(user)
+        if not _users:
+            _placement.remove()
+
+
+def _place() -> None:
     for path, wrap in (*_registry.items(), *_free.items()):
         found = hook_points.find(path)
         if found is None:

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Any)
 
-AROUND = ", around torch/_dynamo/convert_frame.py"
-"""Behind the names of their files: what torch asks is how a name ends."""
+FILE = "<compile_lens, around torch/_dynamo/convert_frame.py>"
 
 MODULE = "torch._dynamo.convert_frame:"
 """How the paths of hooks begin whose wrappers stand there."""
@@ -19,6 +18,5 @@ def unnoticed(function: _F) -> _F:
     Dynamo looks at the frames above it: for a function under ``disable(recursive=False)`` right above its own, for
     the stack of the program up to them.
     """
-    code = function.__code__
-    function.__code__ = code.replace(co_filename=code.co_filename.removesuffix(AROUND) + AROUND)
+    function.__code__ = function.__code__.replace(co_filename=FILE)
     return function
