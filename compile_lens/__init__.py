@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .api.expect import expect
     from .api.generate import generate
     from .api.load import load
+    from .api.logs import import_trace
     from .api.program import backend, last
+    from .api.ranks import merge, rehearse
     from .api.support import support
     from .api.watch import watch
     from .api.what_if import what_if
@@ -55,9 +57,12 @@ __all__ = [
     "diff",
     "expect",
     "generate",
+    "import_trace",
     "last",
     "load",
     "measure_speed",
+    "merge",
+    "rehearse",
     "show",
     "support",
     "watch",
@@ -87,10 +92,13 @@ _HOMES = {
     "diff": "api.diff",
     "expect": "api.expect",
     "generate": "api.generate",
+    "import_trace": "api.logs",
     "last": "api.program",
     "load": "api.load",
     "load_ipython_extension": "api.magic",
     "measure_speed": "trials.speed",
+    "merge": "api.ranks",
+    "rehearse": "api.ranks",
     "show": "api.capture",
     "support": "api.support",
     "what_if": "api.what_if",
@@ -108,12 +116,14 @@ delegates.PLACES.update(
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
         "Expectations.no": "api.expect:known",
+        "Graph._repr_html_": "views.html.cell_image:cell_image",
         "Graph._repr_svg_": "views.drawing.svg:for_cell",
         "Graph.to_dot": "views.drawing.dot:to_dot",
         "Graph.to_pydot": "views.drawing.dot:to_pydot",
         "Graph.to_svg": "views.drawing.svg:to_svg",
         "Lacking.__str__": "views.support:lacking",
-        "Program.capture": "api.watch:deepen",
+        "Program.capture": "api.deepening:deepen",
+        "Roofline._repr_html_": "views.html.cell_image:cell_image",
         "Roofline.to_svg": "views.drawing.roofline:to_svg",
         "Support.__str__": "views.support:page",
     }

@@ -31,7 +31,7 @@ def make(recorder: Recorder) -> Callable[..., Any]:
         draft = _fresh_draft(recorder, code)
         try:
             with hooks.compiling(draft):
-                return _compile(recorder, draft, gm, example_inputs)
+                return _noting(recorder, draft, _compile(recorder, draft, gm, example_inputs))
         except torch._dynamo.exc.RestartAnalysis:
             recorder.begin_again(draft)
             raise
@@ -41,6 +41,18 @@ def make(recorder: Recorder) -> Callable[..., Any]:
 
     setattr(compile_lens_backend, dynamo.MARK, recorder)
     return compile_lens_backend
+
+
+def _noting(recorder: Recorder, draft: Draft, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """``compiled``, which notes that it ran where a capture is of several calls."""
+    if not recorder.frames.calls:
+        return compiled
+
+    def run(*args: Any) -> Any:
+        recorder.ran(draft)
+        return compiled(*args)
+
+    return run
 
 
 def _fresh_draft(recorder: Recorder, code: Any) -> Draft:

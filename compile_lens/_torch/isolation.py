@@ -145,7 +145,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     import torch._dynamo.pgo as pgo
 
     _keep_random_state(undo)
-    undo.add(_restore_environment, {name: os.environ.get(name) for name in _SET_BY_INDUCTOR})
+    undo.add(restore_environment, {name: os.environ.get(name) for name in SET_BY_INDUCTOR})
     undo.add(sys.setrecursionlimit, sys.getrecursionlimit())
     undo.add(_restore_grad_mode, torch.is_grad_enabled())
     undo.add(_trim, edits := _metric_edits(), len(edits))
@@ -238,7 +238,7 @@ def _trim(items: list[Any], length: int) -> None:
     del items[length:]
 
 
-_SET_BY_INDUCTOR = (
+SET_BY_INDUCTOR = (
     "TORCHINDUCTOR_CACHE_DIR",
     "TRITON_CACHE_DIR",
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
@@ -251,7 +251,7 @@ def _restore_grad_mode(before: bool) -> None:
         torch.set_grad_enabled(before)
 
 
-def _restore_environment(before: dict[str, str | None]) -> None:
+def restore_environment(before: dict[str, str | None]) -> None:
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)

@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from ..record import messages
 from ..record.capture import Failure
 from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
 from .frames import dynamo, own_code, skipped
 from .frames.failure import failure
 from .ground import hook_points, hooks, values
-from .ground.parts import Wanted
+from .ground.parts import Call, Wanted
 from .ground.recorder import Recorder
 from .ground.undo import Undo
 from .ground.unseen import unseen
@@ -33,6 +34,7 @@ class Request:
         steps: names of ablations that are compiled beside.
         model: the device to generate code for, where that is not the one of the inputs.
         interpret: makes a module of each wrapper that was generated for ``model``, to run it on the CPU.
+        later: arguments of the calls that follow the first, each as positional ones and those by name.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
     """
@@ -46,6 +48,7 @@ class Request:
     steps: tuple[str, ...] = ()
     model: DeviceModel | None = None
     interpret: Callable[[str, Any], Any] | None = None
+    later: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
 
 
@@ -114,16 +117,12 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                 )
                 recorder.clock.start()
                 try:
-                    outcome.result = compiled(*args, **kwargs)
-                    recorder.clock.lap("run")
-                    never_ran = skipped.never_ran(recorder, target, outcome.result)
-                    if asked.build:
-                        if not never_ran:
-                            recorder.stamp("inference", "ran")
-                            recorder.stamp("forward", "ran")
-                        if asked.launch_backward and _run_backward(outcome.result):
-                            recorder.stamp("backward", "ran")
-                            recorder.clock.lap("run")
+                    if asked.later:
+                        recorder.frames.calls.append(Call())
+                    outcome.result = _ran(recorder, asked, target, compiled(*args, **kwargs))
+                    for more, by_name in asked.later:
+                        recorder.frames.calls.append(Call())
+                        _ran(recorder, asked, target, compiled(*more, **by_name))
                 except Exception as error:
                     outcome.error = error
                     outcome.failure = failure(recorder, error)
@@ -140,6 +139,20 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
         )
     outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
+
+
+def _ran(recorder: Recorder, asked: Request, target: Any, result: Any) -> Any:
+    """The result of a call of the compiled ``target``, once its backward ran and what was built says so."""
+    recorder.clock.lap("run")
+    never_ran = skipped.never_ran(recorder, target, result)
+    if asked.build:
+        if not never_ran:
+            recorder.stamp("inference", "ran")
+            recorder.stamp("forward", "ran")
+        if asked.launch_backward and _run_backward(result):
+            recorder.stamp("backward", "ran")
+            recorder.clock.lap("run")
+    return result
 
 
 def instruction_set(build: bool) -> str:
@@ -226,7 +239,7 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     ]
     left = skipped.said(recorder)
     if endings:
-        first = dynamo.gist(endings[0].reason)
+        first = messages.gist(endings[0].reason)
         said = f"Dynamo found no tensor operation to compile before a graph break: {first}"
         return f"{said}; then {left}" if left else said
     if left:

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def capture(
     fn: Any,
     *args: Any,
     kwargs: dict[str, Any] | None = None,
+    calls: Sequence[Any] | None = None,
     backward: bool | str = "auto",
     dynamic: bool | None = None,
     mode: str | None = None,
@@ -31,12 +33,15 @@ def capture(
 ) -> Capture:
     """What ``torch.compile`` makes of ``fn(*args, **kwargs)``, stage by stage.
 
-    The function runs once, as a plain call would: what it changes in place is changed once, its result is
+    The function runs once for each call, as a plain call would: what it changes in place is changed once, its result is
     dropped. Random states, grad mode, configs, hooks and caches are afterwards as before.
 
     Args:
         fn: any callable: a function, an ``nn.Module``, a bound method, a partial, an already compiled function.
         kwargs: keyword arguments for ``fn``.
+        calls: arguments of several calls, made one after another, in place of ``args``: a tuple of each, or a dict by
+            name (``calls=[(x3,), (x4,)]``); ``kwargs`` are given to each. ``.calls`` says what was compiled in each and
+            what it ran, ``.recompiles`` which guard failed.
         backward: ``"auto"`` captures the backward where an output needs a gradient; ``True`` insists on it;
             ``False`` skips it. No ``.grad`` is touched.
         dynamic, mode, options, fullgraph: as in ``torch.compile``.
@@ -53,7 +58,7 @@ def capture(
             every stage before the failure, ``error.__cause__`` the original exception.
     """
     asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
-    return captured(fn, args, kwargs, asked)
+    return captured(fn, args, kwargs, asked, calls)
 
 
 @outside_dynamo
@@ -61,6 +66,7 @@ def show(
     fn: Any,
     *args: Any,
     kwargs: dict[str, Any] | None = None,
+    calls: Sequence[Any] | None = None,
     backward: bool | str = "auto",
     dynamic: bool | None = None,
     mode: str | None = None,
@@ -74,7 +80,7 @@ def show(
     Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
 
     Args:
-        fn, kwargs, backward, dynamic, mode, options, fullgraph, build, target: as in ``capture``.
+        fn, kwargs, calls, backward, dynamic, mode, options, fullgraph, build, target: as in ``capture``.
 
     Raises:
         UsageError, CaptureError: as ``capture`` does.
@@ -83,7 +89,7 @@ def show(
 
     try:
         asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
-        made = captured(fn, args, kwargs, asked)
+        made = captured(fn, args, kwargs, asked, calls)
     except CaptureError as error:
         display(error.capture)
         raise

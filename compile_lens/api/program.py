@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from .._torch.named import Program
 
 _lock = threading.Lock()
-_UNSEEN = (
-    "guards, recompiles and what Dynamo skipped are not seen by the named backend: use capture() for them"
-)
+_UNSEEN = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
 
 
 _programs: list[Program] = []
-"""The program that the named backend saw last."""
+"""What the named backend saw, the program that it compiled for last at the end."""
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
@@ -45,22 +43,26 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     options = dict(given.get("options") or {})
     build = Asked(build=options.pop("build", False)).build
     patches = patches_of(given.get("mode"), options or None, None)
-    previous = _programs[-1] if _programs else None
-    program, compiled = named.compile(gm, example_inputs, patches, build, previous, describe)
+    program, compiled = named.compile(gm, example_inputs, patches, build, tuple(_programs), describe)
     with _lock:
-        _programs[:] = [program]
+        others = (p for p in _programs if p.recorder is not program.recorder and p.owner() is not None)
+        _programs[:] = [*others, program]
     return compiled
 
 
 def last() -> Capture | None:
     """The capture of the program that ``backend="compile_lens"`` compiled last; None before the first.
 
-    A function with graph breaks is one program: its parts are the capture's compilations.
+    A program is all that one call of ``torch.compile`` came to compile: functions, their parts between graph breaks,
+    recompiles. Each is one of the capture's compilations, with its guards.
     """
+    from .._torch import named
+
     with _lock:
         if not _programs:
             return None
         program = _programs[-1]
+        named.settle(program)
     recorder = program.recorder
     return recorded(
         recorder,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import os
 import sys
 import types
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import Any, TypeVar, overload
 
 from ..errors import UsageError
 from ..record.program import ProgramRecord
-from ..results.capture import Capture, CaptureError
 from ..results.program import Program
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -128,9 +126,10 @@ class _Made:
 
     def of(self, seen: Any, ended: str) -> ProgramRecord:
         """The record of what a watch saw."""
+        from ..engine.cells import in_cells
         from ..engine.environment import environment
 
-        return ProgramRecord(
+        made = ProgramRecord(
             name=self._name,
             arguments=self._arguments,
             environment=environment("", ""),
@@ -138,31 +137,7 @@ class _Made:
             created=self._created,
             **vars(seen),
         )
-
-
-def deepen(program: Program, number: int, kept: Any, codes: list[str]) -> Capture:
-    """The capture of a graph that was kept (see ``Program.capture``)."""
-    from .._torch.frames import left_to_python
-    from .._torch.frames.failure import failure
-    from .._torch.watching.kept import lower
-    from ..engine.environment import environment
-    from ..engine.recorded import recorded
-    from ..record.capture import Options
-
-    graph = program.graphs[number]
-    recorder, error = lower(kept, codes)
-    made_for = recorder.made_for
-    made = recorded(
-        recorder,
-        left_to_python.plain(kept.code.co_name),
-        environment(made_for.device or "cpu", made_for.isa),
-        Options(),
-        inputs=graph.inputs,
-        failure=None if error is None else failure(recorder, error),
-    )
-    if error is None:
-        return made
-    raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", made) from error
+        return in_cells(made)
 
 
 def ending(error: BaseException) -> str:
@@ -177,4 +152,8 @@ def _where() -> str:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    if frame is None:
+        return ""
+    from ..engine.cells import shown
+
+    return f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"

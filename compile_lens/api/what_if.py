@@ -17,7 +17,7 @@ from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.what_if import WhatIf
 from ..trials.progress import bar, watched
-from ..trials.switches import ONLY_RUN, SWITCHES, Held, Switch, merged
+from ..trials.switches import SWITCHES, Held, Switch, merged, only_run
 from .capture import capture
 
 PAIRED = 4
@@ -32,6 +32,7 @@ def what_if(
     target: str | Path | DeviceModel | None = None,
     switches: Iterable[str] | None = None,
     pairs: bool = True,
+    show_progress: bool | None = None,
     **options: Any,
 ) -> WhatIf:
     """What would change the code of ``fn(*args, **kwargs)``: one switch at a time, then pairs of those that matter.
@@ -46,6 +47,7 @@ def what_if(
         fn, kwargs, target: as for ``capture``.
         switches: names of the switches to try (see ``compile_lens.trials.switches``); all that may matter if not given.
         pairs: whether pairs of those that matter are tried as well.
+        show_progress: a progress bar on stderr; by default in a terminal and in a notebook.
         options: every other option of ``capture``; ``options`` of Inductor's stay as they are beside each switch.
 
     Returns:
@@ -70,9 +72,10 @@ def what_if(
     before = _figures(base)
     trials: list[Trial] = []
     interrupted = False
+    quiet = not (watched() if show_progress is None else show_progress)
 
     def run(some: list[Switch]) -> None:
-        with bar("what if", quiet=not watched()) as tell:
+        with bar("what if", quiet=quiet) as tell:
             for number, switch in enumerate(some, 1):
                 trials.append(_trial(switch, before, fn, args, kwargs, target, options))
                 tell(switch.name, number, len(some))
@@ -89,7 +92,7 @@ def what_if(
         interrupted = True
     kept = tuple(t for t in trials if not _unknown_here(t))
     left_out += [(t.name, t.failure) for t in trials if _unknown_here(t)]
-    left_out += ONLY_RUN if switches is None else ()
+    left_out += only_run(held) if switches is None else ()
     return WhatIf(base.function, base, kept, tuple(left_out), interrupted)
 
 

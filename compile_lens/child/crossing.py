@@ -110,6 +110,11 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             return _globals_of, (obj.name,)
         if isinstance(obj, _Storage):
             return _storage, (obj.nbytes, obj.dtype, obj.data, obj.meta)
+        name = getattr(obj, "__name__", None) if isinstance(obj, types.ModuleType) else None
+        if name is not None and type(obj) is not types.ModuleType and sys.modules.get(name) is obj:
+            return importlib.import_module, (
+                name,
+            )  # torch.backends and such: modules of a class of their own
         return super().reducer_override(obj)
 
     def _function_getnewargs(self, func: Any) -> Any:

@@ -10,11 +10,14 @@ from typing import NoReturn
 from ..errors import UsageError
 from ..versions import __version__
 from . import commands
+from .check import check
 from .compare import compare
 from .diff import diff
 from .exit_codes import EXIT_CODES
+from .merge import merge
 from .run import run
 from .support import support
+from .upgrade import upgrade
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,14 +98,59 @@ def parser() -> argparse.ArgumentParser:
     )
     differing.add_argument("a", type=Path, help="the first .json record")
     differing.add_argument("b", type=Path, help="the second")
-    differing.add_argument(
-        "--fail-on",
+    _add_fail_on(differing)
+    _add_out(differing, "difference")
+
+    checked = add(
+        "check",
+        check,
+        "Hold files of expectations, without pytest",
+        "Each function whose name begins\nwith check or test is one; it takes nothing, or compile_lens.",
+    )
+    checked.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="a Python file of yours, which is run"
+    )
+    checked.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="one check of each file; repeatable"
+    )
+    checked.add_argument(
+        "--pages", type=Path, metavar="DIR", help="keep a page of each capture of a check that does not hold"
+    )
+    _add_out(checked, "result")
+
+    upgraded = add(
+        "upgrade",
+        upgrade,
+        "Capture a function under several versions of torch and say what differs",
+        expressions
+        + "\nEach version has an environment of its own, made by pip once and kept (several GB each).",
+    )
+    _add_call(upgraded, required=False)
+    upgraded.add_argument(
+        "--torch", nargs="+", default=[], metavar="VERSION", help="two versions or more: 2.13 2.15"
+    )
+    upgraded.add_argument(
+        "--target", metavar="NAME", help="generate code for a device that need not be here: h100, mps, …"
+    )
+    upgraded.add_argument(
+        "--with",
+        dest="extra",
         action="append",
         default=[],
-        metavar="NAMES",
-        help="exit with 4 if one of these differs: levels and figures, such as kernels,breaks,bytes; repeatable",
+        metavar="NAME",
+        help="what the function imports beside torch, as pip takes it: transformers; repeatable",
     )
-    _add_out(differing, "difference")
+    upgraded.add_argument("--index-url", default="", metavar="URL", help="where pip looks for packages")
+    upgraded.add_argument(
+        "--folder", type=Path, metavar="DIR", help="of the environments (default: the user's cache)"
+    )
+    upgraded.add_argument("--records", type=Path, metavar="DIR", help="keep each version's record there")
+    upgraded.add_argument("--list", action="store_true", help="say which environments are kept")
+    upgraded.add_argument(
+        "--remove", nargs="+", default=[], metavar="VERSION", help="remove environments; all removes each"
+    )
+    _add_fail_on(upgraded)
+    _add_out(upgraded, "difference")
 
     supported = add(
         "support",
@@ -146,13 +194,50 @@ def parser() -> argparse.ArgumentParser:
     _add_story(opened)
     _add_out(opened)
 
+    imported = add(
+        "import",
+        commands.imported,
+        "Read what torch logged of a program that ran with TORCH_TRACE set",
+        "Needs no torch and runs nothing\nof the log.",
+    )
+    imported.add_argument(
+        "record", type=Path, metavar="LOG", help="the folder that TORCH_TRACE named, or a log in it"
+    )
+    _add_out(imported, "program")
+
+    merged = add(
+        "merge",
+        merge,
+        "Put the programs of several ranks together and say what differs",
+        "Needs no torch and runs\nno code of the records.",
+    )
+    merged.add_argument(
+        "records",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE",
+    )
+    _add_out(merged, "ranks")
+
     add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
     return whole
 
 
-def _add_call(command: argparse.ArgumentParser) -> None:
+def _add_fail_on(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="exit with 4 if one of these differs: levels and figures, such as kernels,breaks,bytes; repeatable",
+    )
+
+
+def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
     command.add_argument(
         "function",
+        nargs=None if required else "?",
         metavar="FUNCTION",
         help="pkg.module:function or path/to/file.py:function (or file.py:'Net().eval()')",
     )
@@ -197,10 +282,15 @@ def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
         from ..views.comparison.files import FORMS
     elif what == "program":
         from ..views.program.files import FORMS
+    elif what == "ranks":
+        from ..views.ranks.files import FORMS
     elif what == "difference":
         from ..views.difference.files import FORMS
+    elif what == "result":
+        from .check import FORMS
     else:
         from ..views.files import FORMS
 
-    text = f"write the {what} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
+    shown = "comparison" if what == "ranks" else what
+    text = f"write the {shown} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
     command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -1,10 +1,12 @@
-"""The commands ``demo``, ``show``, ``open`` and ``doctor``."""
+"""The commands ``demo``, ``show``, ``open``, ``import`` and ``doctor``."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..trials.progress import progress
@@ -12,6 +14,9 @@ from .capturing import called, captured, capturing, evaluated, options, resolved
 from .exit_codes import NOT_INSTALLED, OK
 from .output import check_endings, report, say
 from .programs import summary
+
+if TYPE_CHECKING:
+    from ..results.program import Program
 
 DEMO = '''"""What `compile-lens demo` captures. Change it and run the demo again."""
 
@@ -70,16 +75,28 @@ def opened(args: argparse.Namespace) -> int:
 def opened_program(args: argparse.Namespace) -> int:
     """Print or convert the record of a program."""
     from ..results.program import Program
+
+    if args.story:
+        raise UsageError("a program has no story; open it without --story")
+    return _told(args, Program.load)
+
+
+def imported(args: argparse.Namespace) -> int:
+    """Print or convert what torch logged of a program."""
+    from ..api.logs import import_trace
+
+    return _told(args, import_trace)
+
+
+def _told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
     from ..views.program.files import FORMS
 
     check_endings(args.out, FORMS)
-    if args.story:
-        raise UsageError("a program has no story; open it without --story")
     with progress(f"reading {args.record}", quiet=args.quiet):
-        program = Program.load(args.record)
+        program = read(args.record)
     written = [str(program.save(path)) for path in args.out]
     if args.json:
-        say(json.dumps({"command": "open", **summary(program), "written": written}, indent=2))
+        say(json.dumps({"command": args.command, **summary(program), "written": written}, indent=2))
         return OK
     if not written:
         say(str(program))

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..errors import UsageError
-from ..record.difference import LEVELS
+from ..record.difference import LEVELS, DifferenceRecord
 from ..trials.progress import progress
 from .exit_codes import DIFFERS, OK
 from .output import check_endings, say
@@ -23,10 +23,10 @@ def diff(args: argparse.Namespace) -> int:
     from ..views.difference.files import FORMS
 
     check_endings(args.out, FORMS)
-    wanted = _wanted(args.fail_on)
+    wanted = levels(args.fail_on)
     with progress(f"comparing {args.a} and {args.b}", quiet=args.quiet):
         found = compared(args.a, args.b)
-    failed = [name for name in wanted if (found.at(name) if name in LEVELS else name in found.figures)]
+    failed = differing(found, wanted)
     written = [str(found.save(path)) for path in args.out]
     if args.json:
         body = {"command": args.command, **found.to_dict(), "failed_on": failed, "written": written}
@@ -40,7 +40,13 @@ def diff(args: argparse.Namespace) -> int:
     return DIFFERS if failed else OK
 
 
-def _wanted(given: list[str]) -> list[str]:
+def differing(found: DifferenceRecord, wanted: list[str]) -> list[str]:
+    """Those of the levels and figures that differ."""
+    return [name for name in wanted if (found.at(name) if name in LEVELS else name in found.figures)]
+
+
+def levels(given: list[str]) -> list[str]:
+    """The levels and figures that ``--fail-on`` names. Raises ``UsageError`` for one that there is not."""
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
     known = dict.fromkeys((*LEVELS, *FIGURES))
     for name in names:

@@ -27,10 +27,8 @@ def resolve(text: str) -> tuple[Any, dict[str, Any]]:
         ModuleNotFoundError: if something that the module imports is not installed.
     """
     place, name = _split(text)
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    module = _from_file(Path(place), text) if place.endswith(".py") else _from_name(place, text)
+    here()
+    module = from_file(Path(place), text) if place.endswith(".py") else _from_name(place, text)
     scope = {**vars(module), "torch": importlib.import_module("torch")}
     if name.isidentifier() and name not in scope:
         some = (
@@ -45,6 +43,13 @@ def resolve(text: str) -> tuple[Any, dict[str, Any]]:
             f"{text} is {type(function).__name__}, not something that can be called; name a function"
         )
     return function, scope
+
+
+def here() -> None:
+    """Modules are looked for in the folder that the command runs in first."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 def evaluate(text: str, scope: dict[str, Any], what: str) -> Any:
@@ -81,7 +86,8 @@ def _from_name(name: str, text: str) -> ModuleType:
         raise _import_failed(text, error) from error
 
 
-def _from_file(path: Path, text: str) -> ModuleType:
+def from_file(path: Path, text: str) -> ModuleType:
+    """The module that a file is; ``text`` is what errors name. Raises as ``resolve``."""
     path = path.resolve()
     if not path.is_file():
         raise UsageError(f"{text}: there is no file {path}")

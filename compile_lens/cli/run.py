@@ -42,7 +42,7 @@ class Run:
 
     def __init__(self, program: Script, out: list[Path]) -> None:
         self._program = program
-        self._out = [path.absolute() for path in out]  # the program may go to another folder
+        self._out = [_of_rank(path).absolute() for path in out]  # the program may go to another folder
         self._journal = Journal(_beside(self._out[0])) if out else None
         self._watching: Watching | None = None
         self._ended = "the program ended"
@@ -131,6 +131,14 @@ def _never(program: Script) -> ProgramRecord:
     environment = Environment(__version__, str(torch), "", platform.python_version(), system, "", "")
     why = "the program did not import torch._dynamo, as torch.compile does when it is first called"
     return ProgramRecord(program.name, environment, program.arguments, "the program ended", notes=(why,))
+
+
+def _of_rank(path: Path) -> Path:
+    """A name of its own for each process that torchrun started: ``report.rank0.html``."""
+    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if not (rank.isdecimal() and world.isdecimal() and int(world) > 1):
+        return path
+    return path.with_name(f"{path.stem}.rank{int(rank)}{path.suffix}")
 
 
 def _beside(path: Path) -> Path:

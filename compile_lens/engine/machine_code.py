@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from ..record.contest import Contest
 from ..record.kernel import Code, Kernel
 from ..results.capture import Capture
 
@@ -16,7 +17,10 @@ def machine_code(made: Capture) -> Capture:
     if target.model.device == "cuda":
         from .kernels import compiled
 
-        return _with_code(made, lambda code: compiled.build(code, target.model))
+        return _with_contests(
+            _with_code(made, lambda code: compiled.build(code, target.model)),
+            lambda kernel: compiled.kernel_of(kernel, target.model),
+        )
     if target.model.device == "cpu":
         from .._torch.code import cpu_compiler
 
@@ -37,6 +41,32 @@ def _built(code: Code, kernels: tuple[Kernel, ...]) -> Code:
     own = [k for k in kernels if k.language != "extern"]
     done = bool(own) and all(k.machine is not None for k in own)
     return dataclasses.replace(code, kernels=kernels, stamp="built" if done else code.stamp)
+
+
+KEPT = ("ptx", "sass")
+"""Forms of a template that stay in the record: there are some twenty templates for one product."""
+
+
+def _with_contests(made: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
+    """The capture with the templates of its contests compiled."""
+
+    def built(kernel: Kernel) -> Kernel:
+        if kernel.kind != "template":
+            return kernel
+        found = build(kernel)
+        machine = found.machine
+        if machine is not None:
+            forms = tuple(form for form in machine.forms if form.kind in KEPT)
+            machine = dataclasses.replace(machine, forms=forms)
+        return dataclasses.replace(kernel, machine=machine, machine_note=found.machine_note)
+
+    def change(contest: Contest) -> Contest:
+        return dataclasses.replace(contest, contenders=tuple(map(built, contest.contenders)))
+
+    compilations = tuple(
+        dataclasses.replace(c, contests=tuple(map(change, c.contests))) for c in made.compilations
+    )
+    return dataclasses.replace(made, compilations=compilations)
 
 
 def _with_code(made: Capture, change: Callable[[Code], Code]) -> Capture:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..record.breaks import Called
 from ..record.capture import Options
 from ..record.device import DeviceModel, Target
 from ..results.capture import Capture, CaptureError
@@ -14,7 +15,7 @@ from .environment import environment, target_of
 from .inputs import Live, describe_all, name_of
 from .machine_code import machine_code
 from .recorded import recorded
-from .request import Asked, check
+from .request import Arguments, Asked, check
 from .sources import run_early
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def perform(
 
     keywords = check(fn, args, kwargs, more.get("model"))
     outcome = session.run(fn, args, keywords, asked.request(**more))
-    made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"))
+    made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"), more.get("later", ()))
     if asked.build and more.get("model") is not None:
         made = machine_code(made)
-    object.__setattr__(made, "_live", Live(fn, args, keywords))
+    if not made.calls:
+        object.__setattr__(made, "_live", Live(fn, args, keywords))
     if outcome.error is not None:
         assert outcome.failure is not None
         raise CaptureError(_say(made), made) from outcome.error
@@ -59,6 +61,7 @@ def _record(
     asked: Options,
     outcome: Outcome,
     model: DeviceModel | None,
+    later: tuple[Arguments, ...],
 ) -> Capture:
     recorder = outcome.recorder
     made_for = recorder.made_for
@@ -68,6 +71,10 @@ def _record(
         environment(target_of(args, kwargs, fn), made_for.isa, model),
         asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
+        calls=tuple(
+            Called(tuple(describe_all(fn, *given)), tuple(call.compiled), tuple(call.ran), tuple(call.left))
+            for given, call in zip([(args, kwargs), *later], recorder.frames.calls)
+        ),
         nothing=outcome.nothing,
         failure=outcome.failure,
         target=None
@@ -85,9 +92,16 @@ def _record(
     )
 
 
+_DRIVERS = (
+    r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
+    r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)"
+)
+"""What torch says where a stream, an event, a graph or a generator is made of a device that it was not built for."""
+
+
 def _say(made: Capture) -> str:
     from .. import versions
-    from .._torch.frames import dynamo
+    from ..record import messages
 
     failure = made.failure
     assert failure is not None
@@ -98,6 +112,11 @@ def _say(made: Capture) -> str:
         )
     if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
+    if made.target is not None and re.search(_DRIVERS, failure.message):
+        next_step = (
+            f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
+            "what is computed without it"
+        )
     seen = [key for c in made.compilations for key in c.graphs]
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in failure.frames[-1:]]
@@ -105,7 +124,7 @@ def _say(made: Capture) -> str:
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(
         (
-            f"{made.function} failed {where}: {failure.type}: {dynamo.gist(failure.message)}{next_step}",
+            f"{made.function} failed {where}: {failure.type}: {messages.gist(failure.message)}{next_step}",
             *lines,
             f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..record.capture import Environment, Options
 from ..results.capture import Capture
+from .cells import in_cells
 from .sources import with_inlined
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def recorded(
 
     recorder.note(versions.note())
     compilations, timings = recorder.finish()
-    return Capture(
+    made = Capture(
         function=function,
         environment=where,
         options=options,
@@ -34,3 +35,4 @@ def recorded(
         skipped=recorder.left_to_python(),
         **more,
     )
+    return in_cells(made)

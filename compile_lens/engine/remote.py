@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel
 from ..results.capture import Capture, CaptureError
+from .cells import in_cells
 from .entry import FIRST, WITHIN
 from .environment import target_of
 from .inputs import Live, name_of
 from .perform import perform
-from .request import Asked, check, patches
+from .request import Arguments, Asked, check, in_turn, patches
 
 HERE = "in this process, with everything put back"
 
@@ -34,21 +36,26 @@ def needed(target: Any, kind: str) -> DeviceModel | None:
 
 
 def capture(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Asked, model: DeviceModel
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Asked,
+    model: DeviceModel,
+    later: tuple[Arguments, ...] = (),
 ) -> Capture:
     """As ``compile_lens.capture``, for the device of ``model``."""
     from ..child import crossing, process
     from ..child.child import ChildError
 
     try:
-        made, how = _in_child(fn, args, kwargs, asked, model)
+        made, how = _in_child(fn, args, kwargs, asked, model, later)
     except crossing.CannotCross as error:
         if model.device != "cpu":
             raise UsageError(
                 f"{name_of(fn)} cannot be sent to the child process ({error}), and in this one nothing stands for a "
                 f"GPU: make what it uses picklable, or pass it as an argument"
             ) from None
-        made = perform(fn, args, kwargs, asked, model=model)[0]
+        made = perform(fn, args, kwargs, asked, model=model, later=later)[0]
         how = f"{HERE}: it could not be sent to a child process ({error})"
     except CaptureError as error:
         said = CaptureError(str(error), _finished(error.capture, "in a child process"))
@@ -59,12 +66,18 @@ def capture(
             raise UsageError(reason) from error
         raise
     made = _finished(made, how)
-    object.__setattr__(made, "_live", Live(fn, args, kwargs))
+    if not later:
+        object.__setattr__(made, "_live", Live(fn, args, kwargs))
     return made
 
 
 def _in_child(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Asked, model: DeviceModel
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    asked: Asked,
+    model: DeviceModel,
+    later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
     from .._torch.targets import carried_settings
     from ..child import process
@@ -78,6 +91,7 @@ def _in_child(
         asked,
         model,
         settings,
+        later,
         first=FIRST,
         failed=CaptureError.of,
         within=WITHIN.get(model.device, ""),
@@ -95,7 +109,7 @@ def _in_child(
         )
     if left:
         how += f"; these settings are functions and did not cross: {', '.join(left)}"
-    return Capture.from_json(text), how
+    return in_cells(Capture.from_json(text)), how  # the child knows no notebook
 
 
 def _unfit(model: DeviceModel) -> str:
@@ -121,12 +135,13 @@ def serve(
     asked: Asked,
     model: DeviceModel,
     settings: dict[str, Any],
+    later: tuple[Arguments, ...],
 ) -> str:
     """What the child does: a capture, as JSON."""
     from .._torch.targets import carried_settings
 
     with carried_settings.placed(settings):
-        return perform(fn, args, kwargs, asked, model=model)[0].to_json()
+        return perform(fn, args, kwargs, asked, model=model, later=later)[0].to_json()
 
 
 def _finished(made: Capture, how: str) -> Capture:
@@ -136,13 +151,25 @@ def _finished(made: Capture, how: str) -> Capture:
     return dataclasses.replace(made, target=dataclasses.replace(made.target, crossing=how))
 
 
-def captured(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, asked: Asked) -> Capture:
-    """In this process, or elsewhere if it is for a device that is not the one of the inputs."""
+def captured(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    asked: Asked,
+    calls: Sequence[Any] | None = None,
+) -> Capture:
+    """In this process, or elsewhere if it is for a device that is not the one of the inputs.
+
+    ``calls`` are the arguments of several calls, where there are no ``args``.
+    """
+    args, kwargs, later = in_turn(calls, args, kwargs)
     given = dict(kwargs) if isinstance(kwargs, dict) else {}
     model = needed(asked.target, target_of(args, given, fn))
     keywords = check(fn, args, kwargs, model)
+    for more, by_name in later:
+        check(fn, more, by_name, model)
     if model is not None:
         if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
             patches(asked.mode, asked.options, asked.dynamic)
-        return capture(fn, args, keywords, asked, model)
-    return perform(fn, args, keywords, asked, launch_backward=asked.backward is not False)[0]
+        return capture(fn, args, keywords, asked, model, later)
+    return perform(fn, args, keywords, asked, launch_backward=asked.backward is not False, later=later)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,38 @@ class Asked:
             fullgraph=self.fullgraph,
             **more,
         )
+
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""Of one call: positional ones, and those by name."""
+
+
+def in_turn(
+    calls: Sequence[Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> tuple[tuple[Any, ...], dict[str, Any] | None, tuple[Arguments, ...]]:
+    """The arguments of the first call, and those of the ones that follow it.
+
+    Raises ``UsageError`` where ``calls`` is no sequence of tuples and dicts, is empty, or stands beside arguments.
+    """
+    if calls is None:
+        return args, kwargs, ()
+    form = "give the arguments of each call as a tuple, or as a dict by name: calls=[(x3,), (x4,)]"
+    if args:
+        raise UsageError(f"capture was given arguments and calls: {form}, and none beside them")
+    if not isinstance(calls, (list, tuple)):
+        raise UsageError(f"calls is a {type(calls).__name__}: {form}")
+    if not calls:
+        raise UsageError(f"calls is empty: {form}")
+    made: list[tuple[tuple[Any, ...], Any]] = []
+    for number, one in enumerate(calls):
+        if isinstance(one, dict):
+            made.append(((), {**(kwargs or {}), **one}))
+        elif isinstance(one, (list, tuple)):
+            made.append((tuple(one), kwargs))
+        else:
+            raise UsageError(f"calls[{number}] is {short(one)}: {form}")
+    (first, by_name), later = made[0], made[1:]
+    return first, by_name, tuple((one, dict(named or {})) for one, named in later)
 
 
 @unseen

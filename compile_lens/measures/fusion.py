@@ -122,6 +122,7 @@ class _Place:
         self.of = {loop: n.name for n in self.groups.values() for loop in n.members}
         self.kernels = code.kernels if isinstance(code, Code) else ()
         self.decisions: tuple[Decision, ...] | None = dict(compilation.decisions).get(phase)
+        self.contests = [one for one in compilation.contests if one.phase == phase]
         self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
         graph = stages.get(f"{phase}.post_grad")
         self._aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
@@ -262,6 +263,8 @@ class _Place:
             reason = "split reduction"
         saved, note = self.buffers.saved(ga, gb)
         sentence, remedy = _words(reason, bool(walls), bool(self.buffers.common(ga, gb)))
+        if reason == "extern":
+            facts += self._timed_elsewhere((*ga, *gb, *walls))
         if reason == "extern" and any(_custom(self.groups[g]) for g in (*ga, *gb, *walls)):
             remedy = CUSTOM_REMEDY
         if reason == "reduction barrier" and not self._over_other_dimensions(ga, gb):
@@ -270,6 +273,18 @@ class _Place:
             one, two, where, NOT_FUSED, reason or "never proposed", sentence, tuple(facts), tuple(decisions),
             saved, note, remedy,
         )  # fmt: skip
+
+    def _timed_elsewhere(self, groups: Collection[str]) -> Iterator[str]:
+        """Which of the calls max-autotune would time against templates, on the device."""
+        for group in dict.fromkeys(groups):
+            members = [self.loops[m] for m in self.groups[group].members if m in self.loops]
+            nodes = {name for loop in members for name in loop.origins}
+            for one in self.contests:
+                if one.templates and nodes & set(one.nodes):
+                    yield (
+                        f"max-autotune would time it against {len(one.templates)} templates of {one.operator} on the "
+                        f"device, which was not done here: what follows a template can be fused with it ({group})"
+                    )
 
     def _reductions(self, groups: list[str]) -> set[str]:
         """The reductions among the operators of the loops of groups that reduce."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
     COMPILED,
+    LEFT,
     LIMIT,
     NO_GRAPH,
     RAISED,
@@ -70,10 +71,15 @@ def counts(program: ProgramRecord) -> Counts:
         places=len(places(program.breaks)),
         recompiles=len(program.recompiles),
         skipped=frames(SKIPPED),
-        left=sum(any(v.eager and v.outcome == COMPILED for v in f.visits) for f in program.frames),
+        left=sum(any(in_part(v) for v in f.visits) for f in program.frames),
         limits=frames(LIMIT),
         raised=outcomes.count(RAISED),
     )
+
+
+def in_part(visit: Visit) -> bool:
+    """Whether a code was compiled up to a line, and left to Python from there."""
+    return visit.outcome == COMPILED and any(found.then == LEFT for found in visit.breaks)
 
 
 def place_of(found: Break) -> tuple[str, int, int | None, int | None, str]:
@@ -96,19 +102,22 @@ def places(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | Non
     return by_place
 
 
-def after(program: ProgramRecord, visit: Visit) -> tuple[int, ...]:
-    """The numbers of the graphs in which what follows a break of this visit was compiled, first of all times."""
-    frame = next((f for f in program.frames if visit in f.visits), None)
-    if frame is None:
-        return ()
-    lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
-    rests = [
-        f
-        for f in program.frames
-        if f.resumes in lines and (f.file, f.line, f.function) == (frame.file, frame.line, frame.function)
-    ]
-    later = [v for f in rests for v in f.visits if v.number > visit.number]
-    return min(later, key=lambda v: v.number).graphs if later else ()
+def after(program: ProgramRecord) -> dict[int, tuple[int, ...]]:
+    """By the number of a visit, the numbers of the graphs in which what follows a break of it was compiled,
+    first of all times; for the visits with breaks."""
+    rests: dict[tuple[str, int, str, int], list[Visit]] = {}
+    for frame in program.frames:
+        if frame.resumes is not None:
+            own = rests.setdefault((frame.file, frame.line, frame.function, frame.resumes), [])
+            own += frame.visits
+    found = {}
+    for frame in program.frames:
+        for visit in (v for v in frame.visits if v.breaks):
+            lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
+            of = (rests.get((frame.file, frame.line, frame.function, line), ()) for line in lines)
+            later = [v for visits in of for v in visits if v.number > visit.number]
+            found[visit.number] = min(later, key=lambda v: v.number).graphs if later else ()
+    return found
 
 
 def compile_seconds(program: ProgramRecord) -> float:
@@ -137,6 +146,19 @@ class Line:
 def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
     """The lines that have code of every function that Dynamo was asked about, or traced, by file."""
     states: dict[tuple[str, int], set[str]] = {}
+    met: dict[tuple[str, int, Ranges], set[int]] = {}
+
+    def code_of(file: str, first: int, code: Ranges) -> set[int]:
+        """The lines of a function that have code; its first one only where there is no other. A function is met once
+        for each of its rests."""
+        found = met.get((file, first, code))
+        if found is None:
+            found = set(_in(code))
+            found -= {first} if len(found) > 1 else set()
+            met[file, first, code] = found
+            for line in found:
+                states.setdefault((file, line), set())
+        return found
 
     def mark(file: str, found: Ranges, state: str, known: set[int]) -> None:
         for line in _in(found):
@@ -144,16 +166,11 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 states.setdefault((file, line), set()).add(state)
 
     for frame in program.frames:
-        code = set(_in(frame.code)) - ({frame.line} if len(set(_in(frame.code))) > 1 else set())
-        for line in code:
-            states.setdefault((frame.file, line), set())
+        code = code_of(frame.file, frame.line, frame.code)
         for visit in frame.visits:
             mark(frame.file, visit.eager, EAGER, code)
             for traced in visit.traced:
-                own = set(_in(traced.code))
-                own -= {traced.line} if len(own) > 1 else set()
-                for line in own:
-                    states.setdefault((traced.file, line), set())
+                own = code_of(traced.file, traced.line, traced.code)
                 mark(traced.file, traced.lines, TRACED, own)
             for found in visit.breaks:
                 at = at_line(found)

@@ -128,6 +128,12 @@ class Roofline:
     def _repr_svg_(self) -> str:
         return self.to_svg()
 
+    def _repr_html_(self) -> str:
+        from compile_lens.record.delegates import delegate
+
+        made: str = delegate("Roofline._repr_html_")(self)
+        return made
+
     def __str__(self) -> str:
         lines = [roof(self)]
         lines += [f"{b.kernel.phase} {b.kernel.name}: {b.sentence}" for b in self.bounds]

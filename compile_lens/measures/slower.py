@@ -44,6 +44,8 @@ class Cause:
         seconds: compile time that it took, measured; 0 where it took none of its own.
         recompilation: what made a code be compiled again, of the last time.
         limit: the setting that was reached.
+        reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
+            program's own, or that is not known.
     """
 
     kind: str
@@ -54,6 +56,7 @@ class Cause:
     seconds: float = 0.0
     recompilation: Recompilation | None = None
     limit: str = ""
+    reached: Frame | None = None
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -96,21 +99,35 @@ def _place(frame: ProgramFrame, why: Ending | None) -> Frame:
 
 def _broken(program: ProgramRecord) -> list[Cause]:
     found = []
-    functions = {id(b): f.function for f in program.frames for v in f.visits for b in v.breaks}
+    met = {id(b): (f.function, v.caller) for f in program.frames for v in f.visits for b in v.breaks}
     for own in places(program.breaks).values():
         worst = next((b for then in (LEFT, RESUMED) for b in own if b.then == then), None)
         if worst is None:  # all of them are told as functions that were left to Python
             continue
         kind = LEFT_REST if worst.then == LEFT else BREAKS
         times = sum(b.then != GIVEN_UP for b in own)
-        found.append(Cause(kind, at_line(worst), functions[id(worst)], times, worst.ending))
+        function, caller = met[id(worst)]
+        reached = _reached(worst.ending, caller)
+        found.append(Cause(kind, at_line(worst), function, times, worst.ending, reached=reached))
     return found
+
+
+def _reached(ending: Ending, caller: Frame | None) -> Frame | None:
+    """The last line of the program's own before a library's; ``None`` where the line itself is the program's."""
+    if not ending.frames or not _of_library(ending.frames[-1]):
+        return None
+    own = [frame for frame in (caller, *ending.frames) if frame is not None and not _of_library(frame)]
+    return own[-1] if own else None
+
+
+def _of_library(frame: Frame) -> bool:
+    return frame.of_torch or "-packages" in frame.file
 
 
 def _again(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
-        own: list[Visit] = [v for v in frame.visits if v in program.recompiles and v.outcome == COMPILED]
+        own: list[Visit] = [v for v in frame.visits if v.recompilation is not None and v.outcome == COMPILED]
         if own:
             seconds = sum(v.seconds for v in own)
             place = Frame(frame.file, frame.resumes or frame.line, frame.function)

@@ -68,6 +68,23 @@ class Skip:
 
 
 @dataclass(frozen=True)
+class Called:
+    """One of several calls of one capture, and what became of it.
+
+    Attributes:
+        inputs: a line for each argument (``x: float32[3] cpu``).
+        compiled: ids of the compilations that were made in it.
+        ran: ids of the compilations whose graphs it ran, in order; without any, no compiled graph ran.
+        left: functions that Dynamo gave up in it, each with what was given up (``f: recompile limit``).
+    """
+
+    inputs: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
+    ran: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Recompile:
     """One time that a function was compiled again, as torch counts: one, however many guards failed.
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from .absent import Absent, Codes, Missing, NotApplicable
 from .benchmark import Benchmark
-from .breaks import BREAK, REST, Ending, Recompile, Skip
+from .breaks import BREAK, REST, Called, Ending, Recompile, Skip
 from .compilation import Compilation, Guard
+from .contest import Contest
 from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
@@ -96,7 +97,8 @@ class Record:
 
     Attributes:
         function: name of the captured callable.
-        inputs: a line for each argument (``x: float32[1000] cpu``).
+        inputs: a line for each argument (``x: float32[1000] cpu``), of the first call.
+        calls: each call with what was compiled in it and what it ran, where ``capture`` was given several.
         sources: text of every function of the user's that was seen.
         nothing: why nothing was compiled, ``""`` if something was.
         failure: the error that ended the capture, if one did.
@@ -133,6 +135,7 @@ class Record:
     target: Target | None = None
     skipped: tuple[Skip, ...] = ()
     unseen: str = ""
+    calls: tuple[Called, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
@@ -198,3 +201,8 @@ class Record:
     def decisions(self) -> tuple[Decision, ...]:
         """Every pair of loops that the scheduler considered for fusion, in order, and what became of it."""
         return tuple(d for c in self.compilations for _, found in c.decisions for d in found)
+
+    @property
+    def contests(self) -> tuple[Contest, ...]:
+        """What ``max-autotune`` would time on a device that was not there, operator by operator."""
+        return tuple(found for c in self.compilations for found in c.contests)

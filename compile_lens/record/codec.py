@@ -23,6 +23,7 @@ from . import benchmark as _measurement
 from . import breaks as _breaks
 from . import capture as _record
 from . import compilation as _compilation
+from . import contest as _contest
 from . import decision as _decision
 from . import device as _device_model
 from . import graph as _graph
@@ -49,6 +50,7 @@ _NAMES = {
         _breaks,
         _machine,
         _kernel,
+        _contest,
         _decision,
         _lowered,
         _rewrite,

@@ -9,6 +9,7 @@ from typing import Union
 from ..errors import StageMissing
 from .absent import Absent, Codes, Missing, NotApplicable
 from .breaks import Ending
+from .contest import Contest
 from .decision import Decision
 from .graph import Graph
 from .kernel import Code
@@ -94,7 +95,7 @@ class Compilation:
     counted (``eager_note`` says why). ``decisions`` are those of the scheduler, by phase; a phase that is not
     there was not overheard. ``lowered`` says what lowering made of each ATen node, ``passes`` what Inductor's
     passes changed in the graphs, ``memory`` which buffers the generated code holds, ``partition`` what the
-    forward keeps for the backward.
+    forward keeps for the backward, ``contests`` what ``max-autotune`` would time on a device that was not there.
     """
 
     id: str
@@ -113,6 +114,7 @@ class Compilation:
     passes: tuple[Pass, ...] = ()
     memory: tuple[Memory, ...] = ()
     partition: Partition | None = None
+    contests: tuple[Contest, ...] = ()
 
     @property
     def graphs(self) -> Stages:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .capture import Record
+
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 """What ``Change.kind`` can be."""
 
@@ -62,6 +64,7 @@ class DifferenceRecord:
             first level below it at which anything differs.
         changes: everything that differs, by level.
         unknown: what could not be compared, and why.
+        captures: the two themselves, which ``to_dict`` leaves out.
     """
 
     a: str
@@ -69,6 +72,7 @@ class DifferenceRecord:
     causes: tuple[Change, ...] = ()
     changes: tuple[Change, ...] = ()
     unknown: tuple[str, ...] = ()
+    captures: tuple[Record, ...] = ()
 
     def at(self, level: str) -> tuple[Change, ...]:
         """The changes of one level. Raises ``KeyError`` for a level that there is not."""

@@ -219,3 +219,8 @@ class Graph:
         """As ``to_svg``; a drawing that is wider than a cell takes the cell's width, so that nothing has to scroll."""
         made: str = delegate("Graph._repr_svg_")(self)
         return made
+
+    def _repr_html_(self) -> str:
+        """As ``_repr_svg_``, as an image with a text in its place: notebooks show a bare SVG without one."""
+        made: str = delegate("Graph._repr_html_")(self)
+        return made

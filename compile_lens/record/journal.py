@@ -65,11 +65,14 @@ def _joined(head: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecor
     graphs: list[ProgramGraph] = []
     sources: dict[Source, None] = {}
     seconds, hooks = head.seconds, head.hooks
+    rank, world = head.rank, head.world
     for part in parts:
         for frame in part.frames:
             frames.setdefault(dataclasses.replace(frame, visits=()), []).extend(frame.visits)
         graphs += part.graphs
         sources.update(dict.fromkeys(part.sources))
+        if part.rank is not None:
+            rank, world = part.rank, part.world
         seconds, hooks = max(seconds, part.seconds), max(hooks, part.hooks)
     graphs.sort(key=lambda g: g.number)
     order = {graph.number: i for i, graph in enumerate(graphs)}
@@ -85,6 +88,8 @@ def _joined(head: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecor
         graphs=tuple(dataclasses.replace(g, number=order[g.number]) for g in graphs),
         sources=tuple(sources),
         seconds=seconds,
+        rank=rank,
+        world=world,
         hooks=hooks,
     )
 

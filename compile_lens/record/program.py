@@ -8,6 +8,7 @@ succeeded where older forms of the code did not fit, however many of their guard
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from .absent import Missing
 from .breaks import Ending
@@ -47,6 +48,23 @@ class GuardOrigin:
     text: str
     source: str = ""
     kind: str = ""
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """A size or a number that was a symbol, and became one value while a code was compiled: the form fits no other.
+
+    Attributes:
+        source: what it is (``x.size(0)``, ``n``).
+        symbol: of torch's.
+        value: what it became.
+        line: the line of the program that asked; ``None`` where torch did for itself.
+    """
+
+    source: str
+    symbol: str
+    value: str
     line: Frame | None = None
 
 
@@ -148,6 +166,7 @@ class Visit:
         eager: the lines of its own that were left to Python; they ran if Python reached them.
         guards: under which conditions the compilation may be used.
         dynamic: sizes that were compiled as symbols.
+        specialized: sizes and numbers that were symbols, and became one value.
         seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it.
         number: the how manieth visit of the program it is, from 0.
         times: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
@@ -168,6 +187,7 @@ class Visit:
     eager: Ranges = ()
     guards: tuple[GuardOrigin, ...] = ()
     dynamic: tuple[DynamicDim, ...] = ()
+    specialized: tuple[Specialization, ...] = ()
     seconds: float = 0.0
     number: int = 0
     times: int = 1
@@ -195,6 +215,33 @@ class ProgramFrame:
 
 
 @dataclass(frozen=True)
+class Collective:
+    """A call in a graph in which all processes of a group take part.
+
+    Attributes:
+        name: torch's name (``all_reduce``).
+        arguments: what it is called with that is no tensor: the reduction, sizes, the group.
+        inputs: the tensors that this process gives (``float32[4, s0]``).
+        bytes: of those tensors, counted from their sizes; ``None`` where a size is not known.
+        line: the line of the program that calls it; ``None`` where no line did.
+    """
+
+    name: str
+    arguments: str = ""
+    inputs: tuple[str, ...] = ()
+    bytes: int | None = None
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that DDP reduces together: how many bytes, and of how many parameters."""
+
+    bytes: int
+    parameters: int
+
+
+@dataclass(frozen=True)
 class ProgramGraph:
     """A graph that a backend was called with.
 
@@ -205,6 +252,11 @@ class ProgramGraph:
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
         seconds: wall time of the backend's call, measured.
+        takes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen. ``None``
+            where one of them is not known.
+        gives: bytes of the tensors that it returns, each once.
+        collectives: those in it, in order.
+        buckets: into which DDP cuts it, in the order of the forward; each piece is compiled alone.
     """
 
     number: int
@@ -213,6 +265,10 @@ class ProgramGraph:
     inputs: tuple[str, ...] = ()
     thread: str = ""
     seconds: float = 0.0
+    takes: int | None = None
+    gives: int | None = None
+    collectives: tuple[Collective, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -269,6 +325,10 @@ class ProgramRecord:
         seconds: wall time of the watch.
         hooks: seconds of it that the watching itself took, as far as it measures itself.
         created: when it began, in UTC.
+        log: what it was read from where it was not watched (``TORCH_TRACE``): what such a log does not hold is in
+            ``missing``.
+        rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
+        world: how many processes there are; 0 where that is not known.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -288,27 +348,30 @@ class ProgramRecord:
     seconds: float = 0.0
     hooks: float = 0.0
     created: str = ""
+    log: str = ""
+    rank: int | None = None
+    world: int = 0
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def visits(self) -> tuple[Visit, ...]:
         """Each time that Dynamo was asked about a code, in order."""
         return tuple(sorted((v for f in self.frames for v in f.visits), key=lambda v: v.number))
 
-    @property
+    @cached_property
     def breaks(self) -> tuple[Break, ...]:
         """The graph breaks in frames: each time that Dynamo logged one."""
         return tuple(b for v in self.visits for b in v.breaks)
 
-    @property
+    @cached_property
     def recompiles(self) -> tuple[Visit, ...]:
         """The visits that compiled a code again."""
         return tuple(
             v for v in self.visits if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
         )
 
-    @property
+    @cached_property
     def skipped(self) -> tuple[Visit, ...]:
         """The visits after which all of a code, or its new forms, run eagerly."""
         return tuple(v for v in self.visits if v.outcome in (SKIPPED, LIMIT, RAISED))

@@ -27,13 +27,14 @@ class Capture(Record):
     # The attributes are the record's, told once.
     __doc__ = f"""{(Record.__doc__ or "").rstrip()}
 
-    ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``target`` a ``Target``; ``sources`` hold ``Source``,
-    ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger`` (``Ledger``), ``chain`` (``Chain``),
-    ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``), ``recompiles`` (``Recompile``),
-    ``guards`` (``Guard``), ``decisions`` (``Decision``), ``missing`` (``Missing``), ``not_applicable``
-    (``NotApplicable``), and by a call ``why`` (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``),
-    ``coverage`` (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``),
-    ``save``, ``to_json`` and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
+    ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``target`` a ``Target``; ``sources`` hold
+    ``Source``, ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger`` (``Ledger``),
+    ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
+    ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``contests``
+    (``Contest``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
+    (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``), ``coverage`` (``Coverage``), ``story``
+    (``Story``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``save``, ``to_json`` and
+    ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
     @property

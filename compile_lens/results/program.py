@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..measures.caches import Cache
     from ..measures.program import Counts, Line
     from ..measures.slower import Cause
+    from ..record.device import DeviceModel
     from ..record.program import Break, CompileEvent, Elsewhere, ProgramFrame, ProgramGraph, Visit
     from .capture import Capture
 
@@ -110,7 +111,7 @@ class Program:
 
         return lines(self.record)
 
-    def capture(self, graph: ProgramGraph | int) -> Capture:
+    def capture(self, graph: ProgramGraph | int, target: str | Path | DeviceModel | None = None) -> Capture:
         """A capture of one of its graphs, afterwards: every stage, decision and link, for the settings of that time.
 
         The graph is lowered again as it was handed to the backend; nothing of it runs, and nothing is built. Where the
@@ -119,10 +120,13 @@ class Program:
 
         Args:
             graph: one of ``graphs``, or its number.
+            target: another device to lower it for, as in ``compile_lens.capture``. The graph is the one that was traced
+                when the program ran, and its code none that ran: ``capture.target`` says so. Symbols have the sizes
+                that were seen.
 
         Raises:
             UsageError: there is no such graph, or it was not kept: the program was loaded, or ran under
-                ``compile-lens run``.
+                ``compile-lens run``; or it cannot be lowered for a ``target``: the message says why.
             CaptureError: the graph could not be lowered; ``error.capture`` has the stages before that.
         """
         number = graph if isinstance(graph, int) else graph.number
@@ -136,7 +140,7 @@ class Program:
                 f"graph {number} was not kept: a program that was loaded, or run by compile-lens run, holds "
                 "what was seen alone; watch it with compile_lens.watch(), or capture the function"
             )
-        made: Capture = delegate("Program.capture")(self, number, kept, codes)
+        made: Capture = delegate("Program.capture")(self, number, kept, codes, target)
         return made
 
     def to_json(self) -> str:

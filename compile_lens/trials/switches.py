@@ -54,7 +54,7 @@ class Held:
 
     def has(self, *names: str) -> bool:
         """Whether an operator of one of these names is in the graphs."""
-        return any(f".{name}." in f"{op}." for op in self.operators for name in names)
+        return any(f".{name}." in f".{op}." for op in self.operators for name in names)
 
 
 def _no_reduction(held: Held) -> str:
@@ -179,18 +179,38 @@ SWITCHES = (
 )  # fmt: skip
 """Each is a change of the default: what is not listed changes neither launches nor bytes, or breaks code."""
 
-ONLY_RUN = (
-    (
-        "mode='max-autotune'",
-        "it chooses by timing on the device, which the code alone does not tell: benchmark it",
-    ),
+
+def only_run(held: Held) -> tuple[tuple[str, str], ...]:
+    """What cannot be told without running, and why; of max-autotune also where there is nothing for it to choose."""
+    return (("mode='max-autotune'", _autotune(held)), *_ONLY_RUN)
+
+
+def _autotune(held: Held) -> str:
+    if held.device == "mps":
+        return "Inductor has neither templates nor launch configurations for Metal: there is nothing to time"
+    if not held.has(*TEMPLATES):
+        if held.device == "cpu":
+            return "it times templates of matrix products on a CPU, and there is no matrix product"
+        return (
+            "there is no matrix product, convolution or attention of which it would time templates: it chooses "
+            "launch configurations alone, by timing on the device: benchmark it"
+        )
+    return "it chooses by timing on the device, which the code alone does not tell: benchmark it"
+
+
+TEMPLATES = (
+    "mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "_grouped_mm", "convolution", "flex_attention",
+    "flex_attention_backward",
+)  # fmt: skip
+"""Operators that Inductor has templates of."""
+
+_ONLY_RUN = (
     (
         "precision of matrix products (TF32)",
         "it changes time and accuracy, no launch and no byte: benchmark it",
     ),
     ("width of vectors (cpp.simdlen)", "it changes time, no launch and no byte: benchmark it"),
 )
-"""What cannot be told without running."""
 
 
 def merged(some: Iterable[Switch]) -> Switch:

@@ -75,6 +75,10 @@ def _call(
         if not callable(fn):
             raise UsageError(f"verify needs a callable first, got {short(fn)}: capture.verify(f, x)")
         return fn, args, dict(kwargs or {})
+    if capture.calls:
+        raise UsageError(
+            f"this capture is of {len(capture.calls)} calls: verify a capture of each, capture(f, x).verify()"
+        )
     live = getattr(capture, "_live", None)
     found = live.call() if live is not None else None
     if found is None:

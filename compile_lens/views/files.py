@@ -226,7 +226,8 @@ def _markdown(capture: Record) -> str:
 
 
 def _text(capture: Record) -> str:
-    from .text import DEFAULT_WIDTH, page
+    from .paper import DEFAULT_WIDTH
+    from .text import page
 
     return page(capture, width=DEFAULT_WIDTH, ascii=False)
 

@@ -19,7 +19,8 @@ from compile_lens.record.capture import Record
 
 from .html.page import fragment
 from .mime import bundle
-from .text import DEFAULT_WIDTH, page
+from .paper import DEFAULT_WIDTH
+from .text import page
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Sequence
-
 from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.capture import Record
@@ -16,15 +12,11 @@ from compile_lens.record.kernel import Code
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
 from .findings.target import figures
+from .paper import Paper, paper_of
 from .story.between import TITLE as BETWEEN
 from .story.between import between
 from .words import flow, kernels, machine, outcome, outline, savings, sentences, stamp
-from .words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
-
-DEFAULT_WIDTH = 100
-"""Cells of a line where the terminal does not say, and in files."""
-
-LEAST_WIDTH = 40
+from .words.characters import cells, flat, pad
 
 MANY = 12
 """Kernels, breaks, recompiles and notes listed one by one before the rest is only counted."""
@@ -35,9 +27,6 @@ FEW = 5
 SOME = 3
 """Lines of one finding before the rest is only counted."""
 
-LONG = 12
-"""Lines of one message shown before the rest is only counted."""
-
 
 def page(capture: Record, width: int | None = None, ascii: bool | None = None) -> str:
     """The page as text, ending in a newline.
@@ -45,15 +34,9 @@ def page(capture: Record, width: int | None = None, ascii: bool | None = None) -
     Args:
         width: cells of the longest line; the terminal's if ``None`` (at most 100 where it does not say), and
             never under 40.
-        ascii: whether only ASCII may be used. ``None`` asks what standard output can encode, so that printing
-            the page does not raise there.
+        ascii: whether only ASCII may be used; ``None`` asks standard output.
     """
-    encoding = "utf-8"
-    if ascii or (ascii is None and not encodes("─→←·…~—×²", _stdout())):
-        encoding = "ascii" if ascii else _stdout()
-    if width is None:
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    paper = paper_of(width, ascii, "─→←·…~—×²")
     ledger = ledger_of(capture)
     _header(paper, capture)
     _outcome(paper, capture, ledger)
@@ -76,69 +59,7 @@ def line(capture: Record) -> str:
     return f"<Capture of {flat(capture.function)}: {flat(outcome.verdict(capture))}>"
 
 
-def _stdout() -> str:
-    return getattr(sys.stdout, "encoding", None) or "utf-8"
-
-
-class _Paper:
-    """Lines that fit. Every text goes through here: cleaned, encodable, cut or wrapped to the width."""
-
-    def __init__(self, width: int, encoding: str) -> None:
-        self.width = width
-        self._encoding = encoding
-        self._lines: list[str] = []
-
-    def say(self, text: str) -> str:
-        """The text as it can be shown on one line."""
-        return printable(flat(text), self._encoding)
-
-    def line(self, text: str = "") -> None:
-        """One line, cut if it is too long."""
-        self._lines.append(fit(self.say(text).rstrip(), self.width, self.say("…")))
-
-    def text_block(self, text: str, indent: str, more: str | None = None, limit: int = LONG) -> None:
-        """Wrapped text, its own newlines kept; at most ``limit`` lines of it."""
-        shown = printable(clean(text).rstrip("\n"), self._encoding)
-        lines = wrap(shown, self.width, self.say(indent), None if more is None else self.say(more))
-        self._lines += lines[:limit]
-        self.more(len(lines) - limit, "line", "", " " * (cells(indent) if more is None else cells(more)))
-
-    def more(self, count: int, what: str, where: str, indent: str = "  ") -> None:
-        """Say how many were left out, and where they are."""
-        if count > 0:
-            self.line(f"{indent}… and {outline.plural(count, what)} more{': ' + where if where else ''}")
-
-    def section(self, title: str, detail: str = "") -> None:
-        self.line()
-        title, detail = self.say(title), self.say(detail)
-        head = f"{self.say('──')} {title} "
-        tail = f" {detail}" if detail else ""
-        room = self.width - cells(head) - cells(tail)
-        if room < 3:
-            self._lines += wrap(head.rstrip(), self.width)[:2]
-            self._lines += wrap(detail, self.width, "  ")[:2] if detail else []
-            return
-        self._lines.append(head + self.say("─") * room + tail)
-
-    def table(
-        self, rows: Sequence[Sequence[str]], right: Sequence[bool], indent: str = "  ", gap: int = 2
-    ) -> bool:
-        """Aligned columns; whether they fitted (nothing is written if they did not)."""
-        said = [[self.say(cell) for cell in row] for row in rows]
-        widths = [max(cells(row[i]) for row in said) for i in range(len(right))]
-        if len(indent) + sum(widths) + gap * (len(widths) - 1) > self.width:
-            return False
-        for row in said:
-            columns = zip(row, widths, right, strict=True)
-            shown = (" " * gap).join(pad(cell, w, r) for cell, w, r in columns)
-            self._lines.append((indent + shown).rstrip())
-        return True
-
-    def text(self) -> str:
-        return "\n".join(self._lines).strip("\n") + "\n"
-
-
-def _header(paper: _Paper, capture: Record) -> None:
+def _header(paper: Paper, capture: Record) -> None:
     paper.section(f"compile_lens: {capture.function}", capture.created)
     facts = " · ".join(outline.environment(capture))
     paper.text_block(facts, "  ", limit=3)
@@ -155,7 +76,7 @@ def _header(paper: _Paper, capture: Record) -> None:
     paper.more(len(capture.inputs) - MANY, "input", "capture.inputs")
 
 
-def _outcome(paper: _Paper, capture: Record, ledger: Ledger) -> None:
+def _outcome(paper: Paper, capture: Record, ledger: Ledger) -> None:
     mark = {"compiled": "✓", "partial": "◐", "nothing": "·", "failed": "✗"}[outcome.state(capture)]
     paper.line()
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
@@ -167,7 +88,7 @@ def _outcome(paper: _Paper, capture: Record, ledger: Ledger) -> None:
             paper.line("    every stage before the failure is below")
 
 
-def _flow(paper: _Paper, capture: Record, compilation: Compilation, ledger: Ledger) -> None:
+def _flow(paper: Paper, capture: Record, compilation: Compilation, ledger: Ledger) -> None:
     where = f"{outline.place(Frame(compilation.file, compilation.line, ''))}" if compilation.file else ""
     paper.section(f"flow of {compilation.id} {compilation.function}", where)
     for way in flow.ways(capture, compilation, ledger):
@@ -207,16 +128,16 @@ def _flow(paper: _Paper, capture: Record, compilation: Compilation, ledger: Ledg
         paper.text_block(f"dynamic: {dims}", "  ", "    ", limit=4)
 
 
-def _between(paper: _Paper, capture: Record) -> None:
+def _between(paper: Paper, capture: Record) -> None:
     found = between(capture)
     if found:
         paper.section(BETWEEN.lower())
     for (cid, phase), said in list(found.items())[:MANY]:
         where = f"{cid} {phase}" if len(capture.compilations) > 1 else phase
-        paper.text_block(f"{where}: {' '.join(s.text for s in said)}", "  ", "    ", limit=LONG)
+        paper.text_block(f"{where}: {' '.join(s.text for s in said)}", "  ", "    ")
 
 
-def _ledger(paper: _Paper, ledger: Ledger) -> None:
+def _ledger(paper: Paper, ledger: Ledger) -> None:
     if not ledger.rows:
         return
     paper.section("ledger")
@@ -240,7 +161,7 @@ def _ledger(paper: _Paper, ledger: Ledger) -> None:
     paper.more(len(notes) - FEW, "note", "capture.ledger.total.notes")
 
 
-def _kernels(paper: _Paper, capture: Record) -> None:
+def _kernels(paper: Paper, capture: Record) -> None:
     every = list(kernels.rows(capture))
     if not every:
         return
@@ -254,7 +175,7 @@ def _kernels(paper: _Paper, capture: Record) -> None:
     paper.more(len(every) - MANY, "kernel", "capture.kernels")
 
 
-def _stamp(paper: _Paper, code: Code, before: Code | None, where: str) -> None:
+def _stamp(paper: Paper, code: Code, before: Code | None, where: str) -> None:
     paper.text_block(f"{where}: {stamp.of_code(code)}", "  ", "    ", limit=2)
     if not code.may_differ:
         return
@@ -266,7 +187,7 @@ def _stamp(paper: _Paper, code: Code, before: Code | None, where: str) -> None:
         paper.text_block(words, "    · ", "      ", limit=3)
 
 
-def _kernel(paper: _Paper, row: kernels.Row) -> None:
+def _kernel(paper: Paper, row: kernels.Row) -> None:
     kernel = row.kernel
     said = " · ".join(filter(None, (row.language, row.where, row.launches, row.size)))
     if cells(paper.say(kernel.name)) + cells(paper.say(said)) + 5 <= paper.width:
@@ -287,7 +208,7 @@ def _kernel(paper: _Paper, row: kernels.Row) -> None:
         paper.text_block(remark.title + lines, "    ", "      ", limit=4)
 
 
-def _target(paper: _Paper, capture: Record) -> None:
+def _target(paper: Paper, capture: Record) -> None:
     """The device model: its figures by source, and how the function came to where it was compiled."""
     found = capture.target
     if found is None:
@@ -312,7 +233,7 @@ def _target(paper: _Paper, capture: Record) -> None:
     paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .questions", "    ")
 
 
-def _findings(paper: _Paper, capture: Record) -> None:
+def _findings(paper: Paper, capture: Record) -> None:
     found = findings(capture)
     if not found:
         return
@@ -330,7 +251,7 @@ def _findings(paper: _Paper, capture: Record) -> None:
         paper.text_block(f"{', '.join(names)}: {why}", "  ", "    ", limit=2)
 
 
-def _eager(paper: _Paper, capture: Record) -> None:
+def _eager(paper: Paper, capture: Record) -> None:
     found = outcome.eager(capture)
     if found:
         paper.section("ran eagerly")
@@ -339,8 +260,9 @@ def _eager(paper: _Paper, capture: Record) -> None:
     paper.more(len(found) - MANY, "place", "capture.breaks, capture.skipped")
     if capture.recompiles:
         paper.section("recompiles")
+    called = {id: f"call {i}  " for i, call in enumerate(capture.calls, 1) for id in call.compiled}
     for made in capture.recompiles[:MANY]:
-        start = f"  {made.id}  "
+        start = f"  {called.get(made.id, '')}{made.id}  "
         for guard in made.guards[:SOME]:
             paper.text_block(guard, start, "         ", limit=4)
             start = " " * len(start)
@@ -349,7 +271,7 @@ def _eager(paper: _Paper, capture: Record) -> None:
     paper.more(len(capture.recompiles) - MANY, "recompile", "capture.recompiles")
 
 
-def _place(paper: _Paper, one: outcome.Eager) -> None:
+def _place(paper: Paper, one: outcome.Eager) -> None:
     reason = outcome.reason(one.ending)
     paper.text_block(one.head, "  ", "    ", limit=4)
     paper.text_block(reason.what, "    because: ", "      ", limit=6)
@@ -366,7 +288,7 @@ def _place(paper: _Paper, one: outcome.Eager) -> None:
             paper.line(f"       {frame.text.strip()}")
 
 
-def _rest(paper: _Paper, capture: Record) -> None:
+def _rest(paper: Paper, capture: Record) -> None:
     total = sum(len(c.guards) for c in capture.compilations)
     notes = list(capture.notes)
     notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]

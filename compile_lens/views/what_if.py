@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-
 from compile_lens.record.what_if import FIGURES, Trial, WhatIfRecord
 
-from .text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
-from .words.characters import encodes
+from .paper import paper_of
 from .words.outline import plural
 
 MANY = 20
@@ -19,12 +16,7 @@ NOT_TIMED = (
 
 def page(found: WhatIfRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The outcome as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    encoding = "utf-8"
-    if ascii or (ascii is None and not encodes("─→·−", _stdout())):
-        encoding = "ascii" if ascii else _stdout()
-    if width is None:
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    paper = paper_of(width, ascii, "─→·−")
     paper.section(f"compile_lens: what would change {found.function}")
     paper.text_block(headline(found), "  ", limit=4)
     tried = [t for t in found.trials if t.matters]

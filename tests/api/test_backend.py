@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 
 import pytest
 import torch
@@ -101,6 +102,55 @@ def test_a_graph_break_stays_one_program() -> None:
     torch.compile(wave, backend="compile_lens")(torch.ones(4))
     again = compile_lens.last()
     assert again is not None and again.function == "wave" and len(again.compilations) == 1
+
+
+def test_every_compilation_is_kept_with_its_guards_and_why_it_was_made() -> None:
+    def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+        y = x.sin() * n
+        print(end="")
+        return y.cos()
+
+    calls = [(torch.ones(3), 2), (torch.ones(4), 2), (torch.ones(4), 3)]
+    logged = logging.getLogger("torch._dynamo.guards.__recompiles")
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logged.addHandler(handler)
+    torch._logging.set_logs(recompiles=True)
+    try:
+        compiled = torch.compile(scaled, backend="compile_lens")
+        for call in calls:
+            assert torch.equal(compiled(*call), scaled(*call))
+    finally:
+        torch._logging.set_logs()
+        logged.removeHandler(handler)
+    torch.compile(wave, backend="compile_lens")(torch.ones(4))  # a program of its own
+    other = compile_lens.last()
+    assert other is not None and len(other.compilations) == 1
+    compiled(torch.ones(4, dtype=torch.float64), 3)
+    last = compile_lens.last()
+    assert last is not None and last.function == "scaled"
+    torch._dynamo.reset()
+    at_once = capture(scaled, calls=[*calls, (torch.ones(4, dtype=torch.float64), 3)])
+    assert [c.id for c in last.compilations] == [c.id for c in at_once.compilations]
+    for mine, there in zip(last.compilations, at_once.compilations, strict=True):
+        # What differs is the number of the frame in the names that Dynamo gives to what it made itself.
+        assert len(mine.guards) == len(there.guards) and mine.dynamic == there.dynamic
+        checked = [[g.text for g in c.guards if g.kind == "TENSOR_MATCH"] for c in (mine, there)]
+        assert checked[0] == checked[1] and all("check_tensor(" in text for text in checked[0])
+        assert mine.recompile_reasons == there.recompile_reasons[:1]
+    reasons = [r.guards[0].partition(": ")[2] for r in last.recompiles]
+    assert len(reasons) == len(said) + 2  # the last call was not logged
+    for reason in reasons[: len(said)]:
+        assert any(reason.partition(" # ")[0] in text for text in said), (reason, said)
+
+
+def test_guards_that_torch_let_go_are_said_to_be_unknown() -> None:
+    torch.compile(wave, backend="compile_lens")(torch.ones(4))
+    torch._dynamo.reset()
+    last = compile_lens.last()
+    assert last is not None and last.guards
+    assert "what the guards of 0/0 ask of tensors is not known: torch let it go" in last.notes
 
 
 @pytest.mark.slow

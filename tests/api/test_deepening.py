@@ -17,7 +17,7 @@ import compile_lens
 from compile_lens import Program, UsageError
 from compile_lens._torch.watching import kept as keeping
 from compile_lens._torch.watching.kept import DIFFERS, NOT_SEEN, VERIFIED, plain
-from compile_lens.api.watch import deepen
+from compile_lens.api.deepening import deepen
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -72,6 +72,10 @@ def test_the_code_is_that_which_ran_also_from_a_cache() -> None:
     assert "same code, verified" in str(softmax) and str(softmax.story())
 
 
+def _lines(node: Any) -> list[tuple[str, int]]:
+    return [(frame.file, frame.line) for frame in node.frames]
+
+
 def _frames(capture: compile_lens.Capture, name: str) -> Any:
     graphs = (g for c in capture.compilations for g in c.graphs.values())
     return [frame for g in graphs for n in g.nodes if n.name == name for frame in n.frames]
@@ -114,6 +118,47 @@ def test_training_is_verified_and_changes_nothing() -> None:
     assert made.function == "forward" and made.compilations[0].graphs["backward"].calls
     assert torch.equal(torch.get_rng_state(), state)
     assert GraphLowering.save_output_code is None
+
+
+def test_for_another_target_it_is_what_a_capture_for_that_target_is() -> None:
+    def g(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = (x.sin() ** 2 + x.cos() ** 2) @ w
+        return y.softmax(-1).sum()
+
+    calls = [_inputs(rows) for rows in (4, 5)]
+    with compile_lens.watch() as program:
+        compiled = torch.compile(g, backend="aot_eager")
+        for call in calls:
+            compiled(*call)
+    direct = compile_lens.capture(g, *calls[0], target="h100")
+    made = program.capture(0, target="h100")
+
+    def plain_code(capture: compile_lens.Capture) -> list[str]:
+        return [k.source for k in capture.kernels]
+
+    assert made.kernels and plain_code(made) == plain_code(direct) and made.function == "g"
+    for mine, there in zip(
+        made.compilations[0].graphs.values(), direct.compilations[0].graphs.values(), strict=True
+    ):
+        assert [(n.target, _lines(n)) for n in mine.calls] == [(n.target, _lines(n)) for n in there.calls]
+    assert [s.name for s in made.sources] == ["g"]
+    assert made.target is not None and made.target.traced.startswith("when the program ran (graph 0, 0/0)")
+    stamps = {code.stamp for c in made.compilations for code in c.code.values()}
+    assert stamps == {"generated only"} and "verified" not in str(made)
+    of_any_size = program.capture(program.graphs[1], target="h100")
+    assert of_any_size.target is not None and any("= 5" in words for words in of_any_size.target.may_differ)
+
+
+def test_what_cannot_be_lowered_for_another_target_is_said() -> None:
+    def g(x: torch.Tensor) -> torch.Tensor:
+        return (x @ x).sum()
+
+    with compile_lens.watch() as program, torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.compile(g, backend="aot_eager")(torch.rand(4, 4))
+    with pytest.raises(UsageError, match="was compiled in a region of autocast"):
+        program.capture(0, target="h100")
+    with pytest.raises(UsageError, match="h1000"):
+        program.capture(0, target="h1000")
 
 
 def test_what_is_kept_holds_no_parameter_alive() -> None:

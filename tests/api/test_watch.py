@@ -22,6 +22,7 @@ import compile_lens
 from compile_lens import Program, RecordError, UsageError
 from compile_lens._torch.ground import hook_points
 from compile_lens._torch.watching import observers, recompiles
+from compile_lens.record import messages
 from compile_lens.record.program import COMPILED, LIMIT, NOTHING, RAISED, SKIPPED
 
 pytestmark = pytest.mark.torch
@@ -149,6 +150,77 @@ def test_guards_have_the_line_that_made_them() -> None:
         torch.compile(f, backend="eager")(torch.rand(3), "b")
     guard = next(g for g in program.visits[0].guards if g.source == "L['flag']" and "'b'" in g.text)
     assert guard.line is not None and guard.line.line == f.__code__.co_firstlineno + 2
+
+
+def test_the_line_that_made_a_size_a_number_is_what_torch_logs() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        if x.shape[0] == 5:
+            y = y + 1
+        return y.cos()
+
+    told: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    log.addHandler(handler)
+    logging.disable(logging.NOTSET)
+    try:
+        with torch.fx.experimental._config.patch(print_specializations=True), compile_lens.watch() as program:
+            compiled = torch.compile(f, backend="eager")
+            for length in (3, 4, 5, 6):
+                compiled(torch.ones(length))
+    finally:
+        log.removeHandler(handler)
+    found = [(v.id, s) for v in program.visits for s in v.specialized]
+    assert len(told) == len(found) == 1 and told[0].endswith("to 5") and "L['x'].size()[0]" in told[0]
+    id, one = found[0]
+    assert (id, one.source, one.value) == ("0/2", "x.size(0)", "5")
+    line = f.__code__.co_firstlineno + 2
+    assert one.line is not None and (one.line.file, one.line.line) == (__file__, line)
+    failed = program.recompiles[1].recompilation
+    assert failed is not None and failed.failed[0].line is not None
+    assert (failed.failed[0].source, failed.failed[0].new) == ("x.size(0)", "5")
+    assert (failed.failed[0].line.file, failed.failed[0].line.line) == (__file__, line)
+
+
+def test_bytes_that_cross_a_break_are_those_of_the_tensors() -> None:
+    met: list[tuple[int, int]] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        def run(*args: Any) -> Any:
+            out = gm.forward(*args)
+            sides = [{id(t): t.nbytes for t in side if isinstance(t, torch.Tensor)} for side in (args, out)]
+            met.append((sum(sides[0].values()), sum(sides[1].values())))
+            return out
+
+        return run
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y, z = x.sin(), x.double()
+        print(end="")
+        return y.sum() + z.sum()
+
+    with compile_lens.watch() as program:
+        torch.compile(f, backend=backend)(torch.ones(3, 4))
+    assert [(g.takes, g.gives) for g in program.graphs] == met == [(48, 144), (144, 8)]
+
+
+def test_dynamo_does_not_look_at_what_observes_it() -> None:
+    """A backward is compiled while the program's own frames are looked at."""
+
+    def step(x: torch.Tensor) -> None:
+        (x.sin() ** 2).sum().backward()
+
+    with compile_lens.watch() as program:
+        torch.compile(step, backend="aot_eager")(torch.ones(3, requires_grad=True))
+    assert program.counts.breaks == 1
+    ours = os.path.dirname(compile_lens.__file__)
+    assert not [f for f in program.frames if f.file.startswith(ours)]
+    here = {
+        f.function for f in program.frames if "-packages" not in f.file
+    }  # those are of pytest's own log handlers
+    assert here == {"step"}
 
 
 def test_what_the_program_raises_it_raises() -> None:
@@ -362,14 +434,23 @@ class Shy:
             "True",
         ),
         ("0/0: ___check_obj_id(L['f'], 1234)", "", "", ""),
+        (
+            "0/0: L['t'].size()[0] != 5  # if t.shape[0] == 5:  # t.py:4 in f (torch/x.py:26 in g)",
+            "t.size(0)",
+            "",
+            "5",
+        ),
+        ("0/0: 2 <= L['t'].stride()[1]", "t.stride(1)", "", "1"),
+        ("0/0: L['t'].size()[7] != 5", "t.size(7)", "", ""),
+        ("0/0: not ___dict_contains('n', L['box'].__dict__)", "box.n", "not set on it", "9"),
     ],
 )
 def test_values_of_failed_guards(text: str, source: str, old: str, new: str) -> None:
     box = Shy()
     box.__dict__["n"] = 9
-    names = {"n": 7, "box": box, "xs": [1, 2, 3], "shy": Shy()}
+    names = {"n": 7, "box": box, "xs": [1, 2, 3], "shy": Shy(), "t": torch.ones(5, 2)}
     Shy.asked = 0
-    found = recompiles.failed(text, names, {})
+    found = messages.failed(text, lambda source: recompiles.now(source, names, {}))
     assert (found.id, found.source, found.old, found.new) == (text.partition(":")[0], source, old, new)
     assert Shy.asked == 0, "no code of the program runs for it"
     assert found.line is None or (found.line.file, found.line.line, found.line.function) == ("t.py", 4, "f")

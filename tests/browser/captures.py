@@ -248,6 +248,37 @@ def not_lowered() -> Capture:
 
 
 @functools.cache
+def backward_not_lowered() -> Capture:
+    """A function whose second graph's backward Inductor cannot lower; the forwards of both are whole."""
+    import torch
+    from torch._inductor.lowering import register_lowering
+
+    @torch.library.custom_op("lens_browser::kept", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def kept(x: Any) -> Any:
+        return x.clone()
+
+    @torch.library.custom_op("lens_browser::back", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def back(x: Any) -> Any:
+        return x.clone()
+
+    kept.register_fake(torch.empty_like)
+    back.register_fake(torch.empty_like)
+    kept.register_autograd(lambda _, gradient: torch.ops.lens_browser.back(gradient * 2))
+
+    @register_lowering(torch.ops.lens_browser.back.default, type_promotion_kind=None)
+    def lowered(x: Any) -> Any:
+        raise NotImplementedError("there is no loop for it")
+
+    def f(x: Any) -> Any:
+        y = torch.sin(x) + 1
+        print("between")
+        z = torch.ops.lens_browser.kept(y)
+        return (z * 2 + torch.cos(y)).sum()
+
+    return _quiet(lambda: _failed(lambda: capture(f, torch.rand(8, requires_grad=True))))
+
+
+@functools.cache
 def nothing() -> Capture:
     """A function with nothing in it to compile."""
     import torch

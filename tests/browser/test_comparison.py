@@ -93,7 +93,7 @@ def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> 
     assert (
         page.locator(".compare-column").nth(2).locator(".compare-none").inner_text() == "nothing of its own"
     )
-    only = page.get_by_role("button", name="fold the lines that another target has")
+    only = page.get_by_role("button", name="fold the lines that another has")
     only.click()
     page.locator(".compare-only[aria-pressed=true]").wait_for()
     second = page.locator(".compare-column").nth(1)

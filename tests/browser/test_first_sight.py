@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -313,6 +314,22 @@ def test_a_failure_is_shown_where_it_happened(
     assert box(right)["x"] >= pane["x"] + pane["width"]
     right.get_by_role("button", name="traceback").click()
     assert "Traceback (most recent call last)" in said.inner_text()
+
+
+@pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
+def test_a_failure_in_the_backward_opens_there(viewer: Open, viewport: tuple[int, int]) -> None:
+    """In the compilation whose backward it was, with the switch on it: the forward before it is whole."""
+    page = viewer(captures.backward_not_lowered())
+    assert page.find(".flow-phase[aria-pressed=true] .flow-count").text_content() == "backward"
+    assert "1/0" in (page.find(".flow-which").text_content() or "")
+    assert page.find(".flow-stopped .flow-name").text_content() == "inlined"
+    assert page.pane("backward", 1).is_visible() or viewport[0] == 820
+    assert "there is no loop for it" in page.find(".outcome-said").inner_text()
+    assert "there is no loop for it" in page.pane("python").locator(".listing-note.failed").inner_text()
+    # What is said to be saved is of the graphs that were reached.
+    assert re.fullmatch(r"\d of 4 graphs", page.find(".saving-some").first.inner_text().strip())
+    page.find(".flow-phase").filter(has_text="forward").click()
+    assert page.find(".flow-stopped").count() == 0
 
 
 @pytest.mark.parametrize("viewport", SIZES)

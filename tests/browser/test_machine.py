@@ -59,6 +59,11 @@ def line(listing: Locator, text: str) -> Locator:
     return listing.locator(".listing-line").filter(has_text=text).first
 
 
+def unfold(listing: Locator) -> None:
+    while listing.locator(".listing-fold[aria-expanded=false]").count():
+        listing.locator(".listing-fold[aria-expanded=false]").first.click()
+
+
 def press(found: Locator) -> None:
     """At the start of a line: what is in the middle may be out of sight."""
     found.click(position={"x": 4, "y": 4})
@@ -70,14 +75,30 @@ def test_forms_stand_beside_the_source_one_at_a_time(opened: Opened) -> None:
     assert pane.locator(".code-forms button[aria-pressed]").all_inner_texts() == ["TTIR", "PTX", "SASS"]
     assert pane.locator(".listing").count() == 1
     for title, text in (("PTX", PTX), ("SASS", SASS)):
-        shown = form(pane, title).locator(".listing-line").evaluate_all("all => all.map(e => e.textContent)")
-        assert shown == text.rstrip("\n").split("\n")
+        listing = form(pane, title)
         assert pane.locator(".listing").count() == 2
+        unfold(listing)
+        shown = listing.locator(".listing-line").evaluate_all("all => all.map(e => e.textContent)")
+        assert shown == text.rstrip("\n").split("\n")
     pane.locator(".code-forms [aria-pressed=true]").click()
     assert pane.locator(".listing").count() == 1
     _, pane = opened(cpu())
-    shown = form(pane, "assembly").locator(".listing-line")
-    assert shown.count() == ASSEMBLY.count("\n")
+    listing = form(pane, "assembly")
+    unfold(listing)
+    assert listing.locator(".listing-line").count() == ASSEMBLY.count("\n")
+
+
+def test_a_form_opens_at_its_first_instruction(opened: Opened) -> None:
+    """Directives are folded; the fold says what it holds."""
+    _, pane = opened(h100())
+    read = "all => all.map(e => e.textContent.trim())"
+    firsts = {"TTIR": "%0 = tt.get_program_id", "PTX": "ld.param.b64", "SASS": "/*0000*/"}
+    for title, first in firsts.items():
+        rows = form(pane, title).locator(".listing-code > *").evaluate_all(read)
+        assert re.match(r"⋯\d+ lines: ", rows[0]) and rows[1].startswith(first), rows[:2]
+    _, pane = opened(cpu())
+    rows = form(pane, "assembly").locator(".listing-code > *").evaluate_all(read)
+    assert rows[:2] == ["⋯3 lines: directives, labels", "vmovups\t(%rdi,%rax,4), %zmm0\t# load"]
 
 
 def test_a_line_of_machine_code_lights_what_it_came_from(opened: Opened) -> None:
@@ -124,8 +145,7 @@ def test_a_pin_without_machine_code_says_so(opened: Opened) -> None:
 
     _, pane = opened(h100())
     form(pane, "SASS")
-    while pane.locator(".listing-fold[aria-expanded=false]").count():
-        pane.locator(".listing-fold[aria-expanded=false]").first.click()
+    unfold(pane)
     press(line(pane.locator(".listing").first, "xoffset = tl"))
     assert pane.locator(".code-forms span").inner_text() == ""
     press(line(pane.locator(".listing").first, "x0 = xoffset"))

@@ -9,10 +9,12 @@ from samples import BYTES, sample
 from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
 from compile_lens.record.capture import ABLATIONS, Ablation
 from compile_lens.record.compilation import Compilation
+from compile_lens.record.contest import Contest
 from compile_lens.record.decision import Decision
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import Lowered
+from compile_lens.record.machine_code import Candidate, Machine
 from compile_lens.record.memory import Buffer, Kept, Memory, Partition
 from compile_lens.record.rewrite import Pass, Rewrite
 from compile_lens.results.capture import Capture
@@ -45,6 +47,7 @@ def told() -> Capture:
                 Kept("cos", BYTES, ("cos",)),
             ),
         ),
+        contests=(CONTEST,),
     )
     return dataclasses.replace(
         capture,
@@ -74,7 +77,13 @@ def hostile(text: str) -> Capture:
             Memory("forward", (Buffer(text, text, 4, 1, 2, text, text, False, (text,)),), None, 0, text),
         ),
         partition=Partition((Kept(text, 4, (text,), text),), (text,), None, text),
-    )
+        contests=(
+            Contest(
+                "forward", text, (text,), (text,),
+                (Kernel(text, "forward", text, "template", text, machine_note=text),),
+            ),
+        ),
+    )  # fmt: skip
     series = tuple(dataclasses.replace(s, name=text) for s in BENCHMARK.series)
     speed = dataclasses.replace(BENCHMARK.speed, device=text, source=text) if BENCHMARK.speed else None
     return dataclasses.replace(
@@ -129,6 +138,22 @@ MEMORY = Memory(
     3 * BYTES,
     10,
 )
+
+CONTEST = Contest(
+    "forward",
+    "mm",
+    ("pow_1", "pow_2"),
+    ("float32[64, 32]", "float32[32, 16]"),
+    (
+        Kernel("extern_kernels.mm", "forward", "extern", "extern", ""),
+        Kernel(
+            "triton_mm", "forward", "triton", "template", "acc += tl.dot(a, b)",
+            candidates=(Candidate((("BLOCK_K", 16), ("BLOCK_M", 64), ("num_stages", 3), ("num_warps", 4))),),
+            machine=Machine("sm_90a", "Triton", 0, registers=40, shared=24576, spills=0, instructions=820),
+        ),
+        Kernel("decompose_k_mm", "forward", "graph", "", "bmm = aten.bmm(x, y)"),
+    ),
+)  # fmt: skip
 
 BENCHMARK = Benchmark(
     (

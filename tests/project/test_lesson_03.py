@@ -8,6 +8,7 @@ from typing import Any
 import lessons
 import pytest
 import torch
+from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 
 from compile_lens import capture
 
@@ -16,15 +17,11 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 NAME = lessons.named("03")
 
 
-def each(function: Any, *calls: tuple[Any, ...]) -> None:
-    for arguments in calls:
-        print(end="")
-        function(*arguments)
-
-
 def test_it_shows_what_it_asks() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
-    assert re.findall(r"compiled (\d) times", cells["sizes"]) == ["1", "2", "2", "2"]
+    calls = [line.split() for line in cells["sizes"].splitlines()]
+    assert [call[2] for call in calls] == ["0/0", "0/1", "-", "-"], "for which calls it was compiled"
+    assert [call[-1] for call in calls] == ["0/0", "0/1", "0/1", "0/1"], "which form ran"
     assert "you said 4, but the capture has 2 compilations" in cells["sizes-reveal"]
     assert cells["reason"].splitlines()[0] == "0/0 began with the first call"
     assert re.search(r"0/1 began since in 0/0: .*size mismatch.* expected 8, actual 16", cells["reason"])
@@ -34,7 +31,13 @@ def test_it_shows_what_it_asks() -> None:
     assert any_size.replace(symbol[1], "8").replace("arg1_1", "arg0_1") == eight
     assert cells["guards"].strip() == "2 <= L['x'].size()[0]"
     assert "you said 12, but the capture has 8 compilations" in cells["numbers"]
-    assert re.findall(r"s == ([\d.]+)", cells["numbers-reason"]) == ["0.5", "1.5", "2.5"]
+    changes = re.findall(r"s was ([\d.]+), now ([\d.]+):  return x\*\*s\n", cells["numbers-watch"])
+    assert changes == [(str(0.5 + n), str(1.5 + n)) for n in range(7)]
+    assert re.findall(r"^(\w[\w ]*?) +power (\d+)$", cells["numbers-limit"], re.M) == [
+        ("recompile limit", "1"),
+        ("compiled again", "7"),
+    ]
+    assert "'eager', 'compiled'" in cells["numbers-limit"]
     times = {cell: re.findall(r"compiled (\d) times", cells[cell]) for cell in ("scaled", "tensors", "ahead")}
     assert times == {"scaled": ["2"], "tensors": ["1"], "ahead": ["1"]}
 
@@ -44,12 +47,17 @@ def test_its_prose_says_what_the_captures_say() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     limit = torch._dynamo.config.recompile_limit
     assert cells["limit"].startswith(f"compiled {limit} times")
-    assert (
-        "recompile limit: step" in cells["limit"]
-        and "step reached its recompile limit" in cells["limit-story"]
+    _, ran, *skipped = cells["limit"].splitlines()
+    assert ran.split() == [f"0/{n}" for n in range(limit)] + ["eager"] * (12 - limit)
+    assert skipped == ["recompile limit: step"]
+    assert lessons.said(prose["numbers-meaning"], r"^(\w+) of the (\w+)\.") == (limit, 12)
+    assert lessons.said(prose["numbers-line"], r"another program, (\w+) times. And the (\w+) calls") == (
+        limit,
+        12 - limit,
     )
+    assert lessons.said(prose["numbers-eager"], r"for (\w+) values it runs as code") == (limit,)
     assert lessons.said(prose["take-home"], r"the limit, (\w+) forms") == (limit,)
-    made = capture(each, lambda x: torch.sin(x), *((torch.rand(size),) for size in (8, 16, 32, 64)))
+    made = capture(lambda x: torch.sin(x), calls=[(torch.rand(size),) for size in (8, 16, 32, 64)])
     assert lessons.said(prose["take-home"], r"(\w+) sizes need (\w+) forms") == (4, len(made.compilations))
     assert (
         made.compilations[1].recompile_reasons
@@ -57,9 +65,27 @@ def test_its_prose_says_what_the_captures_say() -> None:
     )
 
 
+def test_torch_itself_keeps_so_many_forms() -> None:
+    """The counts of the lesson, without a capture: the entries that torch keeps for the function."""
+
+    def forms(function: Any, calls: list[tuple[Any, ...]], **how: Any) -> int:
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="aot_eager", **how)
+        for arguments in calls:
+            compiled(*arguments)
+        return len(_debug_get_cache_entry_list(function))
+
+    x, numbers = torch.rand(8), [0.5 + n for n in range(12)]
+    assert forms(lambda x: torch.sin(x) * 2, [(torch.rand(n),) for n in (8, 16, 32, 64)]) == 2
+    assert forms(lambda x: torch.sin(x) * 2, [(torch.rand(n),) for n in range(8, 20)], dynamic=False) == 8
+    assert forms(lambda x, s: x**s, [(x, s) for s in numbers]) == 8
+    assert forms(lambda x, s: x * s, [(x, s) for s in numbers]) == 2
+    assert forms(lambda x, s: x**s, [(x, torch.tensor(s)) for s in numbers]) == 1
+
+
 def test_sizes_of_none_and_one_have_forms_of_their_own() -> None:
     """As its text says of the guard on sizes, and that a tensor's values are not guarded."""
-    made = capture(each, lambda x: torch.sin(x), *((torch.rand(size),) for size in (8, 16, 1, 0)))
+    made = capture(lambda x: torch.sin(x), calls=[(torch.rand(size),) for size in (8, 16, 1, 0)])
     assert [[d.symbol != "" for d in one.dynamic] for one in made.compilations] == [[], [True], [], []]
 
 

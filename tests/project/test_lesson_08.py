@@ -40,6 +40,23 @@ def test_a_softmax_is_one_kernel_or_several() -> None:
     assert re.findall(r"in Metal: (\d) kernels", cells["metal-softmax"]) == ["1", "5"]
 
 
+def test_a_training_step_is_in_mixed_precision() -> None:
+    """By PyTorch's own list of what autocast does on CUDA: products in the lower type, a log softmax in float32."""
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    found = re.findall(r"(\w+) +launches (\d+), bytes ([\d,]+)", cells["step"])
+    (_, launches, moved), (_, mixed_launches, mixed_moved) = found
+    assert [name for name, _, _ in found] == ["float32", "autocast"]
+    assert int(mixed_launches) > int(launches), "More kernels"
+    assert int(mixed_moved.replace(",", "")) < int(moved.replace(",", "")), "and fewer bytes"
+    rows = [tuple(line.split(maxsplit=2)) for line in cells["step-types"].splitlines()]
+    assert [dtype for dtype, op, _ in rows if op == "addmm"] == ["bfloat16"] * 2
+    assert {dtype for dtype, op, _ in rows if op in ("exp", "sum", "log")} == {"float32", "int64"}
+    converted = [shape for dtype, op, shape in rows if (dtype, op) == ("bfloat16", "convert_element_type")]
+    parameters = ["(1024,)", "(1024, 1024)", "(10,)", "(10, 1024)"]
+    assert sorted(parameters) == sorted(set(converted) & set(parameters)), "each weight is converted"
+    assert cells["step-types"].index("addmm") < cells["step-types"].index("float32")
+
+
 def test_its_prose_says_what_the_captures_say() -> None:
     prose = lessons.prose(NAME)
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}

@@ -66,3 +66,20 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 def test_its_exercises_wait_for_their_functions() -> None:
     lessons.exercises_wait(NAME, 9)
+
+
+def test_a_difference_and_a_switch_are_told() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    gone, new, so, *_ = cells["diff"].splitlines()
+    assert gone.startswith("torch.tanh is gone") and new.startswith("lesson.my_tanh is new")
+    assert "launches 1 → 3" in so and "extern 0 → 1" in so
+    walled, summed = cells["switch"].splitlines()
+    assert re.fullmatch(r"wrapped: [1-9]\d* trials, helpful 0", walled), "no switch takes it down"
+    assert summed == "total: split_reductions=False: (2, 1)"
+    split, whole = cells["switch-sizes"].strip().split("\n\n")
+    sizes = [
+        [int(n.replace(",", "")) for n in re.findall(r"(?:x|r0_) ([\d,]+)", text)] for text in (split, whole)
+    ]
+    (programs, each, last, parts), (single, everything) = sizes
+    assert (single, everything, last) == (1, 1_000_000, 1) and parts == programs > 100
+    assert programs * (each - 1) < 1_000_000 <= programs * each, "a part each, and nothing twice"

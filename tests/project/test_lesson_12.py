@@ -139,3 +139,18 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 def test_its_exercises_wait_for_their_functions() -> None:
     lessons.exercises_wait(NAME, 12)
+
+
+def test_a_program_is_watched() -> None:
+    """A print makes two halves: each is compiled, again for the last batch, and the first for a number too."""
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    counts, cut, *again = cells["program-slower"].splitlines()
+    assert cut == 'break: print(step, end=" ")'
+    assert again == [
+        "recompile: step 0 → 1",
+        "recompile: matrices.size(0) 32 → 20",
+        "recompile: found.size(0) 32 → 20",
+    ]
+    assert counts == f"graphs {2 + len(again)}, recompiles {len(again)}"
+    assert lessons.said(lessons.prose(NAME)["program-meaning"], r"cuts the function in (\w+)") == (2,)
+    assert " ".join(cells["program"].split()) == "0 1 2 3 4 5", "as without a watch"

@@ -200,7 +200,9 @@ def test_what_would_change_it(
 
 def test_no_block_is_left_out() -> None:
     others = [page for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in PAGES]
-    assert len(PYTHON) == 14  # the last two are run in tests/api/test_pytest_plugin.py
+    assert (
+        len(PYTHON) == 15
+    )  # the last three are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = [line.split()[1] for line in COMMANDS]
     assert named == [
@@ -215,6 +217,7 @@ def test_no_block_is_left_out() -> None:
         "doctor",
         "show",
         "diff",
+        "check",
     ]
 
 

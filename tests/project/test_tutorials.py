@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -177,6 +178,36 @@ def test_the_second_lesson_breaks_and_mends(second: Mapping[str, Any]) -> None:
     assert ["GRAD_MODE"] in guarded
 
 
+def test_the_second_lesson_leaves_a_function_to_python(second: Mapping[str, Any]) -> None:
+    """A choice in its loop costs the function, and the function that it calls is compiled by itself."""
+    lines = {line[14:].strip(): line[:14].strip() for line in _text(second["left-lines"]).splitlines()}
+    assert {line: states for line, states in lines.items() if states not in ("", "eager")} == {
+        "return torch.sin(x) * 2": "compiled",
+        "if x.sum() > 0:": "broke, eager",
+    }
+    assert sorted(line for line, states in lines.items() if states == "eager") == [
+        "for x in xs:",
+        "return total",
+        "total = torch.zeros(8)",
+        "total = total + torch.cos(scaled(x))",
+    ]
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) * 2
+
+    def summed(xs: list[torch.Tensor]) -> torch.Tensor:
+        total = torch.zeros(8)
+        for x in xs:
+            if x.sum() > 0:
+                total = total + torch.cos(scaled(x))
+        return total
+
+    made: list[Any] = []
+    torch.compile(summed, backend=lambda module, _: made.append(module) or module)([torch.rand(8)] * 3)
+    targets = {node.target for module in made for node in module.graph.nodes if node.op == "call_function"}
+    assert targets == {torch.sin, operator.mul}, "torch's own graphs: nothing of the loop or before it"
+
+
 def test_the_exercises_of_the_second_lesson_wait_for_their_functions() -> None:
     exercises_wait(SECOND, 2)
 
@@ -215,6 +246,18 @@ def test_the_sixth_lesson_reckons_right(sixth: Mapping[str, Any]) -> None:
     assert int(counted["loops"]) > 2 and len(stopped) == int(counted["loops"]) - 1 > 1
     assert all(re.search(r"\d+ operations, limit \d+", line) for line in stopped)
     assert re.fullmatch(r"moved after fusion: \d+ times the whole tensor", second)
+
+
+def test_one_edit_in_the_sixth_lesson_takes_inlining_away(sixth: Mapping[str, Any]) -> None:
+    """Counted by hand: two tensors written and one read, and the value in between never read again."""
+    counts, cause, effects = _text(sixth["edit"]).strip().splitlines()
+    assert counts == "loops 2, groups 1, moved 3 times the whole tensor"
+    assert "inlined became a buffer (output)" in cause and "y = torch.square(x)" in cause
+    tensor = 4 * 2**20
+    assert f"bytes {2 * tensor:,} → {3 * tensor:,}" in effects
+    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
+    said = re.search(r"(\w+) loops became (\w+) group", cells["edit-meaning"])
+    assert said and (NUMBERS[said[1]], NUMBERS[said[2]]) == (2, 1)
 
 
 def test_the_prose_of_the_sixth_lesson_says_what_its_captures_say() -> None:

@@ -19,12 +19,12 @@ from compile_lens.errors import UsageError
 from compile_lens.measures.comparison.table import across
 from compile_lens.record.comparison import Column
 from compile_lens.results.comparison import Comparison
-from compile_lens.views.comparison import dark
 from compile_lens.views.comparison.files import FORMS
 from compile_lens.views.comparison.html import document, fragment
 from compile_lens.views.comparison.live import COUNTS, compared
 from compile_lens.views.comparison.markdown import page as markdown
 from compile_lens.views.comparison.text import page
+from compile_lens.views.html import dark
 
 
 def three() -> Comparison:
@@ -127,7 +127,9 @@ def test_every_colour_of_the_page_has_a_dark_one_that_can_be_read() -> None:
     for state in range(3):
         ground = list(dark.GROUNDS.values())[2 + state]
         assert contrast(list(dark.TEXTS.values())[5 + state], ground) >= 4.5
-    assert "prefers-color-scheme: dark" in dark.style() and "data-jp-theme-light" in dark.style()
+    assert "prefers-color-scheme: dark" in dark.style(
+        ".cl-comparison"
+    ) and "data-jp-theme-light" in dark.style(".cl-comparison")
 
 
 def test_the_text_page_fits_and_tells_figures_reasons_and_lines() -> None:

@@ -19,7 +19,17 @@ from compile_lens.record.capture import ABLATIONS
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
 from compile_lens.views.drawing import timeline
-from compile_lens.views.findings import Columns, Finding, Picture, Prose, Steps, Table, findings, unknown
+from compile_lens.views.findings import (
+    Block,
+    Columns,
+    Finding,
+    Picture,
+    Prose,
+    Steps,
+    Table,
+    findings,
+    unknown,
+)
 from compile_lens.views.findings.model import NOTE
 from compile_lens.views.html import listing
 from compile_lens.views.html import page as html
@@ -49,7 +59,7 @@ def addresses(finding: Finding) -> Iterator[Address]:
 def test_every_finding_is_whole() -> None:
     found = findings(samples_findings.told())
     assert [f.key for f in found] == [
-        "fusion", "lowering", "rewrites", "memory", "traffic", "ablations", "benchmark",
+        "fusion", "lowering", "rewrites", "memory", "traffic", "contests", "ablations", "benchmark",
     ]  # fmt: skip
     for finding in found:
         assert finding.title and finding.intro.endswith(".") and finding.fact and finding.where
@@ -243,6 +253,26 @@ def test_the_benchmark_is_medians_and_ratios() -> None:
 
 
 # In the views
+
+
+def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
+    found = by_key(samples_findings.told())["contests"]
+    assert found.fact == "1 contest, 3 contenders" and "none of them has won" in found.intro.lower()
+    (table,) = tables(found).values()
+    assert table.words == (
+        "for pow_1, pow_2",
+        "in the code stands extern_kernels.mm, since nothing was timed",
+    )
+    library, template, graph = (row.cells for row in table.rows)
+    assert library == ("extern_kernels.mm", *("—",) * 7, "")
+    assert template[:4] == ("triton_mm", "BLOCK_K=16, BLOCK_M=64", "4", "3")
+    assert template[4:8] == ("40 a thread", "24,576 B a block", "0 B a thread", "820")
+    assert graph[0] == "decompose_k_mm (graph)"
+    assert found.brief == (
+        "mm of float32[64, 32] and float32[32, 16]: 2 ways, 1 template, none of them timed",
+    )
+    texts = [s.text for s in found.sections if isinstance(s, Block)]
+    assert texts == ["acc += tl.dot(a, b)", "bmm = aten.bmm(x, y)"]
 
 
 def test_the_pages_say_them_in_brief() -> None:

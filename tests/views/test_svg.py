@@ -7,6 +7,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from html import unescape
+from urllib.parse import unquote
 
 import pytest
 import samples
@@ -302,6 +304,16 @@ def test_a_drawing_in_a_notebook_is_no_wider_than_the_cell(monkeypatch: pytest.M
     assert cell.get("width") == "100%" and cell.get("height") is None
     assert cell.get("viewBox") == parsed(whole).get("viewBox")
     assert sin_cos()._repr_svg_().partition(">")[2] == whole.partition(">")[2]
+
+
+def test_a_notebook_has_a_text_in_place_of_a_drawing() -> None:
+    """JupyterLab makes an image without one of a bare SVG; of HTML it takes the image as it is."""
+    image = re.fullmatch(
+        r"<img [^>]*? alt=\"([^\"]+)\" src='data:image/svg\+xml,([^']+)'>", sin_cos()._repr_html_()
+    )
+    label = parsed(sin_cos()._repr_svg_()).get("aria-label")
+    assert image and label and unescape(image[1]) == label
+    assert parsed(unquote(image[2])).get("aria-label") == label
 
 
 @for_all(

@@ -24,7 +24,7 @@ from compile_lens.record.capture import Timing
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, text
+from compile_lens.views import markdown, paper, text
 from compile_lens.views.words import characters, outcome, outline
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def test_width_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     widths = {max(map(len, text.page(samples.sample(), ascii=True).split("\n")))}
     monkeypatch.setenv("COLUMNS", "3")
     widths.add(max(map(len, text.page(samples.sample(), ascii=True).split("\n"))))
-    assert widths == {64, text.LEAST_WIDTH}
+    assert widths == {64, paper.LEAST_WIDTH}
 
 
 def test_str_of_a_capture_is_its_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,12 @@ line where the graph ends. The exception that Dynamo logs has both.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
+from ...record import messages
 from ...record.breaks import BREAK, REST, Ending, Skip
 from ...record.graph import Frame
 from ..graphs import fx
@@ -21,20 +21,6 @@ from ..ground.hooks import free_hook
 from ..ground.parts import Logged
 from ..ground.recorder import Recorder
 from . import dynamo, left_to_python
-
-LEFT_THE_REST = (
-    "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest"
-)
-
-CANNOT_RESUME = "Encountered graph break that we cannot resume from"
-"""How the reason begins with which Dynamo logs a break after which it compiles nothing more of the function."""
-
-AGAIN = "*** While handling this graph break, another graph break occurred: ***"
-"""Between the break itself and what Dynamo could not do about it."""
-
-_HINT = re.compile(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", re.MULTILINE)
-_LINK = re.compile(r"please visit: (https?://\S+)")
-_FROM = re.compile(r"\n\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE=1)")
 
 _PLACEHOLDERS = {
     "step_unsupported": "a graph break that Dynamo could not resume from, so that it compiled no more of the "
@@ -50,7 +36,7 @@ def log_graph_break(
     """Dynamo logs a graph break: keep its reason until the graph that it ends is complete."""
     recorder = dynamo.recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
     if recorder is not None and not getattr(exc, "logged", False):
-        recorder.frames.now.logged = Logged(cause(exc), not str(reason).startswith(CANNOT_RESUME))
+        recorder.frames.now.logged = Logged(cause(exc), not str(reason).startswith(messages.CANNOT_RESUME))
     return real(translator, code_options, reason, exc, *args, **kwargs)
 
 
@@ -85,7 +71,7 @@ def _rest(recorder: Recorder, compilation: str, code: Any, output: Any, why: End
         dynamo.first_line(recorder, code),
         why,
         left_to_python.lines(code, offset) if offset is not None else (),
-        LEFT_THE_REST,
+        messages.LEFT_THE_REST,
         compilation,
     )
 
@@ -98,8 +84,8 @@ def ending(reason: Any) -> Ending | None:
     if not reason.graph_break:
         return Ending("return", frames=frames)
     text = str(reason.reason).strip()
-    placeholder = next((said for word, said in _PLACEHOLDERS.items() if text.startswith(word)), "")
-    return _ending(placeholder or text, frames)
+    placeholder = next((told for word, told in _PLACEHOLDERS.items() if text.startswith(word)), "")
+    return messages.ending(placeholder or text, frames)
 
 
 def cause(error: Any, kind: str = BREAK) -> Ending:
@@ -107,20 +93,7 @@ def cause(error: Any, kind: str = BREAK) -> Ending:
     found = getattr(error, "real_stack", None)
     if not found:
         found = torch._guards.TracingContext.extract_stack() if torch._guards.TracingContext.try_get() else ()
-    text = _FROM.split(str(error), maxsplit=1)[0].strip()
-    return _ending(text.partition(AGAIN)[0].strip(), stack(found), kind)
-
-
-def consequence(error: Any) -> str:
-    """What Dynamo could not do about a break, in a sentence; ``""`` if it says nothing more."""
-    text = _FROM.split(str(error), maxsplit=1)[0]
-    return dynamo.gist(text.rpartition(AGAIN)[2]) if AGAIN in text else ""
-
-
-def _ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
-    hints = (" ".join(found.split()) for found in _HINT.findall(text))
-    link = _LINK.search(text)
-    return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")
+    return messages.ending(str(error), stack(found), kind)
 
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ...record import messages
 from ...record.compilation import DynamicDim, Guard
 from ...record.graph import Source
 from ...versions import torch_version
@@ -142,8 +143,24 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
-        found.append(Guard(stable(" and ".join(lines)) or kind, stable(name), kind))
+        found.append(Guard(messages.stable(" and ".join(lines)) or kind, messages.stable(name), kind))
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
+
+
+_CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), DispatchKeySet", re.DOTALL)
+
+
+def asked_of_tensors(manager: Any) -> dict[str, str]:
+    """What the guards of a compiled form ask of each tensor, by its name."""
+    found = {}
+    for leaf in manager.get_leaf_guards():
+        for part in leaf.verbose_code_parts():
+            check = _CHECK.match(part)
+            if check:
+                found[check["name"]] = part.partition("  # ")[0].strip()
+    for child in manager.get_child_managers():
+        found |= asked_of_tensors(child)
+    return found
 
 
 def failed_guard(recorder: Recorder, reason: str) -> str:
@@ -151,12 +168,6 @@ def failed_guard(recorder: Recorder, reason: str) -> str:
     text = " ".join(reason.partition("\nUser stack trace:")[0].split())
     found = re.match(r"(\d+)/(\d+): ", text)
     return recorder.numbers.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
-
-
-def stable(text: str) -> str:
-    """Addresses differ from run to run and say nothing to a reader."""
-    text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
-    return re.sub(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b", r"\1…", text)
 
 
 def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
@@ -215,10 +226,3 @@ def isolates() -> bool:
     """
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return "isolate_recompiles" in known and torch_version() >= (2, 15)
-
-
-def gist(message: str) -> str:
-    """The first line of an error, and Dynamo's explanation of it where it gives one."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
-    return ". ".join((lines[:1] + explained)[:2])[:600]

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import dis
-import re
 from typing import Any
 
-_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_\d+")
+from ...record.messages import plain as plain
+from ...record.messages import resumes
 
 _FINISHING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 """Instructions that end a statement: what was computed before them was computed elsewhere."""
 
 
-def plain(name: str) -> str:
-    """The name that a function has in the program, where this is what Dynamo calls the rest of it."""
-    found = _RESUME.fullmatch(name)
-    return plain(found["name"]) if found else name
-
-
 def is_rest(code: Any) -> bool:
     """Whether a code object is what Dynamo made of the rest of a function after a graph break."""
-    return _RESUME.fullmatch(code.co_name) is not None
+    return resumes(code.co_name) is not None
 
 
 def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
 from ..ground import code_entries, garbage, tallies, torch_source
 from ..ground.hooks import free_hook
@@ -42,13 +43,13 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
-            recorder.frames.skips.append(f"{name}: {dynamo.gist(str(error)) or 'no operation to compile'}")
+            recorder.frames.skips.append(f"{name}: {messages.gist(str(error)) or 'no operation to compile'}")
         else:  # Dynamo may give the frame up and run it as it is
             recorder.frames.now.given_up = _given_up(frame.f_code, error)
         raise
     reason = getattr(result, "skip_reason", None)
     if reason:
-        recorder.frames.skips.append(f"{name}: {dynamo.gist(str(reason))}")
+        recorder.frames.skips.append(f"{name}: {messages.gist(str(reason))}")
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
         recorder.frames.skips.append(f"{name}: no operation to compile (this torch does not say why)")
     return result
@@ -84,7 +85,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
 
 def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     """Keep a function that was given up; what is neither the program's nor torch's layers is only counted."""
-    recorder.frames.skips.append(f"{found.function}: {dynamo.gist(found.cause.reason)}")
+    recorder.frames.skips.append(f"{found.function}: {messages.gist(found.cause.reason)}")
     root = recorder.frames.root
     if torch_source.internal(found.file) and root is not None:  # torch's wrapper around what was captured
         found = dataclasses.replace(found, function=root.name, file=root.file, line=root.line, lines=())
@@ -94,6 +95,8 @@ def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     else:
         dynamo.keep_source(recorder, code)
         found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
+    for call in recorder.frames.calls[-1:]:
+        call.left.append(f"{found.function}: {found.kind}")
     same = dataclasses.replace(found, times=1)
     for i, known in enumerate(recorder.frames.skipped):
         if dataclasses.replace(known, times=1) == same:
@@ -114,10 +117,12 @@ def said(recorder: Recorder, limit: int = 4) -> str:
     """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
     never = [s.why for s in recorder.frames.skipped if s.kind == NEVER_RAN]
     names = [
-        f"{s.function}: {dynamo.gist(s.cause.reason)}" for s in recorder.frames.skipped if s.kind != NEVER_RAN
+        f"{s.function}: {messages.gist(s.cause.reason)}"
+        for s in recorder.frames.skipped
+        if s.kind != NEVER_RAN
     ]
     because = [
-        dynamo.gist(s.cause.reason)
+        messages.gist(s.cause.reason)
         for s in recorder.frames.skipped
         if s.kind == NEVER_RAN and s.cause.reason != s.why
     ]
@@ -161,7 +166,9 @@ def _given_up(code: Any, error: Exception) -> Skip:
         return _skip(code, LIMIT, breaks.cause(error, LIMIT))
     logged = type(error).__name__ in ("Unsupported", "UserError")
     kind = REST if left_to_python.is_rest(code) else WHOLE
-    return _skip(code, kind, breaks.cause(error, BREAK if logged else NOT_TRACED), breaks.consequence(error))
+    return _skip(
+        code, kind, breaks.cause(error, BREAK if logged else NOT_TRACED), messages.consequence(str(error))
+    )
 
 
 def _skip(code: Any, kind: str, why: Ending, consequence: str = "") -> Skip:

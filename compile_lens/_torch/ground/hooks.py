@@ -32,7 +32,6 @@ class _Local(threading.local):
 
 
 _local = _Local()
-_users: set[object] = set()
 _placement = placing.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
@@ -142,23 +141,10 @@ def placed() -> Iterator[None]:
 
 def place(undo: Undo) -> None:
     """As ``placed``, until ``undo``."""
-    user = object()
-    undo.add(_leave, user)
-    with placing.lock:
-        if not _users:
-            _placement.remove()  # what an interrupt left half placed
-            _place()
-        _users.add(user)
+    _placement.keep(undo, _fill)
 
 
-def _leave(user: object) -> None:
-    with placing.lock:
-        _users.discard(user)
-        if not _users:
-            _placement.remove()
-
-
-def _place() -> None:
+def _fill() -> None:
     for path, wrap in (*_registry.items(), *_free.items()):
         found = hook_points.find(path)
         if found is None:

@@ -96,6 +96,15 @@ class Frame:
 
 
 @dataclasses.dataclass
+class Call:
+    """One of several calls: ids of what was compiled in it and of what it ran, and what was given up."""
+
+    compiled: list[str] = dataclasses.field(default_factory=list)
+    ran: list[str] = dataclasses.field(default_factory=list)
+    left: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
 class Frames:
     """The functions that Dynamo looked at. Written by the room ``frames``.
 
@@ -105,6 +114,7 @@ class Frames:
         skips: a line of text for each that was left alone.
         skipped: those of the program among them.
         elsewhere: how many functions of torch and of the standard library were given up.
+        calls: those until now, where the capture is of several.
     """
 
     root: Root | None = None
@@ -113,6 +123,7 @@ class Frames:
     skips: list[str] = dataclasses.field(default_factory=list)
     skipped: list[Skip] = dataclasses.field(default_factory=list)
     elsewhere: int = 0
+    calls: list[Call] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass

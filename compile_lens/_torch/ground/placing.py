@@ -10,7 +10,10 @@ import dataclasses
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .undo import Undo
 
 lock = threading.RLock()
 """Held while wrappers are placed or taken away."""
@@ -33,7 +36,29 @@ class Placement:
 
     def __init__(self) -> None:
         self._placed: list[_Placed] = []
+        self._users: set[object] = set()
         _sets.append(self)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody keeps them in place."""
+        return bool(self._users)
+
+    def keep(self, undo: Undo, fill: Callable[[], None]) -> None:
+        """Keep them in place until ``undo``. Where nobody did, ``fill`` puts them there."""
+        user = object()
+        undo.add(self._leave, user)
+        with lock:
+            if not self._users:
+                self.remove()  # what an interrupt left half placed
+                fill()
+            self._users.add(user)
+
+    def _leave(self, user: object) -> None:
+        with lock:
+            self._users.discard(user)
+            if not self._users:
+                self.remove()
 
     def put(self, owner: object, name: str, wrap: Callable[[Any], Any]) -> None:
         """Put ``wrap(real)`` in the place of what ``owner`` has under ``name``. To be called with the lock held."""

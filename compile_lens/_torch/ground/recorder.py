@@ -9,6 +9,7 @@ from ...record.absent import Missing, NotApplicable
 from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
 from ...record.compilation import LOWERED_STAGES, PHASES, Compilation, DynamicDim, EagerOp, Guard, Stage
+from ...record.contest import Contest
 from ...record.decision import Decision
 from ...record.graph import Graph
 from ...record.kernel import Code
@@ -51,6 +52,7 @@ class Draft:
         self.passes: list[Pass] = []
         self.memory: list[Memory] = []
         self.partition: Partition | None = None
+        self.contests: list[Contest] = []
         self.phase = ""
         self.doing = "dynamo"
         self.kept: Kept = {}  # of the stages in progress, each in a slot of its own
@@ -93,6 +95,7 @@ class Draft:
             passes=tuple(self.passes),
             memory=tuple(self.memory),
             partition=self.partition,
+            contests=tuple(self.contests),
         )
 
     def _absent(self) -> list[Missing | NotApplicable]:
@@ -187,11 +190,20 @@ class Recorder:
                     root.line,
                 )  # torch's wrapper around a callable that has no frame of its own
             self.drafts[compile_id] = Draft(self, compile_id, *place)
+            for call in self.frames.calls[-1:]:
+                call.compiled.append(compile_id)
         return self.drafts[compile_id]
 
     def begin_again(self, draft: Draft) -> None:
         """Dynamo traces this frame anew, knowing more: what was seen of the first attempt is of no graph."""
         self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
+        for call in self.frames.calls[-1:]:
+            call.compiled.remove(draft.id)
+
+    def ran(self, draft: Draft) -> None:
+        """Note that the call that is made now runs the graph of a compile."""
+        for call in self.frames.calls[-1:]:
+            call.ran.append(draft.id)
 
     def fail(self, draft: Draft | None) -> None:
         """Remember where the compiler failed; the innermost report wins."""

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Any)
 
-FILE = "<compile_lens, around torch/_dynamo/convert_frame.py>"
+AROUND = ", around torch/_dynamo/convert_frame.py"
+"""Behind the names of their files: what torch asks is how a name ends."""
 
 MODULE = "torch._dynamo.convert_frame:"
 """How the paths of hooks begin whose wrappers stand there."""
@@ -18,5 +19,6 @@ def unnoticed(function: _F) -> _F:
     Dynamo looks at the frames above it: for a function under ``disable(recursive=False)`` right above its own, for
     the stack of the program up to them.
     """
-    function.__code__ = function.__code__.replace(co_filename=FILE)
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=code.co_filename.removesuffix(AROUND) + AROUND)
     return function

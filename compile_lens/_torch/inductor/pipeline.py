@@ -20,7 +20,7 @@ from ..graphs.provenance import Lineage
 from ..ground.hooks import kept, kept_hook
 from ..ground.recorder import Draft
 from ..ground.slots import Slot
-from . import fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
+from . import contests, fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
 
 RUN = "torch._inductor.graph:GraphLowering.run"
 CODEGEN = "torch._inductor.scheduler:Scheduler.codegen"
@@ -67,6 +67,7 @@ def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
     LOWERING.put(draft, Lowering(draft, lineage))
     line_origins.begin(draft)
     fusion.begin(draft)
+    contests.begin(draft, phase)
     lowered_nodes.begin(draft)
 
 

@@ -17,7 +17,17 @@ import torch
 
 from ..ground import hook_points
 from .interfaces import MARK, PHASE
-from .questions import ATTRIBUTES, BY_THE_MODEL, FUNCTIONS, Questions, frame_at, internal, text
+from .questions import (
+    ATTRIBUTES,
+    BY_THE_MODEL,
+    FUNCTIONS,
+    MARKS,
+    OF_THE_BUILD,
+    Questions,
+    frame_at,
+    internal,
+    text,
+)
 from .replaced import Places, on
 
 Note = Callable[..., None]
@@ -50,6 +60,21 @@ def place(places: Places, questions: Questions) -> None:
         if path not in BY_THE_MODEL:
             _as_torchs(places, getattr(owner, name))
         not_compiled(getattr(owner, name))
+    for path in OF_THE_BUILD:
+        found = hook_points.find(path)
+        if found is not None:
+            owner, name = found
+            ours = _asked_of_the_build(questions, note, path.replace(":", "."), getattr(owner, name))
+            places.attribute(owner, name, MARK, ours)
+            _as_torchs(places, getattr(owner, name))
+            not_compiled(getattr(owner, name))
+    for path in MARKS:
+        found = hook_points.find(path)
+        if found is not None:
+            owner, name = found
+            places.attribute(owner, name, MARK, lambda *told, **more: 0)
+            _as_torchs(places, getattr(owner, name))
+            not_compiled(getattr(owner, name))
     watched = _Watched(note)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
@@ -118,6 +143,26 @@ def _listening(note: Note, name: str, real: Callable[..., Any]) -> Callable[...,
 
     not_compiled(listening)
     return listening
+
+
+def _asked_of_the_build(
+    questions: Questions, note: Note, name: str, real: Callable[..., Any]
+) -> Callable[..., Any]:
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        answer = real(*args, **kwargs)
+        if on(PHASE):
+            frames = torch._guards.TracingContext.extract_stack()
+            for one in reversed(frames):
+                if not internal(one.filename):
+                    line = frame_at(one.filename, one.lineno or 0, one.name)
+                    questions.put("asked", f"{name}()", text(answer), line)
+                    break
+        else:
+            note(f"{name}()", answer, sys._getframe(2))
+        return answer
+
+    not_compiled(asked)
+    return asked
 
 
 class _Watched:

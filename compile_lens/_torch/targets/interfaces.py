@@ -100,6 +100,7 @@ def _cuda(places: Places, model: DeviceModel) -> None:
         "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8, device="cpu"),
         "set_rng_state": lambda new_state, device="cuda": None,
         "synchronize": lambda device=None: None,
+        "set_device": _set_device,
     }
     for name, answer in answers.items():
         places.attribute(torch.cuda, name, MARK, answer)
@@ -112,6 +113,15 @@ def _cuda(places: Places, model: DeviceModel) -> None:
     _device_context(places)
     _cuda_version(places)
     _triton(places, model)
+
+
+def _set_device(device: Any) -> None:
+    """There is one, which is the current one."""
+    index = device if isinstance(device, int) else torch.device(device).index
+    if index:
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal: the target is one device, and {index} is asked for"
+        )
 
 
 def _device_context(places: Places) -> None:

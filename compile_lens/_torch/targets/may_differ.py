@@ -3,6 +3,7 @@ Inductor decides, not a measurement."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -18,16 +19,42 @@ NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
 """Of a capture of which only shapes are known."""
 
 
+AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
+"""Inductor's settings that have it time several ways of the same."""
+
+ENOUGH = 68
+"""Multiprocessors from which on Inductor tries templates of matrix products (``torch._inductor.utils.is_big_gpu``)."""
+
+
 def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
     """Sentences about a whole capture. ``settings`` are Inductor's that the caller asked for."""
     found = []
-    if any(settings.get(name) for name in ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")):
-        found.append(
-            "max-autotune times templates on the device: left out here, libraries do the matrix products"
-        )
+    if any(settings.get(name) for name in AUTOTUNE):
+        found.append(_autotuned(model))
     if settings.get("triton.cudagraphs"):
         found.append("CUDA graphs are recorded by the device: left out here, the kernels are the same")
     return tuple(found)
+
+
+def _autotuned(model: DeviceModel) -> str:
+    """What max-autotune does on the device, and did here."""
+    if model.device == "mps":
+        return (
+            "max-autotune times nothing: Inductor has neither templates nor launch configurations for Metal"
+        )
+    count = model.figure("multi_processor_count")
+    if isinstance(count, int) and count < ENOUGH:
+        return (
+            f"max-autotune times launch configurations alone: {model.title} has {count} multiprocessors, and "
+            f"Inductor tries templates of matrix products from {ENOUGH} on"
+        )
+    if importlib.util.find_spec("triton") is None:
+        return "max-autotune times templates on the device: left out here, since they are written with Triton"
+    return (
+        "max-autotune times templates on the device and keeps the fastest; nothing was timed here, so that the code "
+        "calls the library's function where that is among them, and has the first template elsewhere "
+        "(capture.contests has all)"
+    )
 
 
 def of_code(model: DeviceModel, kernels: Sequence[Kernel]) -> tuple[str, ...]:

@@ -34,6 +34,12 @@ FUNCTIONS = (
     "torch.cuda:is_available",
     "torch.cuda:device_count",
     "torch.cuda:is_initialized",
+    "torch.cuda:memory_allocated",
+    "torch.cuda:max_memory_allocated",
+    "torch.cuda:memory_reserved",
+    "torch.cuda:max_memory_reserved",
+    "torch.backends.cudnn:is_available",
+    "torch.backends.cudnn:version",
     "torch.backends.mps:is_available",
     "torch.backends.mps:is_built",
     "torch.accelerator:is_available",
@@ -41,6 +47,12 @@ FUNCTIONS = (
     "torch.accelerator:current_accelerator",
 )
 """Functions that ask for a device."""
+
+OF_THE_BUILD = ("torch.cuda:get_arch_list", "torch.backends.cuda:is_built")
+"""Functions that ask how torch was built, also while Dynamo traces. A build for the device has other answers."""
+
+MARKS = ("torch.cuda.nvtx:range_push", "torch.cuda.nvtx:range_pop", "torch.cuda.nvtx:mark")
+"""Functions that tell a profiler of the device where the program is. Nobody listens here."""
 
 _NOT_THE_PROGRAM_S = tuple(
     os.path.join(folder, "")

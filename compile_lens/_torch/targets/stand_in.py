@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -17,14 +18,14 @@ _one_at_a_time = threading.RLock()
 
 SETTINGS = {
     "shape_padding": False,  # whether padding pays off is timed on the device
-    "max_autotune": False,  # so are templates,
-    "max_autotune_gemm": False,
-    "max_autotune_pointwise": False,
     "coordinate_descent_tuning": False,
     "triton.autotune_at_compile_time": False,
     "triton.cudagraphs": False,  # recorded by the device's driver
 }
-"""Inductor's settings that would need the device."""
+"""Inductor's settings that would need the device. Templates that it would time are kept instead (``contests.py``)."""
+
+TEMPLATES = {"max_autotune": False, "max_autotune_gemm": False}
+"""Settings that have templates written, for which Triton must be here."""
 
 
 class StandIn:
@@ -57,4 +58,5 @@ class StandIn:
         import torch._inductor.config as config
 
         known = config.get_config_copy() if hasattr(config, "get_config_copy") else {}
-        return {name: value for name, value in SETTINGS.items() if not known or name in known}
+        ours = SETTINGS if importlib.util.find_spec("triton") is not None else {**SETTINGS, **TEMPLATES}
+        return {name: value for name, value in ours.items() if not known or name in known}

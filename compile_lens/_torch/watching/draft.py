@@ -12,14 +12,12 @@ from typing import Any
 
 from ...record.breaks import Ending
 from ...record.compilation import DynamicDim
+from ...record.compile_events import Event
 from ...record.graph import Frame
-from ...record.program import Break, FailedGuard, GuardOrigin
+from ...record.program import Break, Bucket, Collective, FailedGuard, GuardOrigin, Specialization
 
 numbers = itertools.count()
 """Of visits and graphs, in the order in which they begin, over all watches."""
-
-Event = tuple[str, str, float, int, str, tuple[tuple[str, str], ...]]
-"""Of a part of compiling: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, what torch says more."""
 
 
 class Scope:
@@ -42,16 +40,28 @@ class Scope:
         self.keeps = False  # graphs are kept, so that they can be lowered again
         self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
         self.spent = 0  # nanoseconds that the observers took
+        self.process: tuple[int, int] | None = None  # the rank, and of how many
         self.doubtful: Counter[str] = Counter()
 
 
 class Graph:
     """A graph that a backend was called with."""
 
-    def __init__(self, number: int, id: str, operators: int, inputs: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        operators: int,
+        inputs: tuple[str, ...],
+        takes: int | None,
+        gives: int | None,
+    ) -> None:
         self.number, self.id, self.operators, self.inputs = number, id, operators, inputs
+        self.takes, self.gives = takes, gives
         self.thread = threading.current_thread().name
         self.seconds = 0.0
+        self.collectives: tuple[Collective, ...] = ()
+        self.buckets: tuple[Bucket, ...] = ()
         self.kept: Any = None  # what lowering it again takes (``kept.Kept``)
 
 
@@ -86,3 +96,5 @@ class Visiting:
         self.recompiled: tuple[int, int] | None = None
         self.guards: tuple[GuardOrigin, ...] = ()
         self.dynamic: tuple[DynamicDim, ...] = ()
+        self.specialized: tuple[Specialization, ...] = ()
+        self.buckets: tuple[Bucket, ...] = ()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...record import messages
 from ...record.graph import Frame
-from ...record.program import GuardOrigin
+from ...record.program import GuardOrigin, Specialization
 from ..frames import dynamo, left_to_python
 from ..graphs import fx
 from ..ground import torch_source
@@ -24,19 +26,25 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
     visiting = scopes.current()
     if visiting is not None and output is not None:
         with noting(visiting.scopes, "guards"):
-            visiting.guards = (*_of_values(output), *_of_sizes(output))
+            root = getattr(getattr(manager, "guard_manager", None), "root", None)
+            tensors = dynamo.asked_of_tensors(root) if root is not None else {}
+            visiting.guards = (*_of_values(output, tensors), *_of_sizes(output))
+            visiting.specialized = tuple(_specialized(getattr(output, "shape_env", None)))
     return result
 
 
-def _of_values(output: Any) -> list[GuardOrigin]:
+def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
     for guard in sorted(output.guards):
         create = getattr(guard, "create_fn_name", None)
         kind = str(create() if callable(create) else create or "")
-        parts = tuple(dynamo.stable(str(line)) for line in (guard.code_list or ()))
+        parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
-        source = dynamo.stable(str(guard.name or ""))
+        name = guard.name if isinstance(guard.name, str) else guard.name()
+        if kind == "TENSOR_MATCH" and name in tensors:
+            parts = (tensors[name],)
+        source = messages.stable(name or "")
         found.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
     return found
 
@@ -50,13 +58,26 @@ def _line(stack: Any) -> Frame | None:
     return None
 
 
+def _specialized(shapes: Any) -> Iterator[Specialization]:
+    """What was a symbol and became one value: torch replaces it, and knows where the program asked for that."""
+    stacks = getattr(shapes, "specialization_stacks", {})
+    for symbol, value in getattr(shapes, "replacements", {}).items():
+        if not getattr(value, "is_number", False):
+            continue
+        for source in shapes.var_to_sources.get(symbol, [])[:1]:
+            name = source.name if isinstance(source.name, str) else source.name()
+            yield Specialization(
+                messages.plain_source(name), str(symbol), str(value), _line(stacks.get(source))
+            )
+
+
 def _of_sizes(output: Any) -> list[GuardOrigin]:
     found = []
     for guard in getattr(getattr(output, "shape_env", None), "guards", ()):
-        said = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))
+        where = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))
         line = None
-        if said:
-            function = left_to_python.plain(said["function"])
-            line = Frame(said["file"], int(said["line"]), function, said["text"].strip())
+        if where:
+            function = left_to_python.plain(where["function"])
+            line = Frame(where["file"], int(where["line"]), function, where["text"].strip())
         found.append(GuardOrigin(str(guard.expr), "", "SHAPE_ENV", line))
     return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ import torch.fx
 from ...record.kernel import Code
 from .. import backend, isolation, session
 from ..frames import dynamo
+from ..graphs import fx_values
 from ..ground import hooks
 from ..ground.parts import Wanted
 from ..ground.recorder import Recorder
@@ -86,6 +88,60 @@ def _patches(compiler: Any) -> dict[str, Any]:
     return {}
 
 
+@dataclasses.dataclass(frozen=True)
+class Called:
+    """A kept graph as a function of its own: its module, arguments of the sizes that were seen, and which symbols had
+    which size."""
+
+    gm: torch.fx.GraphModule
+    args: tuple[Any, ...]
+    fixed: tuple[tuple[str, int], ...]
+
+
+def as_call(kept: Kept, device: str) -> Called | None:
+    """A kept graph with arguments on a device, ``meta`` or ``cpu`` (of zeros there); None where a size is not known."""
+    fixed: dict[str, int] = {}
+
+    def known(number: Any) -> Any:
+        if not isinstance(number, torch.SymInt):
+            return number
+        seen = fx_values.hint(number)
+        if seen is None:
+            raise _Unknown
+        fixed[str(fx_values.size(number))] = seen
+        return seen
+
+    def argument(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return known(value)
+        sizes, strides = [known(n) for n in value.shape], [known(n) for n in value.stride()]
+        made = torch.empty_strided(sizes, strides, dtype=value.dtype, device=device)
+        if device != "meta":
+            made.zero_()
+        return made.requires_grad_(value.requires_grad and kept.grad)
+
+    try:
+        args = tuple(argument(value) for value in kept.inputs)
+    except _Unknown:
+        return None
+    gm = backend.own_copy(kept.gm)
+    gm.meta = {}  # of the program's compile, and it would not cross to another process
+    return Called(gm, args, tuple(sorted(fixed.items())))
+
+
+class _Unknown(Exception):
+    """A size that is known only when the graph runs."""
+
+
+@contextlib.contextmanager
+def settings_of(kept: Kept) -> Iterator[None]:
+    """For the duration, the settings that a graph was compiled with."""
+    with contextlib.ExitStack() as stack:
+        for name, settings in kept.settings.items():
+            stack.enter_context(sys.modules[name].patch(_changed(sys.modules[name], settings)))
+        yield
+
+
 def lower(kept: Kept, codes: Sequence[str]) -> tuple[Recorder, Exception | None]:
     """Lower a kept graph under the settings that it was compiled with, code only, and record every stage.
 
@@ -100,8 +156,7 @@ def lower(kept: Kept, codes: Sequence[str]) -> tuple[Recorder, Exception | None]
             hooks.place(undo)
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
-            for name, settings in kept.settings.items():
-                undo.enter(sys.modules[name].patch(_changed(sys.modules[name], settings)))
+            undo.enter(settings_of(kept))
             recorder.made_for.isa = session.instruction_set(False)
             recorder.made_for.device = next((d for d, _, _ in kept.autocast if d != "cpu"), "")
             number = torch._guards.CompileId(frame_id=0, frame_compile_id=0)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -26,7 +28,6 @@ _late: dict[str, Wrap] = {}
 """Those of modules that are not imported before the program does."""
 _registry: dict[str, tuple[Wrap, str]] = {}
 _placement = placing.Placement()
-_users: set[object] = set()
 
 
 def observe(path: str, what: str) -> Callable[[Wrap], Wrap]:
@@ -43,7 +44,7 @@ def observe_late(path: str) -> Callable[[Wrap], Wrap]:
     """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``real`` may be None."""
 
     def register(wrap: Wrap) -> Wrap:
-        _late[path] = wrap
+        _late[path] = unnoticed(wrap)
         return wrap
 
     return register
@@ -54,8 +55,14 @@ def place_late(path: str) -> None:
     wrap = _late[path]
     found = hook_points.find(path)
     with placing.lock:
-        if found is not None and _users and not _placement.has(*found):
-            _placement.put(*found, lambda real: staticmethod(functools.partial(wrap, _function(real))))
+        if found is not None and _placement.in_use and not _placement.has(placing.defining(*found), found[1]):
+            owner = placing.defining(*found)
+            if isinstance(vars(owner).get(found[1]), staticmethod):
+                _placement.put(
+                    owner, found[1], lambda real: staticmethod(functools.partial(wrap, _function(real)))
+                )
+            else:
+                _placement.put(owner, found[1], functools.partial(_around, wrap))
 
 
 def _function(real: Any) -> Any:
@@ -77,26 +84,43 @@ def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
             scope.spent += spent
 
 
+_OURS = f"{__name__.partition('.')[0]}."
+_marked: set[str] = set()
+"""Modules of ours whose functions Dynamo was told not to look at."""
+
+
+def _out_of_sight() -> None:
+    """Dynamo must not look at what the observers call: torch compiles backwards, and says so, while the program's own
+    frames are looked at."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_OURS) and name not in _marked and module is not None:
+            _marked.add(name)
+            for value in list(vars(module).values()):
+                if getattr(value, "__module__", None) == name:
+                    for function in vars(value).values() if isinstance(value, type) else (value,):
+                        _skip(function)
+
+
+def _skip(function: Any) -> None:
+    for part in (function, *(getattr(function, of, None) for of in ("__wrapped__", "__func__", "fget"))):
+        codes = [code] if isinstance(code := getattr(part, "__code__", None), types.CodeType) else []
+        while codes:
+            one = codes.pop()
+            skip_code(one)
+            codes += [inner for inner in one.co_consts if isinstance(inner, types.CodeType)]
+
+
 def place(undo: Undo) -> None:
     """Keep every observer in place until ``undo``."""
-    user = object()
-    undo.add(_leave, user)
-    with placing.lock:
-        if not _users:
-            _placement.remove()  # what an interrupt left half placed
-            for path, (wrap, _) in _registry.items():
-                found = hook_points.find(path)
-                if found is not None:
-                    owner = placing.defining(*found)
-                    _placement.put(owner, found[1], functools.partial(_around, wrap))
-        _users.add(user)
+    _out_of_sight()
+    _placement.keep(undo, _fill)
 
 
-def _leave(user: object) -> None:
-    with placing.lock:
-        _users.discard(user)
-        if not _users:
-            _placement.remove()
+def _fill() -> None:
+    for path, (wrap, _) in _registry.items():
+        found = hook_points.find(path)
+        if found is not None:
+            _placement.put(placing.defining(*found), found[1], functools.partial(_around, wrap))
 
 
 def _around(wrap: Wrap, real: Any) -> Any:

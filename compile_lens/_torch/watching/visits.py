@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 
+from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ...record.graph import Frame
-from ...record.program import GIVEN_UP, LEFT, RESUMED, Break
+from ...record.program import Break
 from ..frames import breaks, dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import torch_source
-from . import kept, observers, scopes
+from . import kept, observers, ranks, scopes
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late, unnoticed
 
@@ -67,6 +69,9 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
         if visiting is not None:
             visiting.seconds = time.perf_counter() - visiting.began
             with noting(mine, "the end of a visit"):
+                process = ranks.process()
+                for scope in mine:
+                    scope.process = process or scope.process
                 _keep(visiting)
 
 
@@ -76,7 +81,8 @@ def _keep(visiting: Visiting) -> None:
         if visiting.reason == _OWN:
             continue
         file = visiting.code.co_filename
-        if not worked and (foreign(file) or (visiting.error is None and torch_source.of_torch(file))):
+        made = torch_source.of_torch(file) or _generated(visiting.code)
+        if not worked and (foreign(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
             continue
         if not worked:  # Dynamo may be asked for each of a million calls
@@ -89,13 +95,21 @@ def _keep(visiting: Visiting) -> None:
             scope.kept(visiting)
 
 
+def _generated(code: types.CodeType) -> bool:
+    """Whether a code is what a dataclass, a named tuple or ``torch.fx`` wrote: it stands in no file."""
+    of_class = code.co_filename == "<string>" and (
+        code.co_name.startswith("__") or code.co_name == "<lambda>"
+    )
+    return of_class or code.co_filename.startswith("<eval_with_key>")
+
+
 _OWN = "frame is already Dynamo-generated code"
 
 
 def _short(visiting: Visiting) -> str:
     if visiting.error is not None:
         return visiting.error.reason.partition("\n")[0]
-    return dynamo.gist(visiting.reason) or "no operation to compile (this torch does not say why)"
+    return messages.gist(visiting.reason) or "no operation to compile (this torch does not say why)"
 
 
 def _why(error: BaseException) -> Ending:
@@ -130,7 +144,7 @@ def convert(real: Any, *args: Any, **kwargs: Any) -> Any:
         if visiting is not None and type(error).__name__ != "SkipFrame":
             with noting(visiting.scopes, "why a function was left to Python"):
                 visiting.error = _why(error)
-                visiting.consequence = breaks.consequence(error)
+                visiting.consequence = messages.consequence(str(error))
                 if visiting.limit:
                     visiting.error = breaks.cause(error, LIMIT)
         raise
@@ -198,17 +212,7 @@ def _broken(reason: str, error: Any) -> Break:
     known = _identities()
     if type_ not in known:
         type_ = str(getattr(error, "gb_type", "") or type(error).__name__)
-    then = RESUMED
-    if reason.startswith(breaks.CANNOT_RESUME):
-        then = LEFT
-    elif reason.startswith("Failed to handle"):
-        then = GIVEN_UP
-    consequence = {
-        RESUMED: "",
-        LEFT: breaks.LEFT_THE_REST,
-        GIVEN_UP: breaks.consequence(error) or dynamo.gist(reason),
-    }
-    return Break(ending, type_, str(known.get(type_, "")), then, consequence[then])
+    return messages.broken(reason, ending, type_, str(known.get(type_, "")), messages.consequence(str(error)))
 
 
 def _identities() -> dict[str, Any]:
@@ -236,8 +240,12 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     graph = None
     with noting(visiting.scopes, "a graph"):
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
-        graph = Graph(next(numbers), visiting.id, operators, _inputs(gm))
+        taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
+        graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
+        graph.collectives = ranks.collectives(gm)
         visiting.dynamic = dynamo.dynamic_dims(gm)
+    if ranks.CUTS.partition(":")[0] in sys.modules:
+        observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
         with noting(visiting.scopes, "a graph for a later capture"):
             graph.kept = kept.keep(visiting.code, gm, getattr(output, "compiler_fn", None))
@@ -247,6 +255,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     result = real(output, gm, *args, **kwargs)
     if graph is not None:
         graph.seconds = time.perf_counter() - began
+        graph.buckets, visiting.buckets = visiting.buckets, ()
         visiting.graphs.append(graph)
     return result
 
@@ -265,6 +274,18 @@ def save_code(real: Any, *args: Any, **kwargs: Any) -> Any:
             for scope in mine:
                 scope.codes.setdefault(str(id), []).append(str(args[0]))
     return real(*args, **kwargs) if real is not None else None
+
+
+def _given(gm: Any) -> list[int | None]:
+    """Bytes of each tensor that a graph returns."""
+    (output,) = (node for node in gm.graph.nodes if node.op == "output")
+    made = (fx_values.tensors(node) for node in output.all_input_nodes)
+    return [tensor.nbytes for tensors in made for tensor in tensors]
+
+
+def _sum(sizes: list[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def _inputs(gm: Any) -> tuple[str, ...]:

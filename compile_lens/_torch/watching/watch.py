@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
+from ...record import messages
 from ...record.absent import Missing
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame, Source
@@ -57,6 +58,8 @@ class Seen:
     notes: tuple[str, ...]
     seconds: float
     hooks: float
+    rank: int | None
+    world: int
 
 
 class Watch:
@@ -92,6 +95,13 @@ class Watch:
         if self._scope is None:
             raise RuntimeError("the watch was not opened")
         return _seen(self._scope)
+
+    def compiled(self) -> list[types.CodeType]:
+        """The codes that Dynamo was asked about meanwhile, and had compiled nothing of before."""
+        if self._scope is None:
+            return []
+        codes = dict.fromkeys(visiting.code for visiting in self._scope.visits)
+        return [code for code in codes if code not in self._scope.before]
 
     def kept(self) -> list[tuple[Kept | None, list[str]]]:
         """Of each graph what lowering it again takes, and the code that was seen for it, in their order."""
@@ -134,6 +144,7 @@ def _seen(scope: Scope) -> Seen:
         forms = {v.id: v for v in own if v.guarded}
         found = [_visit(v, numbers[v.number], graphs, forms) for v in own]
         frames.append(_frame(code, tuple(found), scope.before.get(code, ()), by_code))
+    rank, world = scope.process or (None, 0)
     others = {code: ids for code, ids in scope.before.items() if code not in by_code}
     return Seen(
         frames=tuple(frames),
@@ -146,6 +157,8 @@ def _seen(scope: Scope) -> Seen:
         notes=_notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
         hooks=scope.spent / 1e9,
+        rank=rank,
+        world=world,
     )
 
 
@@ -157,11 +170,29 @@ def _part(scope: Scope, one: Visiting) -> Seen:
     visit = _visit(one, one.number, graphs, forms)
     frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), known)
     seconds = time.perf_counter() - scope.began
-    return Seen((frame,), (), _graphs(graphs), (), (), _sources([one]), (), (), seconds, scope.spent / 1e9)
+    process = scope.process or (None, 0)
+    return Seen(
+        (frame,),
+        (),
+        _graphs(graphs),
+        (),
+        (),
+        _sources([one]),
+        (),
+        (),
+        seconds,
+        scope.spent / 1e9,
+        *process,
+    )
 
 
 def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
-    return tuple(ProgramGraph(i, g.id, g.operators, g.inputs, g.thread, g.seconds) for g, i in graphs.items())
+    return tuple(
+        ProgramGraph(
+            i, g.id, g.operators, g.inputs, g.thread, g.seconds, g.takes, g.gives, g.collectives, g.buckets
+        )
+        for g, i in graphs.items()
+    )
 
 
 def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, Visiting]) -> Visit:
@@ -184,13 +215,11 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         eager=_eager(v, outcome),
         guards=v.guards if v.guarded else (),
         dynamic=v.dynamic,
+        specialized=v.specialized if v.guarded else (),
         seconds=v.seconds,
         number=number,
         times=v.times,
     )
-
-
-_NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
 
 
 def _outcome(v: Visiting) -> str:
@@ -200,7 +229,7 @@ def _outcome(v: Visiting) -> str:
         return COMPILED if v.graphs else NO_GRAPH
     if v.limit:
         return LIMIT
-    nothing = v.error is None and (not v.reason or any(words in v.reason for words in _NOTHING))
+    nothing = v.error is None and (not v.reason or messages.nothing(v.reason))
     return NOTHING if nothing else SKIPPED
 
 
@@ -213,7 +242,7 @@ def _why(v: Visiting, outcome: str) -> Ending | None:
         place = Frame(v.code.co_filename, v.code.co_firstlineno, left_to_python.plain(v.code.co_name))
         return dataclasses.replace(v.error, frames=(place,))
     return Ending(
-        NOT_TRACED, dynamo.gist(v.reason) or "no operation to compile (this torch does not say why)"
+        NOT_TRACED, messages.gist(v.reason) or "no operation to compile (this torch does not say why)"
     )
 
 
@@ -223,7 +252,7 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
     failed = []
     for guard in v.failed:
         older = forms.get(guard.id)
-        failed.append(recompiles.with_line(guard, older.guards if older is not None else ()))
+        failed.append(guard if older is None else messages.with_line(guard, older.guards, older.specialized))
     newest = forms.get(failed[0].id) if failed else None
     earlier = {d.source for d in newest.dynamic} if newest is not None else set()
     became = tuple(d for d in v.dynamic if newest is not None and d.source not in earlier)

@@ -23,16 +23,16 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     """What differs between ``a`` and ``b``, as a ``cls``."""
     sides = Side(a), Side(b)
     changes = [*program.settings(a, b), *program.breaks(a, b)]
-    lines = _matched(sides, ("dynamo", "dynamo"))
+    lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
-    for phases in _phases(*sides):
+    for phases in phases_of(*sides):
         changes += _phase(sides, phases)
     changes += kernels.figures(a, b)
-    changes += kernels.saved(sides, _matched(sides, ("joint", "joint")))
+    changes += kernels.saved(sides, matched(sides, ("joint", "joint")))
     changes += program.guards(a, b)
     order = list(LEVELS)
     changes.sort(key=lambda change: order.index(change.level))
-    return cls(_title(a), _title(b), causes(changes), tuple(changes), program.unknown((a, b)))
+    return cls(_title(a), _title(b), causes(changes), tuple(changes), program.unknown((a, b)), (a, b))
 
 
 def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -52,11 +52,12 @@ def _first(found: tuple[Change, ...]) -> tuple[Change, ...]:
     return sharp or found
 
 
-def _matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
+def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
+    """The nodes of a stage of each that are the same."""
     return match(sides[0].stage(keys[0]), sides[1].stage(keys[1]))
 
 
-def _phases(a: Side, b: Side) -> list[tuple[str, str]]:
+def phases_of(a: Side, b: Side) -> list[tuple[str, str]]:
     """Phases that stand for each other: a forward is what inference is where a gradient is needed."""
     found = [(p, p) for p in a.phases if p in b.phases]
     if not found:
@@ -68,9 +69,9 @@ def _phases(a: Side, b: Side) -> list[tuple[str, str]]:
 
 def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
     where = f"{phases[1]}: "
-    handed = _matched(sides, phases)
+    handed = matched(sides, phases)
     after = (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")
-    lowered = _matched(sides, after)
+    lowered = matched(sides, after)
     changes = nodes("operators", where, sides, phases, handed)
     changes += inductor.rewrites(where, sides, phases)
     changes += inductor.rewrites(where, sides, after)

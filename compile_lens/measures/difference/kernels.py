@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,10 +17,9 @@ from ..quantities import OF_ALL, OF_PHASES, Quantity
 from .matching import Match
 from .operators import counted, name
 from .side import Named, Side
+from .texts import MOST, hunks, lines
 
 LANGUAGES = {"extern": "a library call"}
-SAME = 4_000
-"""Lines of a kernel beyond which its text is only compared as a whole."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +83,20 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found
     taken = set(same.values())
     for number, work in enumerate(ones):
         if number not in same:
-            lines = sides[0].kernel_lines(work.kernel)
-            yield Change("kernels", REMOVED, f"{where}{_called(work.kernel)} is gone", lines)
+            places = sides[0].kernel_lines(work.kernel)
+            yield Change("kernels", REMOVED, f"{where}{_called(work.kernel)} is gone", places)
     for number, work in enumerate(twos):
         if number not in taken:
-            lines = sides[1].kernel_lines(work.kernel)
-            yield Change("kernels", ADDED, f"{where}{_called(work.kernel)} is new", lines)
+            places = sides[1].kernel_lines(work.kernel)
+            yield Change("kernels", ADDED, f"{where}{_called(work.kernel)} is new", places)
     for one, two in same.items():
         before, after = ones[one], twos[two]
         how = list(_how(sides, phases, before, after, found))
-        lines = sides[1].kernel_lines(after.kernel)
+        places = sides[1].kernel_lines(after.kernel)
         if how:
-            yield Change("kernels", CHANGED, f"{where}{_called(after.kernel)} {'; '.join(how)}", lines)
+            yield Change("kernels", CHANGED, f"{where}{_called(after.kernel)} {'; '.join(how)}", places)
         else:
-            yield from code(where, before.kernel, after.kernel, lines)
+            yield from code(where, before.kernel, after.kernel, places)
 
 
 def _called(kernel: Kernel) -> str:
@@ -134,33 +132,21 @@ def _how(
         yield f"no longer computes {counted(name(old[n].node) for n in gone)}, which is gone"
 
 
-_HASHES = re.compile(r"'backend_hash': '[^']*'|kernel_name'?[:=] ?'[^']*'")
-_NUMBERED = re.compile(r"\b((?:cpp|triton|mps)_\w*?fused\w*?)_\d+\b")
-_NAMED = re.compile(r"\b(?:arg|primals_|tangents_|buf|s|u)\d+(?:_\d+)?\b")
-
-
-def code(where: str, one: Kernel, two: Kernel, lines: tuple[str, ...]) -> Iterator[Change]:
+def code(where: str, one: Kernel, two: Kernel, places: tuple[str, ...]) -> Iterator[Change]:
     """The lines that differ of two kernels that compute the same."""
-    first, second = (text.splitlines() for text in (comparable(one), comparable(two)))
-    if first == second:
+    first, second = lines(one), lines(two)
+    found = hunks(first, second)
+    if not found:
         return
-    if max(len(first), len(second)) > SAME:
-        yield Change("code", CHANGED, f"{where}{_called(two)} reads otherwise", lines)
+    if max(len(first), len(second)) > MOST:
+        yield Change("code", CHANGED, f"{where}{_called(two)} reads otherwise", places)
         return
-    shown = [
-        line
-        for line in difflib.unified_diff(first, second, lineterm="", n=1)
-        if not line.startswith(("---", "+++"))
-    ]
-    count = sum(line[:1] in "+-" for line in shown)
-    yield Change("code", CHANGED, f"{where}{_called(two)}: {count} lines differ", lines, tuple(shown))
-
-
-def comparable(kernel: Kernel) -> str:
-    """The text of a kernel without what says nothing: its number, and the names of arguments and sizes."""
-    text = _NUMBERED.sub(r"\1", _HASHES.sub("", kernel.source))
-    names: dict[str, str] = {}
-    return _NAMED.sub(lambda found: names.setdefault(found[0], f"value{len(names)}"), text)
+    shown: list[str] = []
+    for before, after in found:
+        shown += [f"-{first[n]}" for n in before]
+        shown += [f"+{second[n]}" for n in after]
+    text = f"{where}{_called(two)}: {len(shown)} lines differ"
+    yield Change("code", CHANGED, text, places, tuple(shown))
 
 
 def figures(a: Record, b: Record) -> Iterator[Change]:

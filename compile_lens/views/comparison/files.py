@@ -113,7 +113,7 @@ def _markdown(comparison: ComparisonRecord) -> str:
 
 
 def _text(comparison: ComparisonRecord) -> str:
-    from compile_lens.views.text import DEFAULT_WIDTH
+    from compile_lens.views.paper import DEFAULT_WIDTH
 
     from .text import page
 

@@ -18,6 +18,7 @@ from compile_lens.record.comparison import (
     Use,
 )
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.views.html.dark import style
 from compile_lens.views.html.listing import listing
 from compile_lens.views.html.markup import (
     EDGE,
@@ -46,7 +47,6 @@ from compile_lens.views.words.outline import LANGUAGES, names, plural, traffic
 from compile_lens.views.words.palette import INK
 
 from . import outline
-from .dark import style
 from .live import live
 
 _MANY = 60
@@ -60,7 +60,7 @@ def mimebundle(
     comparison: ComparisonRecord, include: object = None, exclude: object = None
 ) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
-    from compile_lens.views.text import DEFAULT_WIDTH
+    from compile_lens.views.paper import DEFAULT_WIDTH
 
     from .text import page
 
@@ -97,10 +97,9 @@ def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:
     page = "\n".join(part for part in parts if part)
     inner = f'<div class="cl-static" style="{look}">\n{page}\n</div>'
     own = " data-standalone" if standalone else ""
+    dark = style(".cl-comparison")
     alive = live(comparison)
-    return (
-        f'<div class="compile-lens cl-comparison"{own}>\n<style>\n{style()}</style>\n{inner}\n{alive}</div>\n'
-    )
+    return f'<div class="compile-lens cl-comparison"{own}>\n{dark}{inner}\n{alive}</div>\n'
 
 
 def document(comparison: ComparisonRecord) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+from compile_lens.measures.address import Address
 from compile_lens.measures.comparison.own_lines import own_lines
+from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference
 from compile_lens.views.viewer.embed import alive, compact
 from compile_lens.views.viewer.items import Items
@@ -24,10 +27,16 @@ def live(comparison: ComparisonRecord) -> str:
     """HTML that makes the page around it interactive: its data and its script. ``""`` without any capture."""
     if not comparison.captures:
         return ""
-    parts = {"comparison": packed(json.dumps(compared(comparison)))}
-    for number, column in enumerate(comparison.columns):
-        if column.capture is not None and not column.failure:
-            parts[f"column {number}"] = compact(encoded(column.capture))
+    captures = [None if column.failure else column.capture for column in comparison.columns]
+    return beside(compared(comparison), captures)
+
+
+def beside(compared: dict[str, object], captures: Sequence[Record | None]) -> str:
+    """HTML that makes a page of captures side by side interactive: what stands between them, and their own data."""
+    parts = {"comparison": packed(json.dumps(compared))}
+    for number, capture in enumerate(captures):
+        if capture is not None:
+            parts[f"column {number}"] = compact(encoded(capture))
     return alive(parts)
 
 
@@ -39,17 +48,16 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
     modules = []
     for module in outline.modules(comparison)[:MANY]:
         own = own_lines(captures, module.compilation, module.phase)
-        counts = [[title, list(figures[module.phase][title])] for title in COUNTS]
         modules.append(
             {
-                "phase": module.phase,
+                "title": module.phase,
                 "compilation": line(module.compilation),
-                "bytes": list(figures[module.phase]["bytes, modelled"]),
-                "counts": counts,
+                "places": [[line(module.compilation), module.phase]] * len(captures),
+                "counts": [[title, list(figures[module.phase][title])] for title in COUNTS],
                 "own": [
-                    [[known.item(address), line(words)] for address, words in lines.items()]
-                    if known is not None
-                    else []
+                    []
+                    if known is None
+                    else [signed(known, address, f"only here: {words}") for address, words in lines.items()]
                     for known, lines in zip(items, own, strict=True)
                 ],
             }
@@ -57,15 +65,33 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
     return {
         "function": line(comparison.function),
         "agreement": line(outline.agreement(comparison)),
+        "summary": [],
         "facts": [line(fact) for fact in outline.made_with(comparison)],
-        "columns": [_column(column) for column in comparison.columns],
+        "columns": [column_of(column) for column in comparison.columns],
         "modules": modules,
-        "differences": [_difference(one) for one in comparison.differences[:MANY]],
+        "alike": "another target has them, or no origin",
+        "same": None,
+        "sources": [],
+        "levels": [
+            {
+                "title": "Why they differ",
+                "open": True,
+                "changes": [_difference(one) for one in comparison.differences[:MANY]],
+            }
+        ],
         "mayDiffer": [line(words) for words in outline.may_differ(comparison)[:MANY]],
     }
 
 
-def _column(column: Column) -> dict[str, object]:
+def signed(items: Items, address: Address, words: str) -> list[object]:
+    """A line of a kernel, given by its address, that has a sign: the item of the kernel, the line and the words."""
+    cid, stage, name = address
+    kernel, _, number = name.rpartition(":")
+    return [items.item((cid, stage, kernel)), int(number), line(words)]
+
+
+def column_of(column: Column) -> dict[str, object]:
+    """The head of a column."""
     return {
         "target": line(column.target),
         "failure": block(column.failure),
@@ -75,7 +101,8 @@ def _column(column: Column) -> dict[str, object]:
 
 def _difference(one: Difference) -> dict[str, object]:
     return {
-        "where": line(outline.where(one)),
+        "mark": "",
+        "places": [[line(outline.where(one)), None]],
         "sentence": block(one.sentence),
         "facts": [[line(fact.target), block(fact.text)] for fact in one.facts],
     }

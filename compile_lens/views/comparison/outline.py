@@ -82,7 +82,7 @@ def tables(comparison: ComparisonRecord) -> tuple[Table, ...]:
     for phase in PHASES:
         if not any(capture is not None and _has(capture, phase) for capture in captures):
             continue
-        columns = [_figures(capture, phase) for capture in captures]
+        columns = [figures_of(capture, phase) for capture in captures]
         titles = list(columns[0])
         found.append(Table(phase, tuple((t, tuple(c[t] for c in columns)) for t in titles)))
     return tuple(found)
@@ -92,7 +92,8 @@ def _has(capture: Record, phase: str) -> bool:
     return any(phase in c.phases for c in capture.compilations)
 
 
-def _figures(capture: Record | None, phase: str) -> dict[str, str]:
+def figures_of(capture: Record | None, phase: str) -> dict[str, str]:
+    """The figures of one phase of a capture by title, in the order of the compiler."""
     titles = (
         "ATen ops",
         "loops",

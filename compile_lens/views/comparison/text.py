@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 from compile_lens.record.comparison import KINDS, ComparisonRecord, Difference, Row
 from compile_lens.record.compilation import PHASES
-from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
-from compile_lens.views.words.characters import cells, encodes
+from compile_lens.views.paper import Paper, paper_of
+from compile_lens.views.words.characters import cells
 from compile_lens.views.words.stamp import MAY_DIFFER
 
 from . import outline
@@ -20,12 +18,7 @@ FACTS = 8
 
 def page(comparison: ComparisonRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The comparison as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    encoding = "utf-8"
-    if ascii or (ascii is None and not encodes("─→←·…~—×²", _stdout())):
-        encoding = "ascii" if ascii else _stdout()
-    if width is None:
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    paper = paper_of(width, ascii, "─→←·…~—×²")
     paper.section(f"compile_lens: {outline.heading(comparison)}")
     paper.text_block(" · ".join(outline.made_with(comparison)), "  ", limit=3)
     for column in comparison.columns:
@@ -46,7 +39,7 @@ def page(comparison: ComparisonRecord, width: int | None = None, ascii: bool | N
     return paper.text()
 
 
-def _figures(paper: _Paper, comparison: ComparisonRecord) -> None:
+def _figures(paper: Paper, comparison: ComparisonRecord) -> None:
     targets = [column.target for column in comparison.columns]
     for table in outline.tables(comparison):
         paper.section(table.phase)
@@ -62,7 +55,7 @@ def _figures(paper: _Paper, comparison: ComparisonRecord) -> None:
                     paper.text_block(f"{target}: {value}", "  ", "    ", limit=3)
 
 
-def _difference(paper: _Paper, one: Difference) -> None:
+def _difference(paper: Paper, one: Difference) -> None:
     where = outline.where(one)
     paper.line()
     paper.text_block(f"{KINDS.get(one.kind, one.kind)}{': ' if where else ''}{where}", "  ", "    ", limit=3)
@@ -72,7 +65,7 @@ def _difference(paper: _Paper, one: Difference) -> None:
     paper.more(len(one.facts) - FACTS, "fact", "Difference.facts", "    ")
 
 
-def _rows(paper: _Paper, comparison: ComparisonRecord) -> None:
+def _rows(paper: Paper, comparison: ComparisonRecord) -> None:
     if not comparison.rows:
         return
     paper.section("kernels by line")
@@ -90,7 +83,7 @@ def _rows(paper: _Paper, comparison: ComparisonRecord) -> None:
     paper.more(len(comparison.rows) - MANY, "line", "comparison.rows")
 
 
-def _row(paper: _Paper, row: Row) -> None:
+def _row(paper: Paper, row: Row) -> None:
     paper.line(f"  {row.phase} {row.place}  {row.text}{'' if row.alike else '   (differs)'}")
     room = max((cells(cell.target) for cell in row.cells), default=0)
     for cell in row.cells:

@@ -48,7 +48,7 @@ def _markdown(found: DifferenceRecord) -> str:
 
 
 def _text(found: DifferenceRecord) -> str:
-    from compile_lens.views.text import DEFAULT_WIDTH
+    from compile_lens.views.paper import DEFAULT_WIDTH
 
     from .text import page
 

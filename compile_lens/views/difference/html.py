@@ -1,13 +1,17 @@
-"""A difference as one self-contained page, without a script: the cause on top, each level that differs below it."""
+"""A difference as one self-contained page: the cause on top, each level that differs below it.
+
+As that of a comparison it has two layers: one that needs no script, and one that takes its place where scripts run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from compile_lens.record.difference import Change, DifferenceRecord
+from compile_lens.record.figures import MODELLED
+from compile_lens.views.html.dark import style
 from compile_lens.views.html.markup import (
     EDGE,
-    FAINT,
     GROUND,
     MONO,
     SANS,
@@ -24,23 +28,28 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import sheet
+from compile_lens.views.html.sheet import around
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.palette import INK
 
 from . import outline
+from .live import live
 
 MANY = 100
 LONG = 2_000
 """Lines of one listing."""
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_COLUMN = "flex:1 1 460px;min-width:0;max-width:100%"
+_WHOLE = "flex:1 1 100%;min-width:0;max-width:100%"
+_WIDE = ("code",)
+"""Levels that hold listings, which want the whole width."""
+
 _INKS = {"+": STATE_COLOURS["compiled"], "−": STATE_COLOURS["failed"], "-": STATE_COLOURS["failed"]}
 
 
 def mimebundle(found: DifferenceRecord, include: object = None, exclude: object = None) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
-    from compile_lens.views.text import DEFAULT_WIDTH
+    from compile_lens.views.paper import DEFAULT_WIDTH
 
     from .text import page
 
@@ -53,26 +62,14 @@ def mimebundle(found: DifferenceRecord, include: object = None, exclude: object 
     return {kind: make() for kind, make in makers.items() if kind in wanted}
 
 
-def fragment(found: DifferenceRecord) -> str:
-    """The difference as one ``<div class="compile-lens cl-difference">``."""
-    parts = [div(span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}"))]
-    parts.append(div(mono(short(outline.heading(found), 400), "font-size:18px;font-weight:600")))
-    ink, ground, edge = STATE_COLOURS["partial" if found else "compiled"]
-    said = "".join(div(text(short(line, 1_000)), "padding:2px 0") for line in outline.summary(found))
-    parts.append(
-        div(
-            said,
-            f"background:{ground};border:1px solid {edge};color:{ink};border-radius:6px;padding:10px 14px;"
-            "margin:10px 0",
-            "summary",
-        )
+def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:
+    """The difference as one ``<div class="compile-lens cl-difference">``. ``standalone``: it has a page of its own."""
+    name = mono(short(outline.heading(found), 400), "font-size:18px;font-weight:600")
+    parts = [div(name, "line-height:1.3;overflow-wrap:anywhere"), _summary(found), _figures(found)]
+    levels = "".join(
+        div(_level(part), _COLUMN if part.level not in _WIDE else _WHOLE) for part in outline.parts(found)
     )
-    for part in outline.parts(found):
-        content = "".join(_change(change) for change in part.changes[:MANY])
-        left = len(part.changes) - MANY
-        content += note(f"… and {left:,} more: difference.at({part.level!r})") if left > 0 else ""
-        title = text(part.title) + faint(f" {len(part.changes):,}")
-        parts.append(fold(title, content, f"level cl-{part.level}", open=part.level not in outline.FOLDED))
+    parts.append(div(levels, "display:flex;flex-wrap:wrap;gap:0 20px;align-items:flex-start", "levels"))
     if outline.unknown(found):
         parts.append(heading(outline.unknown(found)))
         parts += [div(text(short(reason, 600)), "font-size:13px") for reason in found.unknown[:MANY]]
@@ -80,19 +77,60 @@ def fragment(found: DifferenceRecord) -> str:
         f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
         "border-radius:10px;padding:18px 22px;max-width:1600px;box-sizing:border-box;text-align:left;overflow-x:auto"
     )
-    return f'<div class="compile-lens cl-difference" style="{look}">\n' + "\n".join(parts) + "\n</div>\n"
+    inside = (
+        f'<div class="cl-static" style="{look}">\n' + "\n".join(part for part in parts if part) + "\n</div>\n"
+    )
+    own = " data-standalone" if standalone else ""
+    return f'<div class="compile-lens cl-difference"{own}>\n{style(".cl-difference")}{inside}{live(found)}</div>\n'
+
+
+def _summary(found: DifferenceRecord) -> str:
+    """The cause, which is what a reader came for."""
+    ink, ground, edge = STATE_COLOURS["partial" if found else "compiled"]
+    said = (*outline.causes(found), *outline.apart(found)) if found else outline.summary(found)
+    lines = "".join(
+        div(text(short(line, 1_000)), f"padding:2px 0{';font-size:16px;font-weight:600' * (i == 0)}")
+        for i, line in enumerate(said)
+    )
+    look = f"background:{ground};border:1px solid {edge};color:{ink};border-radius:8px;padding:7px 14px;margin:10px 0"
+    return div(lines, f"{look};overflow-wrap:anywhere", "summary")
+
+
+def _figures(found: DifferenceRecord) -> str:
+    """What it came to: each count before and after."""
+    if not found:
+        return ""
+    boxes = "".join(_figure(change) for change in found.at("figures"))
+    row = "display:flex;flex-wrap:wrap;gap:8px;margin:0 0 10px 0"
+    return div(boxes, row, "figures") if boxes else note(outline.NO_FIGURE)
+
+
+def _figure(change: Change) -> str:
+    look = f"border:1px solid {EDGE};border-radius:8px;padding:4px 12px"
+    if change.before is None or change.after is None:
+        return div(text(outline.figure(change)), look)
+    said = f"{change.before:,} → {change.after:,}"
+    modelled = ", modelled" if change.basis == MODELLED else ""
+    below = f"{change.name.replace('_', ' ')}, {change.after - change.before:+,}{modelled}"
+    return div(
+        div(text(said), "font-size:17px;font-weight:600;line-height:1.3")
+        + faint(text(below), "font-size:12px"),
+        look,
+    )
+
+
+def _level(part: outline.Part) -> str:
+    content = "".join(_change(change) for change in part.changes[:MANY])
+    left = len(part.changes) - MANY
+    content += note(f"… and {left:,} more: difference.at({part.level!r})") if left > 0 else ""
+    title = text(part.title) + faint(f" {len(part.changes):,}")
+    return fold(title, content, f"level cl-{part.level}", open=part.level not in outline.FOLDED)
 
 
 def document(found: DifferenceRecord) -> str:
-    """The difference as a page of its own, with a policy that forbids scripts and outside requests."""
-    return (
-        "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(short(outline.heading(found), 200))} · compile_lens</title>\n"
-        f"<style>\n{sheet(widest=1600)}</style>\n</head>\n<body>\n<main>\n{fragment(found)}</main>\n</body>\n</html>\n"
-    )
+    """The difference as a page of its own, with a policy that forbids outside requests."""
+    title = text(short(outline.heading(found), 200))
+    return around(fragment(found, standalone=True), title, "", widest=1600)
 
 
 def _change(change: Change) -> str:

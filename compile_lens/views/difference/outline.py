@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
+from compile_lens.views.words.outline import plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 
@@ -13,6 +14,9 @@ MARKS = {ADDED: "+", REMOVED: "−"}
 
 FOLDED = ("saved", "code", "guards")
 """Levels that follow from those above, and are folded on a page."""
+
+FACTS = 12
+"""Facts that stand below one change where there is room for few."""
 
 LINES = 4
 """Python lines that stand beside one change."""
@@ -28,9 +32,12 @@ class Part:
 
 
 def heading(found: DifferenceRecord) -> str:
-    """What is compared."""
+    """What is compared; what both have in common behind their names is said once."""
     if found.a == found.b:
         return f"{found.a}: what changed"
+    (a, *of_a), (b, *of_b) = found.a.split(", "), found.b.split(", ")
+    if of_a and of_a == of_b:
+        return ", ".join((f"{a} → {b}", *of_a))
     return f"{found.a} → {found.b}"
 
 
@@ -43,18 +50,34 @@ def parts(found: DifferenceRecord) -> list[Part]:
     ]
 
 
+def amount(found: DifferenceRecord) -> str:
+    """How much differs, in a few words."""
+    if not found:
+        return SAME
+    return f"{plural(len(found.changes), 'change')} at {plural(len(parts(found)), 'level')}"
+
+
 def summary(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
     """The cause, what it came to, and what is apart or together for it, a line each."""
     if not found:
         return (SAME,)
-    lines = [told(change) for change in found.causes[:most]]
-    if len(found.causes) > most:
-        lines.append(f"and {len(found.causes) - most:,} causes more")
     figures = ", ".join(figure(change) for change in found.at("figures"))
-    lines.append(f"so: {figures}" if figures else "so: no count and no byte is another")
-    for change in found.at("fusion")[:1]:
-        lines.append("; ".join((change.text, *change.facts[:1])))
-    return tuple(lines)
+    so = f"so: {figures}" if figures else f"so: {NO_FIGURE}"
+    return (*causes(found, most), so, *apart(found))
+
+
+NO_FIGURE = "no count and no byte is another"
+
+
+def causes(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
+    """The first causes, a line each, and how many more there are."""
+    more = len(found.causes) - most
+    return (*map(told, found.causes[:most]), *([f"and {more:,} causes more"] if more > 0 else []))
+
+
+def apart(found: DifferenceRecord) -> tuple[str, ...]:
+    """What is apart or together for it."""
+    return tuple("; ".join((change.text, *change.facts[:1])) for change in found.at("fusion")[:1])
 
 
 def told(change: Change) -> str:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-
 from compile_lens.record.difference import Change, DifferenceRecord
-from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
-from compile_lens.views.words.characters import encodes
+from compile_lens.views.paper import Paper, paper_of
 
 from . import outline
 
 MANY = 12
 """Changes of one level told one by one before the rest is only counted."""
 
-FACTS = 12
-
 
 def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The difference as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    encoding = "utf-8"
-    if ascii or (ascii is None and not encodes("─→←·…~—×−", _stdout())):
-        encoding = "ascii" if ascii else _stdout()
-    if width is None:
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    paper = _Paper(max(width, LEAST_WIDTH), encoding)
+    paper = paper_of(width, ascii, "─→←·…~—×−")
     paper.section(f"compile_lens: {outline.heading(found)}")
     for line in outline.summary(found):
         paper.text_block(line, "  ", "    ", limit=6)
@@ -40,12 +30,12 @@ def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None =
     return paper.text()
 
 
-def _change(paper: _Paper, change: Change) -> None:
+def _change(paper: Paper, change: Change) -> None:
     words = outline.figure(change) if change.name else outline.told(change)
     paper.text_block(words, f"  {outline.mark(change)} ", "    ", limit=5)
-    for fact in change.facts[:FACTS]:
+    for fact in change.facts[: outline.FACTS]:
         if change.level == "code":
             paper.line(f"      {fact}")
         else:
             paper.text_block(fact, "      · ", "        ", limit=4)
-    paper.more(len(change.facts) - FACTS, "line", "Change.facts", "      ")
+    paper.more(len(change.facts) - outline.FACTS, "line", "Change.facts", "      ")

@@ -9,6 +9,8 @@ from compile_lens.record.capture import Record
 
 from .ablations import ablations
 from .benchmark import benchmark
+from .calls import calls
+from .contests import contests
 from .fusion import fusion
 from .lowering import lowering
 from .machine import machine_code
@@ -34,7 +36,19 @@ __all__ = [
     "unknown",
 ]
 
-_MAKERS = (target, fusion, lowering, rewrites, memory, traffic, machine_code, ablations, benchmark)
+_MAKERS = (
+    calls,
+    target,
+    fusion,
+    lowering,
+    rewrites,
+    memory,
+    traffic,
+    machine_code,
+    contests,
+    ablations,
+    benchmark,
+)
 
 
 @once

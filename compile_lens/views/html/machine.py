@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.machine_code import Form
 
-from ..words import machine
+from ..viewer.machine_folds import machine_folds
+from ..words import machine, outline
 from ..words.characters import short
 from .listing import listing
 from .markup import Budget, div, fold, mono, note, text
@@ -50,6 +52,24 @@ class MachineCode:
         for line, of in form.links:
             number = first + of - 1
             linked[line] = f"{linked[line]}, {number}" if line in linked else f"← line {number}"
-        body = listing(form.text, "", self._budget, 1, linked, height=520)
         said = f"{text(machine.title(form.kind))}, with the lines of the source above that it came from"
-        return fold(said, body + note(f"in Python: {names}"), "form", level=1)
+        return fold(said, self._lines(form, linked) + note(f"in Python: {names}"), "form", level=1)
+
+    def _lines(self, form: Form, linked: dict[int, str]) -> str:
+        """Its instructions; what is before the first and behind the last of them is folded."""
+        lines = form.text.removesuffix("\n").split("\n")
+        folds = machine_folds(form.kind, form.text, linked)
+        before = folds[0].last if folds and folds[0].first == 1 else 0
+        behind = [one for one in folds if one.last == len(lines)][:1]
+        runs = [(before + 1, behind[0].first - 1 if behind else len(lines), "")]
+        if before:
+            runs.insert(0, (1, before, folds[0].label))
+        runs += [(one.first, one.last, one.label) for one in behind]
+        parts = []
+        for first, last, label in runs:
+            origins = {n - first + 1: linked[n] for n in linked if first <= n <= last}
+            part = "\n".join(lines[first - 1 : last])
+            body = listing(part, "", self._budget, first, origins, height=520)
+            count = outline.plural(last - first + 1, "line")
+            parts.append(fold(text(f"{count}: {label}"), body, "folded", level=1) if label else body)
+        return "".join(parts)

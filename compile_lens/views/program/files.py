@@ -55,7 +55,7 @@ def _markdown(program: ProgramRecord) -> str:
 
 
 def _text(program: ProgramRecord) -> str:
-    from compile_lens.views.text import DEFAULT_WIDTH
+    from compile_lens.views.paper import DEFAULT_WIDTH
 
     from .text import page
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lines
 from compile_lens.record.graph import Source
 from compile_lens.record.program import ProgramRecord
-from compile_lens.views.findings.model import NOTE, Finding, Row, Table
+from compile_lens.views.findings.model import NOTE, Finding, Picture, Row, Section, Table
+from compile_lens.views.html.dark import style
 from compile_lens.views.html.listing import listing
 from compile_lens.views.html.markup import (
     EDGE,
@@ -22,6 +24,7 @@ from compile_lens.views.html.markup import (
     heading,
     mono,
     note,
+    picture,
     span,
     tag,
     text,
@@ -29,8 +32,7 @@ from compile_lens.views.html.markup import (
 from compile_lens.views.html.sheet import around
 from compile_lens.views.html.tables import figures_table
 from compile_lens.views.mime import bundle
-from compile_lens.views.text import DEFAULT_WIDTH
-from compile_lens.views.words import program as words
+from compile_lens.views.paper import DEFAULT_WIDTH
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.outline import plural
 from compile_lens.views.words.palette import INK
@@ -41,8 +43,11 @@ from .text import page
 _MANY = 200
 """Rows of one table, and functions, before the rest is only counted."""
 
-_OPEN = ("slower", "lines")
-"""Sections that are open at first; the others are folded."""
+_OPEN = ("slower", "lines", "differences")
+"""Sections that are open at first, side by side; the others are folded."""
+
+_COLUMNS = "display:flex;flex-wrap:wrap;gap:0 28px;margin:0 0 10px 0"
+_COLUMN = "flex:1 1 420px;min-width:0;max-width:100%"
 
 INKS = {TRACED: "#1a6b3c", EAGER: "#8a5a00", BROKE: "#b3202c", NEVER: FAINT}
 """The colour of each state of a line; the word stands there too."""
@@ -50,24 +55,27 @@ INKS = {TRACED: "#1a6b3c", EAGER: "#8a5a00", BROKE: "#b3202c", NEVER: FAINT}
 
 def fragment(program: ProgramRecord) -> str:
     """The program as one ``<div class="compile-lens">``. The same program gives the same text."""
-    budget = Budget()
-    parts = [_header(program), _outcome(program)]
-    for finding in outline.outline(program):
-        parts.append(_finding(finding))
-        if finding.key == "lines":
-            parts.append(_sources(program, budget))
-    told = outline.notes(program)
-    if told:
+    return told(outline.sheet(program), {"lines": _sources(program, Budget())})
+
+
+def told(sheet: outline.Sheet, after: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A sheet as one ``<div class="compile-lens">``; ``after`` has HTML that follows an open section."""
+    parts = [_header(sheet), _outcome(sheet)]
+    # What it is about stands beside what was written, where there is room for both.
+    first = [_finding(f) + after.get(f.key, "") for f in sheet.findings if f.key in _OPEN]
+    parts.append(div("".join(div(one, _COLUMN) for one in first), _COLUMNS, "first"))
+    parts += [_finding(f) for f in sheet.findings if f.key not in _OPEN]
+    if sheet.notes:
         parts.append(heading("Also", "", "notes-heading"))
-        parts += [note(text(short(words, 1000))) for words in told[:_MANY]]
-        parts.append(_left(len(told) - _MANY, "note", "program.notes, program.missing"))
+        parts += [note(text(short(words, 1000))) for words in sheet.notes[:_MANY]]
+        parts.append(_left(len(sheet.notes) - _MANY, "note", "program.notes, program.missing"))
     look = (
         f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
         "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
         "overflow-x:auto"
     )
     inside = f'<div class="cl-static" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
-    return f'<div class="compile-lens">\n{inside}</div>\n'
+    return f'<div class="compile-lens cl-program">\n{style(".cl-program")}{inside}</div>\n'
 
 
 def document(program: ProgramRecord) -> str:
@@ -86,32 +94,40 @@ def mimebundle(
     return bundle(makers, include, exclude)
 
 
-def _header(program: ProgramRecord) -> str:
-    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
-    name = mono(short(outline.heading(program), 300), "font-size:22px;font-weight:600")
-    told = [text(short(fact, 300)) for fact in outline.facts(program)]
-    told += [f"ended: {text(short(program.ended, 300))}"] if program.ended else []
-    facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:break-word")
-    return div(div(brand) + div(name, "margin:2px 0 6px 0;line-height:1.3") + facts, "", "header")
+def _header(sheet: outline.Sheet) -> str:
+    name = mono(short(sheet.heading, 300), "font-size:20px;font-weight:600")
+    told = [text(short(fact, 300)) for fact in sheet.facts]
+    told += [f"ended: {text(short(sheet.ended, 300))}"] if sheet.ended else []
+    facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:anywhere")
+    row = "display:flex;flex-wrap:wrap;align-items:baseline;gap:2px 16px"
+    return div(div(name, "line-height:1.3;overflow-wrap:anywhere") + facts, row, "header")
 
 
-def _outcome(program: ProgramRecord) -> str:
-    state = words.state(program)
-    ink, ground, edge = STATE_COLOURS[state]
+def _outcome(sheet: outline.Sheet) -> str:
+    ink, ground, edge = STATE_COLOURS[sheet.state]
     said = div(
-        text(short(words.verdict(program), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
+        text(short(sheet.verdict, 1000)),
+        f"font-size:16px;font-weight:600;color:{ink};overflow-wrap:break-word",
     )
-    look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
-    return div(said, look, f"outcome cl-{state}")
+    look = f"margin:10px 0 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
+    return div(said, look, f"outcome cl-{sheet.state}")
 
 
 def _finding(finding: Finding) -> str:
-    tables = "".join(_table(s, finding.where) for s in finding.sections if isinstance(s, Table))
+    tables = "".join(_section(s, finding.where) for s in finding.sections)
     body = div(text(finding.intro), f"font-size:13px;color:{FAINT};margin:0 0 6px 0") + tables
     if finding.key in _OPEN:
         return heading(text(finding.title), text(finding.fact), f"{finding.key}-heading") + body
     head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
     return fold(head, body, finding.key)
+
+
+def _section(section: Section, where: str) -> str:
+    if isinstance(section, Picture):
+        return div(
+            picture(section.svg, section.alt, shrink=False), "overflow-x:auto;margin:0 0 8px 0", "icicle"
+        )
+    return _table(section, where) if isinstance(section, Table) else ""
 
 
 def _table(table: Table, where: str) -> str:
@@ -126,9 +142,18 @@ def _table(table: Table, where: str) -> str:
 def _row(row: Row, noted: list[int]) -> str:
     head = "  ".join(cell for i, cell in enumerate(row.cells) if cell and i not in noted)
     lines = [line for i in noted for line in row.cells[i].splitlines() if line.strip()]
-    body = "".join(div(text(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
+    body = "".join(div(_said(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
     look = f"border-left:3px solid {EDGE};padding:4px 0 4px 12px;margin:8px 0;overflow-wrap:break-word"
     return div(div(text(short(head, 1000)), "font-weight:600") + body, look, "cause")
+
+
+def _said(words: str) -> str:
+    """A line of a cause; what to try stands out."""
+    look = _LOOKS.get(words.partition(": ")[0])
+    return span(text(words), look) if look else text(words)
+
+
+_LOOKS = {"try": f"color:{STATE_COLOURS['compiled'][0]};font-weight:600", "more": f"color:{FAINT}"}
 
 
 def _left(count: int, what: str, where: str) -> str:

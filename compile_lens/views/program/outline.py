@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from compile_lens.measures import program as measures
 from compile_lens.measures.caches import caches
+from compile_lens.measures.compile_time import PARTS, compile_time
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.measures.slower import slower
-from compile_lens.record.program import Break, ProgramRecord
-from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Row, Table
+from compile_lens.record.messages import plain_source
+from compile_lens.record.program import Break, ProgramFrame, ProgramRecord
+from compile_lens.views.drawing.icicle import icicle
+from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Row, Section, Table
+from compile_lens.views.findings.places import size
 from compile_lens.views.words import program as words
 from compile_lens.views.words.outcome import reason
 from compile_lens.views.words.outline import duration, plural
@@ -28,7 +33,42 @@ def facts(program: ProgramRecord) -> tuple[str, ...]:
     watched = (
         f"watched for {duration(program.seconds)}, {duration(program.hooks)} of it taken by the watching"
     )
-    return (f"torch {env.torch}", f"Python {env.python}", env.platform, watched)
+    told = (
+        f"torch {env.torch}" if env.torch else "",
+        f"Python {env.python}" if env.python else "",
+        env.platform,
+        "" if program.rank is None else f"rank {program.rank}",
+        f"read from a log ({program.log})" if program.log else watched,
+    )
+    return tuple(fact for fact in told if fact)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a page says: heading, facts, state and verdict, sections, and what a reader should know besides."""
+
+    heading: str
+    created: str
+    facts: tuple[str, ...]
+    ended: str
+    state: str
+    verdict: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+def sheet(program: ProgramRecord) -> Sheet:
+    """What the page of a program says."""
+    return Sheet(
+        heading(program),
+        program.created,
+        facts(program),
+        program.ended,
+        words.state(program),
+        words.verdict(program),
+        outline(program),
+        notes(program),
+    )
 
 
 def outline(program: ProgramRecord) -> tuple[Finding, ...]:
@@ -38,6 +78,8 @@ def outline(program: ProgramRecord) -> tuple[Finding, ...]:
         _lines(program),
         _breaks(program),
         _again(program),
+        _specialized(program),
+        _guards(program),
         _compilations(program),
         _time(program),
         _caches(program),
@@ -96,6 +138,8 @@ def _lines(program: ProgramRecord) -> Finding | None:
 
 
 def _breaks(program: ProgramRecord) -> Finding | None:
+    after = measures.after(program)
+    met = {id(b): v.number for v in program.visits for b in v.breaks}
     rows = []
     for found in measures.places(program.breaks).values():
         first = found[0]
@@ -108,15 +152,18 @@ def _breaks(program: ProgramRecord) -> Finding | None:
             str(len(found)),
             what,
             _then(found),
-            _graphs(program, found),
+            *_graphs(program, found, after.get(met[id(found[0])], ())),
             "\n".join(note),
         )
         rows.append(Row(cells))
     if not rows:
         return None
-    head = ("where", "frames", "what", "then", "graphs", "line")
-    table = Table("", head, (NAME, NUMBER, TEXT, TEXT, NAME, NOTE), tuple(rows))
-    intro = "Each place in the source once, in how many frames Dynamo met it, and the graphs around the first time."
+    head = ("where", "frames", "what", "then", "graphs", "bytes", "line")
+    table = Table("", head, (NAME, NUMBER, TEXT, TEXT, NAME, NAME, NOTE), tuple(rows))
+    intro = (
+        "Each place in the source once, in how many frames Dynamo met it, the graphs around the first time, and the "
+        "bytes of the tensors that the one returns and the other is given, for the sizes that were seen."
+    )
     fact = f"{len(program.breaks)} in frames, {len(rows)} in the source"
     return Finding("breaks", "Graph breaks", intro, fact, (), "program.breaks", (table,))
 
@@ -133,33 +180,35 @@ def _then(found: list[Break]) -> str:
     return " / ".join(dict.fromkeys(b.then for b in found))
 
 
-def _graphs(program: ProgramRecord, found: list[Break]) -> str:
-    visit = next((v for v in program.visits if found[0] in v.breaks), None)
+def _graphs(program: ProgramRecord, found: list[Break], after: tuple[int, ...]) -> tuple[str, str]:
     before = "none" if found[0].before is None else str(found[0].before)
-    after = measures.after(program, visit) if visit is not None else ()
-    return f"{before} → {', '.join(map(str, after)) or 'none'}"
+    gives = "none" if found[0].before is None else size(program.graphs[found[0].before].gives)
+    takes = size(program.graphs[after[0]].takes) if after else "none"
+    return f"{before} → {', '.join(map(str, after)) or 'none'}", f"{gives} → {takes}"
 
 
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
+    again = {visit.number for visit in program.recompiles}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
         newest = found.failed[0] if found.failed else None
         line = words.place(newest.line) if newest is not None and newest.line is not None else ""
-        made = visit.id if visit in program.recompiles else f"none: {visit.limit or visit.outcome}"
+        made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
             newest.id if newest is not None else "",
             made,
-            words.place(visit.caller),
+            words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
+            f"try: {tried}" if (tried := words.to_try(found)) else "",
         )
         rows.append(Row(cells))
     if not rows:
         return None
-    head = ("old", "new", "call", "what changed", "guard made at")
-    table = Table("", head, (NAME, NAME, NAME, TEXT, NAME), tuple(rows))
+    head = ("old", "new", "call", "what changed", "guard made at", "what to try")
+    table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NOTE), tuple(rows))
     intro = "Each call that fitted none of the forms of a code: the newest form's guard that failed, and the form made."
     return Finding(
         "recompiles",
@@ -172,10 +221,54 @@ def _again(program: ProgramRecord) -> Finding | None:
     )
 
 
+def _specialized(program: ProgramRecord) -> Finding | None:
+    rows = []
+    for visit in program.visits:
+        for one in visit.specialized:
+            where = words.place(one.line) if one.line is not None else "torch's own"
+            text = one.line.text.strip() if one.line is not None else ""
+            rows.append(Row((visit.id, one.source, one.symbol, one.value, where, text)))
+    if not rows:
+        return None
+    head = ("id", "what", "symbol", "became", "at", "line")
+    table = Table("", head, (NAME, NAME, NAME, NUMBER, NAME, NAME), tuple(rows))
+    intro = "Sizes and numbers that were to stay symbols, and the line that made each one value."
+    fact = plural(len(rows), "symbol")
+    return Finding("specialized", "Made a number", intro, fact, (), "visit.specialized", (table,))
+
+
+def _guards(program: ProgramRecord) -> Finding | None:
+    """The guards that a line of the program made; what torch always checks is counted alone."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    others = every = 0
+    for frame in program.frames:
+        for visit in frame.visits:
+            every += len(visit.guards)
+            for guard in visit.guards:
+                if guard.line is None:
+                    others += 1
+                    continue
+                key = (plain_source(guard.text), words.place(guard.line), guard.line.text.strip())
+                found.setdefault(key, []).append(visit.id)
+    if not every:
+        return None
+    rows = tuple(
+        Row((where, text, ", ".join(dict.fromkeys(ids)), line)) for (text, where, line), ids in found.items()
+    )
+    head = ("made at", "checked", "of", "line")
+    table = Table("", head, (NAME, TEXT, NAME, NOTE), rows)
+    intro = (
+        "What is checked before a compilation is used again, by the line of the program that made it. "
+        f"{plural(others, 'guard')} more {'is' if others == 1 else 'are'} of no line: torch makes them always."
+    )
+    fact = f"{every} in all, {plural(len(rows), 'different one')} of a line"
+    return Finding("guards", "Guards", intro, fact, (), "visit.guards", (table,))
+
+
 def _compilations(program: ProgramRecord) -> Finding | None:
     rows = []
     for frame in (*program.frames, *program.before):
-        name = f"{os.path.basename(frame.file)}:{frame.resumes or frame.line}"
+        name = _place(frame)
         function = f"{frame.function}, from line {frame.resumes}" if frame.resumes else frame.function
         if frame.before:
             rows.append(
@@ -203,6 +296,10 @@ def _compilations(program: ProgramRecord) -> Finding | None:
     )
 
 
+def _place(frame: ProgramFrame) -> str:
+    return f"{os.path.basename(frame.file)}:{frame.resumes or frame.line}"
+
+
 def _time(program: ProgramRecord) -> Finding | None:
     totals: dict[str, list[float]] = {}
     for event in program.events:
@@ -214,10 +311,24 @@ def _time(program: ProgramRecord) -> Finding | None:
     rows = [
         Row((name, str(len(times)), duration(sum(times)), duration(max(times)))) for name, times in ranked
     ]
-    table = Table("", ("part", "times", "sum", "longest"), (NAME, NUMBER, NUMBER, NUMBER), tuple(rows))
-    intro = "By torch's own events, measured: parts stand in each other, so that the sums overlap."
+    parts = Table("", ("part", "times", "sum", "longest"), (NAME, NUMBER, NUMBER, NUMBER), tuple(rows))
+    head = ("function", "ids", "in all", "Dynamo", "AOT", "Inductor", "builds", "backend")
+    by_function = []
+    for spent in compile_time(program):
+        times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
+        name = "of no visit" if spent.frame is None else f"{spent.frame.function} {_place(spent.frame)}"
+        by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
+    functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
+    sections: list[Section] = [functions, parts]
+    if svg := icicle(program):
+        alt = "the parts of compiling that stand in each other, as wide as each took; the tables say the same"
+        sections.insert(0, Picture("", svg, alt))
+    intro = (
+        "By torch's own events, measured. By function each part of the compiler has its own time (builds: of kernels; "
+        "backend: what it does itself); in the second table parts stand in each other, so that the sums overlap."
+    )
     fact = f"{duration(measures.compile_seconds(program))} in all"
-    return Finding("time", "Compile time", intro, fact, (), "program.events", (table,))
+    return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections))
 
 
 def _caches(program: ProgramRecord) -> Finding | None:
@@ -248,6 +359,6 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:
     """What a reader should know, and what could not be seen."""
-    lacking = (missing.said for missing in program.missing)
+    lacking = (f"{missing.stage} not seen: {missing.reason}" for missing in program.missing)
     unknown = (f"fields of the record that this version does not know: {f}" for f in program.unknown_fields)
     return (*program.notes, *lacking, *unknown)

@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
-import shutil
-
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.findings.model import NOTE, NUMBER, Finding, Table
-from compile_lens.views.text import DEFAULT_WIDTH, LEAST_WIDTH, _Paper, _stdout
-from compile_lens.views.words import program as words
-from compile_lens.views.words.characters import encodes
+from compile_lens.views.paper import Paper, paper_of
 
 from . import outline
 
-MANY = {"slower": 12, "breaks": 12, "recompiles": 12, "compilations": 24, "time": 8, "elsewhere": 4}
+MANY = {
+    "slower": 12,
+    "breaks": 12,
+    "recompiles": 12,
+    "compilations": 24,
+    "time": 8,
+    "guards": 8,
+    "elsewhere": 4,
+}
 """Rows of each section before the rest is only counted."""
 
 
 def page(program: ProgramRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The program as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    encoding = "utf-8"
-    if ascii or (ascii is None and not encodes("─→←·…~—×²", _stdout())):
-        encoding = "ascii" if ascii else _stdout()
-    if width is None:
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    paper = _Paper(max(width, LEAST_WIDTH), encoding)
-    paper.section(f"compile_lens: {outline.heading(program)}", program.created)
-    paper.text_block(" · ".join(outline.facts(program)), "  ", limit=3)
-    if program.ended:
-        paper.text_block(f"ended: {program.ended}", "  ", "    ", limit=4)
-    mark = {"compiled": "✓", "partial": "◐", "nothing": "·"}[words.state(program)]
+    return told(outline.sheet(program), width, ascii)
+
+
+def told(sheet: outline.Sheet, width: int | None, ascii: bool | None) -> str:
+    """A sheet as text, ending in a newline."""
+    paper = paper_of(width, ascii, "─→←·…~—×²")
+    paper.section(f"compile_lens: {sheet.heading}", sheet.created)
+    paper.text_block(" · ".join(sheet.facts), "  ", limit=3)
+    if sheet.ended:
+        paper.text_block(f"ended: {sheet.ended}", "  ", "    ", limit=4)
+    mark = {"compiled": "✓", "partial": "◐", "nothing": "·"}[sheet.state]
     paper.line()
-    paper.text_block(words.verdict(program), f"  {mark} ", "    ", limit=6)
-    for finding in outline.outline(program):
+    paper.text_block(sheet.verdict, f"  {mark} ", "    ", limit=6)
+    for finding in sheet.findings:
         _finding(paper, finding)
-    told = outline.notes(program)
-    if told:
+    if sheet.notes:
         paper.section("also")
-    for note in told[:12]:
+    for note in sheet.notes[:12]:
         paper.text_block(note, "  note: ", "    ", limit=4)
-    paper.more(len(told) - 12, "note", "program.notes, program.missing")
+    paper.more(len(sheet.notes) - 12, "note", "program.notes, program.missing")
     return paper.text()
 
 
-def _finding(paper: _Paper, finding: Finding) -> None:
+def _finding(paper: Paper, finding: Finding) -> None:
     paper.section(finding.title.lower(), finding.fact)
     limit = MANY.get(finding.key, 12)
     for section in finding.sections:
@@ -50,7 +53,7 @@ def _finding(paper: _Paper, finding: Finding) -> None:
             _table(paper, section, limit, finding.where)
 
 
-def _table(paper: _Paper, table: Table, limit: int, where: str) -> None:
+def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
     columns = [i for i, kind in enumerate(table.kinds) if kind != NOTE]
     right = [table.kinds[i] == NUMBER for i in columns]
     shown = [[row.cells[i] for i in columns] for row in table.rows[:limit]]

@@ -62,6 +62,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
             for index, compilation in enumerate(items.compilations)
         ],
         "first": min(outcome.first(capture), max(len(items.compilations) - 1, 0)),
+        "phase": (outcome.stopped(capture) or (0, ""))[1],
         "findings": [finding_head(finding) for finding in findings(capture)],
         "notes": _notes(capture, items),
         "words": sentences.ALL,

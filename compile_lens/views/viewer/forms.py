@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 from compile_lens.record.machine_code import Form
 
 from ..words.characters import clean
 from .items import SeenStage
+from .machine_folds import machine_folds
 
 ROOM = 6_000_000
 """Characters of all forms of one page. They cost nothing until they are opened, but they travel with it."""
@@ -57,7 +60,11 @@ def _form(seen: SeenStage, kernel: Kernel, form: Form) -> dict[str, object]:
     text = clean(form.text)
     last = text.count("\n") + 1
     found = ((line, seen.locals.get(f"{kernel.name}:{of}")) for line, of in form.links if 0 < line <= last)
-    return {"text": text, "items": [[line, seen.start + local] for line, local in found if local is not None]}
+    return {
+        "text": text,
+        "items": [[line, seen.start + local] for line, local in found if local is not None],
+        "folds": [asdict(fold) for fold in machine_folds(form.kind, text, {line for line, _ in form.links})],
+    }
 
 
 def _telling(form: Form) -> int:

@@ -6,6 +6,7 @@ Short forms say no more than the record holds: where it lacks one of the two val
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from dataclasses import dataclass
 
@@ -32,7 +33,13 @@ class Began:
 
 
 def began(capture: Record, number: int) -> Began:
-    """Why the compilation of that number, counted from 0, began."""
+    """Why the compilation of that number, counted from 0, began; of several calls also in which one."""
+    why, id = _why(capture, number), capture.compilations[number].id
+    call = next((i for i, call in enumerate(capture.calls, 1) if id in call.compiled), 0)
+    return dataclasses.replace(why, short=f"call {call}: {why.short}") if call else why
+
+
+def _why(capture: Record, number: int) -> Began:
     compilation = capture.compilations[number]
     reasons = compilation.recompile_reasons
     if reasons:

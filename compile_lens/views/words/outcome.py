@@ -175,9 +175,23 @@ def of_torch(frames: Iterable[Frame]) -> bool:
     return bool(own) and all(own)
 
 
+def stopped(capture: Record) -> tuple[int, str] | None:
+    """The number of the compilation in which the compiler failed, and the phase, ``""`` before there are any; ``None``
+    if it did not, or in none that is there. Backwards are compiled in turn, the last one first."""
+    stage = capture.failure.stage if capture.failure is not None else ""
+    numbers = range(len(capture.compilations) - 1, -1, -1)
+    found = (n for n in numbers if any(gap.stage == stage for gap in capture.compilations[n].missing))
+    number = next(found, None)
+    head = stage.partition(".")[0]
+    return None if number is None else (number, head if head in PHASES else "")
+
+
 def first(capture: Record) -> int:
-    """Which compilation to show first, by its number: one of the user's functions before those of torch's own, of
-    these one with a kernel, and of torch's one with a graph."""
+    """Which compilation to show first, by its number: where it failed, if it did; else one of the user's functions
+    before those of torch's own, of these one with a kernel, and of torch's one with a graph."""
+    where = stopped(capture)
+    if where is not None:
+        return where[0]
 
     def rank(number: int) -> tuple[bool, bool, bool]:
         compilation = capture.compilations[number]

@@ -351,10 +351,11 @@ def figure(value: Figure | AtLeast | None) -> str:
 def amount(value: Figure | AtLeast) -> str:
     """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
     mark = "~" if value.basis == MODELLED else ""
-    return mark + _bytes(value) if isinstance(value, Figure) else value.said(_bytes, mark)
+    return mark + bytes_in_short(value) if isinstance(value, Figure) else value.said(bytes_in_short, mark)
 
 
-def _bytes(size: int) -> str:
+def bytes_in_short(size: int) -> str:
+    """Bytes in a few digits; exact below 10,000."""
     return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
 
 

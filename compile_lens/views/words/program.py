@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from compile_lens.measures.program import Counts, counts
+from compile_lens.measures.program import Counts, counts, in_part
 from compile_lens.measures.slower import (
     AGAIN,
     AT_LIMIT,
@@ -15,6 +15,7 @@ from compile_lens.measures.slower import (
     Cause,
 )
 from compile_lens.record.graph import Frame
+from compile_lens.record.messages import plain_source
 from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
 
 from .outcome import reason
@@ -69,8 +70,9 @@ def place(frame: Frame | None) -> str:
 def changed(failed: FailedGuard) -> str:
     """What a guard was made for and what it met, in a few words."""
     if failed.source and failed.new:
-        was = f"was {failed.old}, now" if failed.old else "is"
-        return f"{failed.source} {was} {failed.new}"
+        if failed.old:
+            return f"{failed.source} was {failed.old}, now {failed.new}"
+        return f"{failed.source} is {failed.new}, compiled for {plain_source(failed.text)}"
     if failed.source and failed.old:
         return f"{failed.source} was {failed.old}"
     return failed.text
@@ -79,7 +81,9 @@ def changed(failed: FailedGuard) -> str:
 def again(found: Recompilation) -> str:
     """Why a code was compiled again, how often it was, and what became a symbol."""
     newest = changed(found.failed[0]) if found.failed else "torch found no guard that failed"
-    dims = [f"{d.source} became {d.symbol}" for d in found.dynamic]
+    dims = [f"{plain_source(d.source)} became {d.symbol}, for any size" for d in found.dynamic]
+    if not found.limit:  # the log of it does not say
+        return "; ".join((newest, *dims, f"form {found.count + 1}"))
     most = f"form {found.count + 1} of at most {found.limit}"
     if found.count >= found.limit:
         most = f"it has {found.count} forms, and may have {found.limit}"
@@ -100,7 +104,9 @@ HEADS = {
 def head(cause: Cause, program: ProgramRecord) -> str:
     """What a cause did, where and how often."""
     if cause.kind == COMPILING:
-        share = cause.seconds / program.seconds if program.seconds else 0.0
+        if not program.seconds:
+            return f"{duration(cause.seconds)} {HEADS[COMPILING]}"
+        share = cause.seconds / program.seconds
         return f"{duration(cause.seconds)} of {duration(program.seconds)} ({share:.0%}) {HEADS[COMPILING]}"
     times = f", {cause.times} times" if cause.times > 1 else ""
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
@@ -122,21 +128,48 @@ def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
     if cause.kind == COMPILING:
         return ""
-    if cause.recompilation is not None and cause.recompilation.failed:
-        failed = cause.recompilation.failed[0]
-        if ".size(" in failed.source or ".stride(" in failed.source:
-            if cause.recompilation.dynamic:
-                return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
-            return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
-        if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
-            return "call it with one kind of tensor, or compile one function for each"
-        if failed.old and failed.source:
-            return f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
+    if cause.recompilation is not None and (tried := to_try(cause.recompilation)):
+        return tried
+    if cause.reached is not None and cause.place is not None:
+        return of_library(cause.place, cause.reached)
     return cause.ending.hint.strip() if cause.ending is not None else ""
+
+
+def to_try(found: Recompilation) -> str:
+    """What to change so that a code is not compiled again for this; ``""`` where nothing is known."""
+    if not found.failed:
+        return ""
+    failed = found.failed[0]
+    if ".size(" in failed.source or ".stride(" in failed.source:
+        if found.dynamic:
+            return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+        if failed.line is not None:
+            return f"{place(failed.line)} asks for the size, so that each answer is a form: decide it outside"
+        return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+    if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
+        return "call it with one kind of tensor, or compile one function for each"
+    if failed.source and (failed.old or failed.new):
+        return (
+            f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
+        )
+    return ""
+
+
+def of_library(at: Frame, reached: Frame) -> str:
+    """What to try where the line is a library's own, which the program called in ``reached``."""
+    name = os.path.basename(at.file)
+    where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
+    said = f"the line is in {name}, not in your program, which came there from {where}"
+    if "/torch/optim/" in at.file.replace(os.sep, "/"):
+        return (
+            f"{said}: torch breaks there on purpose, and compiles the optimizer's step after it by itself. Keep the "
+            "call out of the compiled function, or compile it alone"
+        )
+    return f"{said}: keep that call out of the compiled function, or replace it"
 
 
 def outcome(visit: Visit) -> str:
     """What became of a visit, in a few words."""
-    if visit.outcome == COMPILED and visit.eager:
+    if in_part(visit):
         return "compiled in part"
     return visit.outcome

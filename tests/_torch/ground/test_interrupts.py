@@ -28,6 +28,7 @@ from compile_lens import ablate, capture
 from compile_lens._torch import isolation
 from compile_lens._torch.code import no_compiler
 from compile_lens._torch.ground import garbage, hook_points, hooks, placing
+from compile_lens._torch.ground.unnoticed import AROUND
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -37,12 +38,12 @@ FILES = {
     for name in (
         *("session", "isolation", "ablation", "backend"),
         *("frames/own_code", "frames/skipped", "code/no_compiler", "graphs/eager", "ground/code_entries"),
-        *(f"ground/{name}" for name in ("hooks", "tallies", "unseen", "garbage", "undo")),
+        *(f"ground/{name}" for name in ("hooks", "placing", "tallies", "unseen", "garbage", "undo")),
     )
 }
 assert all(Path(file).is_file() for file in FILES), FILES
 
-LEFT_IN_C = ("with placing.lock:", "with torch._C.DisableTorchFunction():")
+LEFT_IN_C = ("with lock:", "with placing.lock:", "with torch._C.DisableTorchFunction():")
 """Blocks that are left by a function in C: Python looks for no signal between their last line and that call, though a
 trace function is called there."""
 
@@ -63,18 +64,22 @@ class Tracer:
         self.interrupted = False
 
     def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename not in FILES or frame.f_locals.get("func") is NO_WAY_OUT:
+        if _file(frame) not in FILES or frame.f_locals.get("func") is NO_WAY_OUT:
             return None
         return self.line
 
     def line(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if event == "line" and not self.interrupted:
-            where = frame.f_code.co_filename, frame.f_lineno
+            where = _file(frame), frame.f_lineno
             self.seen[where] += 1
             if self.at == (*where, self.seen[where]):
                 self.interrupted = True
                 raise KeyboardInterrupt
         return self.line
+
+
+def _file(frame: types.FrameType) -> str:
+    return frame.f_code.co_filename.removesuffix(AROUND)
 
 
 def traced(call: Callable[[], object], at: Position | None = None) -> Tracer:

@@ -12,7 +12,7 @@ import torch
 from state import unchanged
 from suite import rand
 
-from compile_lens import capture
+from compile_lens import CaptureError, capture
 from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
@@ -52,12 +52,27 @@ def apple(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if torch.backends.mps.is_available() else x.cos()  # here
 
 
+def held(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.cuda.memory_allocated()  # here
+
+
+def cudnn(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.backends.cudnn.is_available() else x.cos()  # here
+
+
+def built(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.backends.cuda.is_built() else x.cos()  # here
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
 @pytest.mark.parametrize(
     ("fn", "asked", "answer"),
     [
         (count, "torch.cuda.device_count()", "0"),
         (apple, "torch.backends.mps.is_available()", "False"),
+        (held, "torch.cuda.memory_allocated()", "0"),
+        (cudnn, "torch.backends.cudnn.is_available()", str(torch.version.cuda is not None)),
+        (built, "torch.backends.cuda.is_built()", str(torch.version.cuda is not None)),
     ],
     ids=lambda v: getattr(v, "__name__", None),
 )
@@ -65,6 +80,76 @@ def test_what_dynamo_leaves_to_python(fn: Callable[..., Any], asked: str, answer
     """It breaks the graph at these functions of torch."""
     found = here(fn, rand(4, 4))
     assert questions(found) == [(asked, answer, "here")] and len(found.breaks) == 1
+
+
+def architectures(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if "sm_90" in torch.cuda.get_arch_list() else x.cos()  # here
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="the answer is that of a build without CUDA")
+def test_what_dynamo_asks_of_the_build_while_it_traces() -> None:
+    """It takes the answer for a constant: no Python is left that could be listened to."""
+    found = here(architectures, rand(4, 4))
+    assert questions(found) == [("torch.cuda.get_arch_list()", "[]", "here")] and not found.breaks
+
+
+def stream(x: torch.Tensor) -> torch.Tensor:
+    torch.cuda.Stream()  # here
+    return x.sin()
+
+
+def event(x: torch.Tensor) -> torch.Tensor:
+    torch.cuda.Event(enable_timing=True).record()  # here
+    return x.sin()
+
+
+def recorded(x: torch.Tensor) -> torch.Tensor:
+    torch.cuda.CUDAGraph()  # here
+    return x.sin()
+
+
+def generated(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.rand(4, generator=torch.Generator(device="cuda"), device="cuda")  # here
+
+
+def pinned(x: torch.Tensor) -> torch.Tensor:
+    return x.cpu().pin_memory().sin()  # here
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="what torch says without CUDA")
+@pytest.mark.parametrize("fn", [stream, event, recorded, generated, pinned], ids=lambda f: f.__name__)
+def test_what_only_the_driver_makes_is_refused_with_the_line(fn: Callable[..., Any]) -> None:
+    with pytest.raises(CaptureError, match="its driver makes this") as raised:
+        here(fn, rand(4, 4))
+    assert raised.value.capture.failure is not None
+    assert any("# here" in frame.text for frame in raised.value.capture.failure.frames)
+
+
+def marked(x: torch.Tensor) -> torch.Tensor:
+    torch.cuda.set_device(0)
+    torch.cuda.nvtx.range_push("forward")
+    y = x.sin()
+    torch.cuda.nvtx.range_pop()
+    torch.cuda.synchronize()
+    return y.cos()
+
+
+def test_what_changes_nothing_on_the_device_changes_nothing_here() -> None:
+    found = here(marked, rand(4, 4))
+    assert questions(found) == []
+    graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
+    assert [n.target for g in graphs for n in g.calls if n.target in ("sin", "cos")] == ["sin", "cos"]
+    with pytest.raises(CaptureError, match="invalid device ordinal"):
+        here(lambda x: (torch.cuda.set_device(1), x.sin())[1], rand(4, 4))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
+def test_a_function_without_a_name_may_ask_torch_s_backends() -> None:
+    """It crosses by value; torch.backends is a module of a class of its own."""
+    found = capture(
+        lambda x: x.sin() if torch.backends.mps.is_available() else x.cos(), rand(4, 4), target="h100"
+    )
+    assert [q[0] for q in questions(found)] == ["torch.backends.mps.is_available()"]
 
 
 def asks_around(x: torch.Tensor) -> torch.Tensor:

@@ -37,6 +37,8 @@ export interface Core {
   compilations: Compilation[];
   /** The compilation that is shown at first. */
   first: number;
+  /** The phase in which the compiler failed; "" if it did not, or before there are any. */
+  phase: string;
   findings: FindingHead[];
   /** What a reader should know about the whole capture. */
   notes: string[];
@@ -249,22 +251,39 @@ export interface IndexStage {
 export interface Compared {
   function: string;
   agreement: string;
+  /** Lines above all else: the cause, and what it came to. */
+  summary: string[];
   facts: string[];
   columns: { target: string; failure: string; facts: string[] }[];
-  /** Generated modules of one phase and compilation; values stand in the order of the columns. */
+  /** Generated modules that stand for each other; values stand in the order of the columns. */
   modules: ComparedModule[];
-  differences: { where: string; sentence: string; facts: [string, string][] }[];
+  /** What is said of lines that have no sign. */
+  alike: string;
+  /** Items of the first and the second that are the same; null where all are of one program. */
+  same: [number, number][] | null;
+  /** For each column `[source, line of it, words]`: lines that the other lacks; empty where one source is that of all. */
+  sources: [number, number, string][][];
+  levels: { title: string; open: boolean; changes: ComparedChange[] }[];
   mayDiffer: string[];
 }
 
+export interface ComparedChange {
+  mark: string;
+  sentence: string;
+  /** A Python line, and the column and the item that it is there. */
+  places: [string, [number, number] | null][];
+  facts: [string, string][];
+}
+
 export interface ComparedModule {
-  phase: string;
+  title: string;
   compilation: string;
-  bytes: string[];
+  /** Compile id and phase in each column. */
+  places: ([string, string] | null)[];
   /** `["loops", ["5", "4", "4"]]`. */
   counts: [string, string[]][];
-  /** For each column `[item of a line of a kernel, operators]`: lines that no other column has. */
-  own: [number, string][][];
+  /** For each column `[item of a kernel, line, words]`: lines that no other column has. */
+  own: [number, number, string][][];
 }
 
 /** One graph stage. Numbers of nodes are local: item = stage.start + local. */
@@ -450,6 +469,8 @@ export interface FormData {
   text: string;
   /** `[line of text counted from 1, item of the line of the kernel that it came from]`. */
   items: [number, number][];
+  /** What is no instruction, counted from 1. */
+  folds: Fold[];
 }
 
 /** The capture in sentences. */

@@ -6,6 +6,11 @@ import { button, h, shortened } from "../dom.js";
 /** @import { KernelData, Remark } from "../types.d.ts" */
 /** @import { LineRange } from "./line_links.js" */
 
+/**
+ * Lines that others lack, by the item of their kernel and their number, and what is said of each.
+ * @typedef {ReadonlyMap<number, Map<number, string>>} Own
+ */
+
 /** Names and launches that are shown before the rest is only counted. */
 const FEW = 12;
 
@@ -169,13 +174,9 @@ export function moduleLinks(app, kernels) {
 /**
  * The lines of a kernel that no other target has, and what they compute.
  * @param {KernelData} kernel
- * @param {ReadonlyMap<number, string>} own items of such lines, and their operators
+ * @param {Own} own
  * @returns {Map<number, string>}
  */
 export function signsOf(kernel, own) {
-  return new Map(
-    kernel.items.flatMap(([line, item]) =>
-      own.has(item) ? [/** @type {[number, string]} */ ([line, `only here: ${own.get(item)}`])] : [],
-    ),
-  );
+  return own.get(kernel.item) ?? new Map();
 }

@@ -79,7 +79,7 @@ export class KernelForms {
       /** @type {FormsData} */
       const data = await app.model.payload.get(kernel.part);
       if (this.shown !== shown) return;
-      const { text, items } = data.forms[shown];
+      const { text, items, folds } = data.forms[shown];
       const links = kernelLinks(app, { ...kernel, items, noOrigin: [] }, 0);
       const source = kernel.source?.text.split("\n") ?? [];
       for (const [line, item] of items) {
@@ -89,6 +89,7 @@ export class KernelForms {
       this.listing = new Listing(app, {
         text: { text, inks: formInks(text) },
         label: `${kernel.forms[shown]} of ${kernel.name}`,
+        folds,
         coloured: true,
         tagged: true,
         ...links,

@@ -12,6 +12,7 @@ import { Listing } from "./listing.js";
 import { litLineClass } from "./listing_block.js";
 import { setLarge, setTidy, showFirst } from "./looks.js";
 
+/** @import { Own } from "./kernel_facts.js" */
 /** @import { App, Marks, Pin } from "../data/app.d.ts" */
 /** @import { CodeData, KernelData } from "../types.d.ts" */
 
@@ -29,7 +30,7 @@ export class CodePane {
    * @param {App} app
    * @param {number} stage
    * @param {CodeData} data
-   * @param {ReadonlyMap<number, string>} [own] items of lines that other targets lack, and their operators
+   * @param {Own} [own] lines that the others lack
    * @param {(page: "kernel" | "module") => void} [turned] is told what is shown instead of the other
    */
   constructor(app, stage, data, own = new Map(), turned = () => undefined) {

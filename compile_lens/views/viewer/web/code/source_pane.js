@@ -21,13 +21,20 @@ const MANY_SOURCES = 4;
 const HEADING = 80;
 
 export class SourcePane {
-  /** @param {App} app */
-  constructor(app) {
+  /**
+   * @param {App} app
+   * @param {[number, number, string][]} [own] sources by number, lines of them that another lacks, and what is said
+   */
+  constructor(app, own = []) {
     this.app = app;
     const { sources } = app.model.core;
+    /** @type {Map<number, Map<number, string>>} */
+    this.signs = new Map();
+    for (const [source, line, words] of own)
+      this.signs.set(source, (this.signs.get(source) ?? new Map()).set(line, words));
     this.scroller = h("div", { class: "source-scroll" });
     /** @type {{ section: HTMLElement, listing: Listing }[]} */
-    this.parts = sources.map((source) => this.part(source));
+    this.parts = sources.map((source, number) => this.part(source, this.signs.get(number)));
     this.table = new CompilationTable(app);
     this.scroller.append(...this.parts.map(({ section }) => section), this.table.element);
     if (sources.length === 0)
@@ -48,8 +55,11 @@ export class SourcePane {
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
-  /** @param {Source} source */
-  part({ file, first, name, code, items }) {
+  /**
+   * @param {Source} source
+   * @param {Map<number, string>} [signs]
+   */
+  part({ file, first, name, code, items }, signs) {
     /** @type {Map<number, number[]>} */
     const links = new Map();
     for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
@@ -61,6 +71,7 @@ export class SourcePane {
       items: links,
       coloured: true,
       calls: true,
+      signs,
       unlinked: "no tensor operation was recorded for this line",
       viewport: this.scroller,
     });

@@ -1,4 +1,5 @@
-// A comparison as a living page: the source as a band on top, a column for each target, what differs between them.
+// Captures side by side as a living page, of several targets or before and after a change: the source as a band on
+// top, a column for each, what differs between them.
 
 import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
@@ -11,7 +12,7 @@ import { FindAll } from "./find.js";
 import { ownName } from "./header.js";
 import { Popover } from "./popover.js";
 
-/** @import { Compared, ComparedModule } from "../types.d.ts" */
+/** @import { Compared, ComparedChange, ComparedModule } from "../types.d.ts" */
 
 /** What led from one count to the next. @type {Record<string, string>} */
 const VERBS = { loops: "inlined", groups: "fused", kernels: "written", launches: "called" };
@@ -35,6 +36,8 @@ export async function openComparison(host, parts, unpack, standalone) {
       return new Side(new Model(core, index, payload), voice);
     }),
   );
+  const [first, second] = sides;
+  if (compared.same && first && second) second.rename(first, compared.same);
   const page = new ComparisonPage(compared, sides, standalone, voice);
   host.addEventListener("keydown", (event) => page.key(event));
   await page.show();
@@ -53,18 +56,24 @@ class ComparisonPage {
     this.sides = sides;
     this.there = sides.filter((side) => side !== null);
     this.module = 0;
-    this.only = false;
+    // Of two captures only what differs is open, if anything does.
+    this.only = compared.same !== null && compared.modules.some(({ own }) => own.some((lines) => lines.length > 0));
     this.busy = false;
     // The first has its colours from its record; the others take them over.
     const colours = new Map();
     for (const [number, side] of this.there.entries()) {
-      if (number === 0)
-        side.model.units.all.forEach((unit, i) => colours.set(`${unit.compilation} ${side.nameOf(i)}`, unit.colour));
+      if (number === 0) side.model.units.all.forEach((unit, i) => colours.set(side.colourOf(i), unit.colour));
       side.recolour(colours);
       side.selection.subscribe((what) => this.told(side, what));
     }
-    this.source = this.there.length ? new SourcePane(this.there[0].app) : null;
-    this.band = h("section", { class: "compare-band", "aria-label": "Python source" }, this.source?.element);
+    // One source for all, unless each has its own.
+    const shown = compared.sources.length ? this.there : this.there.slice(0, 1);
+    this.sources = shown.map((side, number) => new SourcePane(side.app, compared.sources[number]));
+    this.band = h(
+      "section",
+      { class: "compare-band", "aria-label": "Python source" },
+      this.sources.map(({ element }) => element),
+    );
     this.columns = h("div", { class: "compare-columns" });
     this.flow = h("nav", { class: "flow compare-flow", "aria-label": "what is counted" });
     this.find = new FindAll(() => [this.columns]);
@@ -72,6 +81,7 @@ class ComparisonPage {
       "div",
       { class: standalone ? "shell shell-standalone compare" : "shell compare" },
       this.header(standalone),
+      this.summary(),
       this.flow,
       this.band,
       this.columns,
@@ -105,25 +115,38 @@ class ComparisonPage {
     );
   }
 
+  /** What it comes to, in a few lines: the cause first. */
+  summary() {
+    const { summary } = this.compared;
+    if (summary.length === 0) return null;
+    return h(
+      "div",
+      { class: "compare-summary" },
+      summary.map((text) => h("p", {}, text)),
+    );
+  }
+
   /** The modules, what each counts, and whether that is the same for all targets. */
   row() {
     const { modules, columns } = this.compared;
     const several = new Set(modules.map(({ compilation }) => compilation)).size > 1;
     const now = modules[this.module];
-    const phases = modules.map(({ phase, compilation }, number) =>
+    const phases = modules.map(({ title, compilation }, number) =>
       h(
         "button",
         {
           type: "button",
-          class: `flow-phase phase-${phase}`,
+          class: `flow-phase phase-${title}`,
           "aria-pressed": String(number === this.module),
           onclick: () => this.choose(number),
         },
-        h("span", { class: "flow-count" }, phase),
+        h("span", { class: "flow-count" }, title),
         h("span", { class: "flow-what" }, several ? compilation : "code"),
       ),
     );
-    const targets = columns.map(({ target }) => target).join(" · ");
+    const [between, of] = this.compared.same
+      ? [" → ", ""]
+      : [" · ", `: ${columns.map(({ target }) => target).join(" · ")}`];
     const steps = (now?.counts ?? []).flatMap(([title, values], i) => {
       const same = values.every((value) => value === values[0]);
       const chip = h(
@@ -132,9 +155,9 @@ class ComparisonPage {
         h(
           "span",
           { class: "flow-noun" },
-          h("span", { class: "flow-count" }, same ? values[0] : values.join(" · ")),
+          h("span", { class: "flow-count" }, same ? values[0] : values.join(between)),
           h("span", { class: "flow-what" }, same ? one(title, values[0]) : `≠ ${title}`, [
-            h("span", { class: "flow-wide" }, same ? " each" : `: ${targets}`),
+            h("span", { class: "flow-wide" }, same ? " each" : of),
           ]),
         ),
       );
@@ -148,7 +171,7 @@ class ComparisonPage {
     });
     const only = button("differences only", () => this.toggle(), {
       class: "button compare-only",
-      label: "fold the lines that another target has as well",
+      label: "fold the lines that another has as well",
       pressed: this.only,
     });
     put(
@@ -180,7 +203,7 @@ class ComparisonPage {
     const now = this.compared.modules[this.module];
     const frames = await Promise.all(this.compared.columns.map((_, number) => this.column(number, now)));
     put(this.columns, frames);
-    this.source?.recolour();
+    for (const source of this.sources) source.recolour();
     this.resized();
   }
 
@@ -192,16 +215,23 @@ class ComparisonPage {
     const { target, failure, facts } = this.compared.columns[number];
     const side = this.sides[number];
     side?.pane?.close();
-    const chips = now
-      ? now.counts.flatMap(([title, values]) => {
-          const others = new Set(values.filter((_, other) => other !== number));
-          return others.has(values[number]) || others.size === 0
-            ? []
-            : [`≠ ${values[number]} ${title}, others ${[...others].join(", ")}`];
-        })
-      : [];
+    // Two counts of one row need no words of their own.
+    const chips =
+      now && !this.compared.same
+        ? now.counts.flatMap(([title, values]) => {
+            const others = new Set(values.filter((_, other) => other !== number));
+            return others.has(values[number]) || others.size === 0
+              ? []
+              : [
+                  `≠ ${values[number]} ${title}, ${values.length > 2 ? "others" : "the other"} ${[...others].join(", ")}`,
+                ];
+          })
+        : [];
     const own = now?.own[number] ?? [];
-    if (own.length) chips.push(`≠ ${grouped(own.length)} ${own.length === 1 ? "line" : "lines"} that the others lack`);
+    if (own.length)
+      chips.push(
+        `≠ ${grouped(own.length)} ${own.length === 1 ? "line" : "lines"} that the ${this.sides.length > 2 ? "others lack" : "other lacks"}`,
+      );
     const frame = h(
       "section",
       { class: "frame compare-column", "aria-label": target },
@@ -222,9 +252,10 @@ class ComparisonPage {
       side?.body ?? h("pre", { class: "compare-failure", tabindex: "0" }, failure),
     );
     if (!side || !now) return frame;
-    const compilation = side.model.core.compilations.findIndex(({ id }) => id === now.compilation);
+    const [id, phase] = now.places[number] ?? ["", ""];
+    const compilation = side.model.core.compilations.findIndex((one) => one.id === id);
     side.app.compilation = Math.max(0, compilation);
-    const stage = side.model.stage(compilation, `${now.phase}.code`);
+    const stage = side.model.stage(compilation, `${phase}.code`);
     if (stage < 0) {
       side.pane = null;
       put(side.tools);
@@ -232,34 +263,62 @@ class ComparisonPage {
       return frame;
     }
     const data = await side.model.code(stage);
-    const lines = new Map(own);
-    side.pane = new CodePane(side.app, stage, this.only ? onlyDifferences(data, lines) : data, lines);
+    /** @type {Map<number, Map<number, string>>} */
+    const lines = new Map();
+    for (const [kernel, at, words] of own) lines.set(kernel, (lines.get(kernel) ?? new Map()).set(at, words));
+    side.pane = new CodePane(
+      side.app,
+      stage,
+      this.only ? onlyDifferences(data, lines, this.compared.alike) : data,
+      lines,
+    );
     put(side.body, side.pane.element);
     put(side.tools, side.pane.pageTabs(), side.pane.tools);
     return frame;
   }
 
-  /** Why they differ, below the columns. */
+  /** What differs, and why, below the columns. */
   reasons() {
-    const { differences } = this.compared;
-    if (differences.length === 0) return null;
+    const levels = this.compared.levels.filter(({ changes }) => changes.length > 0);
+    if (levels.length === 0) return null;
     return h(
       "section",
-      { class: "compare-reasons", "aria-label": "why they differ" },
-      h("h2", {}, "Why they differ"),
-      differences.map(({ where, sentence, facts }) =>
-        h(
-          "div",
-          { class: "compare-reason" },
-          h("p", {}, h("b", {}, sentence), ` ${where}`),
-          h(
-            "ul",
-            {},
-            facts.map(([target, text]) => h("li", {}, target ? h("b", {}, `${target}: `) : null, text)),
-          ),
-        ),
+      { class: "compare-reasons", "aria-label": "what differs, and why" },
+      levels.map(({ title, open, changes }) =>
+        h("details", { open }, h("summary", {}, h("h2", {}, title)), ...changes.map((change) => this.reason(change))),
       ),
     );
+  }
+
+  /** @param {ComparedChange} change */
+  reason({ mark, sentence, places, facts }) {
+    const signs = /** @type {Record<string, string>} */ ({ "+": "added", "−": "removed", "~": "changed" });
+    return h(
+      "div",
+      { class: "compare-reason" },
+      h(
+        "p",
+        {},
+        mark ? h("span", { class: `compare-mark compare-${signs[mark]}`, title: signs[mark] }, mark) : null,
+        h("b", {}, sentence),
+        places.flatMap(([text, at]) => [" ", at ? this.place(text, at) : text]),
+      ),
+      h(
+        "ul",
+        {},
+        facts.map(([target, text]) => h("li", {}, target ? h("b", {}, `${target}: `) : null, text)),
+      ),
+    );
+  }
+
+  /**
+   * A Python line that pins itself, and with it its like in the other columns.
+   * @param {string} text
+   * @param {[number, number]} at column and item
+   */
+  place(text, [column, item]) {
+    const side = this.sides[column];
+    return button(text, () => side?.selection.toggle([item], text), { class: "compare-place", label: `pin ${text}` });
   }
 
   /**
@@ -285,13 +344,13 @@ class ComparisonPage {
     this.element.classList.toggle("spot", units !== null);
     this.element.classList.toggle("pinned", pins.length > 0);
     side.pane?.mark(marks);
-    if (side === this.there[0]) this.source?.mark(marks);
+    this.sources[this.there.indexOf(side)]?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;
     if (last) side.pane?.reveal([...side.app.chain.through(last.items)]);
   }
 
   resized() {
-    this.source?.resized();
+    for (const source of this.sources) source.resized();
     for (const side of this.there) side.pane?.resized();
   }
 
@@ -304,7 +363,7 @@ class ComparisonPage {
     if (event.key === "Escape" && !event.defaultPrevented) this.there[0]?.selection.clear();
     if (typing || event.defaultPrevented) return;
     const phase = (/** @type {string[]} */ ...names) => {
-      const at = this.compared.modules.findIndex((one) => names.includes(one.phase));
+      const at = this.compared.modules.findIndex((one) => names.some((name) => one.title.includes(name)));
       if (at >= 0) this.choose(at);
     };
     /** @type {Record<string, () => void>} */

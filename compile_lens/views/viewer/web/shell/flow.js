@@ -30,7 +30,7 @@ export class Flow {
     this.app = app;
     this.tell = tell;
     this.number = 0;
-    this.phase = "";
+    this.phase = app.model.core.phase;
     /** @type {Chip[]} */
     this.chips = [];
     this.shown = new Set();

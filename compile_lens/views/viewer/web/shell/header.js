@@ -63,14 +63,16 @@ function headline(core) {
   return h(
     "div",
     { class: "top-savings" },
-    core.savings.map(([what, before, after]) => {
+    core.savings.map(([what, before, after], i) => {
       const modelled = before.startsWith("~") || after.startsWith("~");
+      const [some] = i ? [] : (/[\d,]+ of [\d,]+ graphs?/.exec(what) ?? []);
       return h(
         "span",
         { class: "saving", title: modelled ? `${what}, modelled` : what },
         before ? figure("saving-before", before) : null,
         before ? h("span", { class: "saving-arrow" }, " → ") : null,
         figure("saving-after", after),
+        some ? h("span", { class: "saving-some" }, ` ${some}`) : null,
         modelled ? h("span", { class: "saving-what" }, " modelled") : null,
       );
     }),

@@ -42,8 +42,8 @@ export class Panes {
     this.shown = [];
     this.width = 0;
     this.compilation = 0;
-    /** The phase that was chosen; "" for the first. */
-    this.phase = "";
+    /** The phase that was chosen, or in which it failed; "" for the first. */
+    this.phase = app.model.core.phase;
     /** Whether anyone chose panes; before that they follow the width. */
     this.chosen = false;
     this.pins = app.selection.pins.length;

@@ -6,9 +6,9 @@ in those inline styles and put a dark one in its place.
 
 from __future__ import annotations
 
-from compile_lens.views.html.markup import EDGE, FAINT, GROUND, PHASE_COLOURS, STATE_COLOURS, SUNK
-from compile_lens.views.words.highlight import INKS
-from compile_lens.views.words.palette import INK
+from ..words.highlight import INKS
+from ..words.palette import INK
+from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, STATE_COLOURS, SUNK
 
 GROUNDS = {
     GROUND: "#15181d",
@@ -41,25 +41,21 @@ TEXTS = {
     "#6f42c1": "#cdaeff",
     "#8a3f00": "#f3a778",
     "#116329": "#85d3a2",
+    "#8a5a00": "#ffd47a",
 }
-"""Light and dark inks: every one that the page or a listing in it uses."""
+"""Light and dark inks: every one that a page or a listing in it uses."""
 
-_PLACES = (
-    (
-        "@media (prefers-color-scheme: dark) {\n",
-        "body:not([data-jp-theme-light]):not([data-vscode-theme-kind]) ",
-        "}\n",
-    ),
-    ("", 'body[data-jp-theme-light="false"] ', ""),
-    ("", 'body[data-vscode-theme-kind="vscode-dark"] ', ""),
-    ("", 'html[theme="dark"] ', ""),
+_ASKED = "body:not([data-jp-theme-light]):not([data-vscode-theme-kind]) "
+_HOSTS = (
+    ':is(body:is([data-jp-theme-light="false"], [data-vscode-theme-kind="vscode-dark"]), html[theme="dark"]) '
 )
-"""What says that it is dark: the reader's own wish where no host says otherwise, JupyterLab, VS Code, Colab."""
+"""What says that it is dark: the reader's own wish where no host says otherwise; JupyterLab, VS Code, Colab."""
 
 
-def style() -> str:
-    """The rules, for a ``<style>``."""
-    return "".join(f"{start}{_rules(where + '.cl-comparison')}{end}" for start, where, end in _PLACES)
+def style(root: str) -> str:
+    """The rules for what is inside of ``root``, a selector, as a ``<style>``. Paper stays white."""
+    asked = f"@media (prefers-color-scheme: dark) {{\n{_rules(_ASKED + root)}}}\n"
+    return f'<style media="screen">\n{asked}{_rules(_HOSTS + root)}</style>\n'
 
 
 def _rules(root: str) -> str:

@@ -1,0 +1,142 @@
+"""Looking into one graph of a watched program afterwards, for the device that it ran on or for another."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..engine.environment import environment
+from ..engine.recorded import recorded
+from ..engine.remote import captured
+from ..engine.request import Asked
+from ..errors import UsageError
+from ..record.capture import Options
+from ..record.graph import Frame, Graph, Node, Source
+from ..results.capture import Capture, CaptureError
+from ..results.program import Program
+
+if TYPE_CHECKING:
+    from .._torch.watching.kept import Kept
+
+
+def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: Any = None) -> Capture:
+    """The capture of a graph that was kept (see ``Program.capture``)."""
+    from .._torch.frames.failure import failure
+    from .._torch.watching.kept import lower
+    from ..record.messages import plain
+
+    if target is not None:
+        return _elsewhere(program, number, kept, target)
+    graph = program.graphs[number]
+    recorder, error = lower(kept, codes)
+    made_for = recorder.made_for
+    made = recorded(
+        recorder,
+        plain(kept.code.co_name),
+        environment(made_for.device or "cpu", made_for.isa),
+        Options(),
+        inputs=graph.inputs,
+        failure=None if error is None else failure(recorder, error),
+    )
+    if error is None:
+        return made
+    raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", made) from error
+
+
+def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Capture:
+    """The capture of a kept graph for another device, where the graph is a function of its own."""
+    from .._torch.watching import kept as keeping
+    from ..devices import models
+
+    graph, model = program.graphs[number], models.resolve(target)
+    if any(on for _, on, _ in kept.autocast):
+        raise UsageError(
+            f"graph {number} ({graph.id}) was compiled in a region of autocast, which is of a device: capture the "
+            "function for the target, with the region in it"
+        )
+    called = keeping.as_call(kept, "cpu" if model.device == "cpu" else "meta")
+    if called is None:
+        raise UsageError(
+            f"graph {number} ({graph.id}) has an input whose size is known only when it runs: capture the function "
+            "for the target"
+        )
+    asked = Asked("auto" if kept.grad else False, options=kept.patches or None, target=target)
+    try:
+        with keeping.settings_of(kept):
+            made = captured(called.gm, called.args, None, asked)
+    except CaptureError as error:
+        message = f"graph {number} ({graph.id}) could not be lowered for {model.name}: {error}"
+        raise CaptureError(message, _as_of_program(program, number, kept, error.capture)) from error.__cause__
+    made = _as_of_program(program, number, kept, made)
+    if called.fixed and made.target is not None:
+        sizes = ", ".join(f"{symbol} = {size}" for symbol, size in called.fixed)
+        said = f"symbols of the program's graph are numbers here, those that were seen: {sizes}"
+        made = dataclasses.replace(
+            made, target=dataclasses.replace(made.target, may_differ=(*made.target.may_differ, said))
+        )
+    return made
+
+
+def _as_of_program(program: Program, number: int, kept: Kept, made: Capture) -> Capture:
+    """A capture of a graph's own code, with the names and lines of the program in place of those of that code."""
+    from .._torch.graphs import fx
+    from ..record.messages import plain
+
+    graph = program.graphs[number]
+    traced = f"when the program ran (graph {number}, {graph.id}), and its graph once more as on the device"
+    if made.target is not None:
+        made = dataclasses.replace(made, target=dataclasses.replace(made.target, traced=traced))
+    made = dataclasses.replace(made, function=plain(kept.code.co_name), inputs=graph.inputs)
+    lines = _lines(fx.convert(kept.gm, stage="dynamo"), made)
+    if lines is None:
+        unlike = "traced again, the graph came out otherwise: lines are those of the graph's own code"
+        return dataclasses.replace(made, notes=(*made.notes, unlike))
+    compilations = tuple(
+        dataclasses.replace(
+            one,
+            function=kept.code.co_name,
+            file=kept.code.co_filename,
+            line=kept.code.co_firstlineno,
+            stages=tuple(
+                dataclasses.replace(s, nodes=tuple(_placed(n, lines) for n in s.nodes))
+                if isinstance(s, Graph)
+                else s
+                for s in one.stages
+            ),
+        )
+        for one in made.compilations
+    )
+    sources = _of(program.record.sources, lines.values())
+    return dataclasses.replace(made, compilations=compilations, sources=sources)
+
+
+def _lines(kept: Graph, made: Capture) -> dict[int, tuple[Frame, ...]] | None:
+    """By the line of the graph's own code, the stack of the program there: each operation has a line of its own. None
+    where the operations are not the same ones in the same order."""
+    if len(made.compilations) != 1 or "dynamo" not in made.compilations[0].graphs:
+        return None
+    own, other = (
+        [n for n in g.nodes if n.op.startswith("call_")]
+        for g in (kept, made.compilations[0].graphs["dynamo"])
+    )
+    if [(n.op, n.target) for n in own] != [(n.op, n.target) for n in other]:
+        return None
+    return {
+        there.frames[-1].line: here.frames for here, there in zip(own, other, strict=True) if there.frames
+    }
+
+
+def _placed(node: Node, lines: dict[int, tuple[Frame, ...]]) -> Node:
+    frames = node.frames[-1:]
+    return dataclasses.replace(node, frames=lines.get(frames[0].line, ())) if frames else node
+
+
+def _of(sources: Iterable[Source], stacks: Iterable[tuple[Frame, ...]]) -> tuple[Source, ...]:
+    """The functions in which any of the lines stands."""
+    at = {(frame.file, frame.line) for stack in stacks for frame in stack}
+
+    def lines(source: Source) -> Iterable[tuple[str, int]]:
+        return ((source.file, source.first_line + i) for i in range(source.text.count("\n") + 1))
+
+    return tuple(source for source in sources if any(line in at for line in lines(source)))

@@ -1,0 +1,58 @@
+"""Programs that were not watched, from the logs that torch wrote of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import UsageError
+from ..record.torch_trace.program import program
+from ..results.program import Program
+
+
+def import_trace(path: str | os.PathLike[str]) -> Program:
+    """The program that a structured trace of torch is of: a folder that ``TORCH_TRACE`` named, or a log in it.
+
+    Frames, graphs, graph breaks, recompiles with what failed, guards, symbols, times and what caches said are read
+    as a watch would have seen them; what such a log does not hold is in ``record.missing``, with the reason. Needs no
+    torch, and runs nothing of the log.
+
+    Args:
+        path: a log (``dedicated_log_torch_trace_….log``), or a folder with one. Each process writes a log of its own.
+
+    Raises:
+        UsageError: there is no such file, it cannot be read, or the folder has no log or several.
+        RecordError: it is not a structured trace.
+    """
+    file = _log(Path(path))
+    try:
+        # Only "\n" ends a line: what a program writes may hold others.
+        with open(file, encoding="utf-8", errors="replace", newline="\n") as lines:
+            record = program(lines, file.name)
+    except OSError as error:
+        raise UsageError(f"{str(file)!r} cannot be read: {error.strerror or error}") from None
+    return Program(lambda: record)
+
+
+def logs(folder: Path) -> list[Path]:
+    """The logs in a folder that hold something, by name."""
+    return sorted(file for file in folder.glob("*.log") if file.is_file() and file.stat().st_size)
+
+
+def _log(path: Path) -> Path:
+    if not path.exists():
+        raise UsageError(
+            f"there is no file or folder {str(path)!r}; give what TORCH_TRACE named when the program ran"
+        )
+    if not path.is_dir():
+        return path
+    found = logs(path)
+    if not found:
+        raise UsageError(
+            f"{str(path)!r} has no log (*.log); torch writes one when something is compiled while TORCH_TRACE names "
+            "the folder"
+        )
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found[:8]) + (", …" if len(found) > 8 else "")
+        raise UsageError(f"{str(path)!r} has {len(found)} logs, one for each process: give one of {names}")
+    return found[0]

@@ -1,0 +1,135 @@
+"""Programs of several processes together: those that ran, and a rehearsal of those that will."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..measures.ranks import differences
+from ..record.program import ProgramRecord
+from ..results.program import Program
+from ..results.ranks import Ranks
+from .logs import import_trace
+
+
+def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
+    """The programs of several ranks together, and what differs: functions, what became of them, operators and inputs
+    of their graphs, breaks, recompiles, and the order of collectives.
+
+    Compares by function and by which compile of it. Needs no torch and runs no code of the records.
+
+    Args:
+        programs: of each rank a ``Program``, the ``.json`` that ``compile-lens run`` wrote, or a log (``.log``) of
+            ``TORCH_TRACE``. Where none says its rank, they are numbered in this order.
+
+    Raises:
+        UsageError: there are fewer than two, two are of the same rank, only some say their rank, or a file cannot be
+            read.
+        RecordError: a file is no program.
+    """
+    records = [_record(one) for one in programs]
+    if len(records) < 2:
+        raise UsageError(f"merge takes the programs of two ranks or more, not {len(records)}")
+    if len({record.log for record in records}) > 1:
+        raise UsageError(
+            "some are read from logs, which hold less: give logs alone, or what was watched alone"
+        )
+    told = [record.rank for record in records]
+    if all(rank is None for rank in told):
+        notes: tuple[str, ...] = ("no program says its rank: they are numbered as they were given",)
+        return joined(dict(enumerate(records)), notes)
+    by_rank: dict[int, ProgramRecord] = {}
+    for record in records:
+        if record.rank is None:
+            raise UsageError(
+                f"{record.name!r} does not say its rank, and others do: torch.distributed was not in use"
+            )
+        if record.rank in by_rank:
+            raise UsageError(f"two programs are of rank {record.rank}: give one of each rank")
+        by_rank[record.rank] = record
+    return joined(by_rank)
+
+
+def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kwargs: Any) -> Ranks:
+    """Call a function once for each rank of a cluster that is not there, and say what differs between the ranks.
+
+    Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
+    number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
+    gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, collectives with
+    their bytes and order, and DDP's buckets are seen as by ``watch``, so that a mismatch is found before the cluster
+    waits for it. The reducer of DDP itself does not work with that group, so that a backward through DDP raises; its
+    graphs and buckets were seen before.
+
+    Args:
+        function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
+            (or it is itself), anew for each rank.
+        args, kwargs: of the call, the same on all ranks; the function may ask ``torch.distributed.get_rank()``.
+        world_size: how many ranks there are.
+
+    Raises:
+        UsageError: ``world_size`` is less than 2, ``torch.distributed`` is in use, or nothing was compiled on rank 0.
+        Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
+            rank's program says what it raised: what was compiled until then is there.
+    """
+    from .._torch.watching.rehearsal import lacks
+    from .._torch.watching.rehearsal import rehearse as run
+    from ..engine.environment import environment
+
+    if not callable(function):
+        raise UsageError(f"rehearse calls a function, not {type(function).__name__}: {function!r}")
+    if type(world_size) is not int or world_size < 2:
+        raise UsageError(f"world_size={world_size!r} is not a number of ranks; give 2 or more")
+    lacking = lacks()
+    if lacking:
+        raise UsageError(f"nothing can be rehearsed: {lacking}")
+    name = getattr(function, "__qualname__", type(function).__name__)
+    created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    by_rank: dict[int, ProgramRecord] = {}
+    errors: list[Exception] = []
+    for rank in range(world_size):
+        done = run(lambda: function(*args, **kwargs), rank, world_size)
+        ended = "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
+        seen = {**vars(done.seen), "rank": rank, "world": world_size}
+        by_rank[rank] = ProgramRecord(
+            name=name, environment=environment("", ""), ended=ended, created=created, **seen
+        )
+        if done.error is not None:
+            errors.append(done.error)
+        elif not rank and not by_rank[0].visits:
+            raise UsageError(
+                f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) of "
+                "a function, or one that makes what it compiles"
+            )
+    if len(errors) == world_size and not any(record.graphs for record in by_rank.values()):
+        raise errors[0]
+    return joined(
+        by_rank, ("rehearsed: no other process took part, and what collectives gave are not real values",)
+    )
+
+
+def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ranks:
+    """The programs by rank, compared."""
+    ordered = dict(sorted(by_rank.items()))
+    worlds = {record.world for record in ordered.values() if record.world}
+    if len(worlds) > 1:
+        told = " or ".join(map(str, sorted(worlds)))
+        notes += (f"they say that there are {told} processes: they are not of one run",)
+    lacking = sorted(set(range(max(worlds, default=0))) - set(ordered)) if len(worlds) == 1 else []
+    if lacking:
+        notes += (f"of {max(worlds)} ranks these are not here: {', '.join(map(str, lacking[:16]))}",)
+    for rank, record in ordered.items():
+        notes += tuple(
+            f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing
+        )
+    return Ranks(tuple(ordered), tuple(ordered.values()), differences(ordered), notes)
+
+
+def _record(one: Program | str | os.PathLike[str]) -> ProgramRecord:
+    if isinstance(one, Program):
+        return one.record
+    path = Path(one)
+    return (import_trace(path) if path.suffix == ".log" or path.is_dir() else Program.load(path)).record

@@ -1,0 +1,96 @@
+"""The command ``check``: files of expectations, without pytest."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import UsageError
+from ..trials.checks import FAILED as NOT_SO
+from ..trials.checks import HELD, RAISED, Checked, checks, held
+from ..trials.progress import progress
+from ..views.files import write_text
+from ..views.markdown import escape, fenced
+from .exit_codes import DIFFERS, FAILED, OK
+from .names import from_file, here
+from .output import check_endings, say
+
+FORMS = {".md": "Markdown, for a pull request", ".txt": "the text", ".json": "plain data"}
+"""Endings of ``--out``, and what each gives."""
+
+
+def check(args: argparse.Namespace) -> int:
+    """Run the checks of files, say which hold, and write that where asked."""
+    check_endings(args.out, FORMS)
+    if args.pages is not None and args.pages.exists() and not args.pages.is_dir():
+        raise UsageError(f"--pages {str(args.pages)!r} is not a folder: name one, or one that is not there")
+    here()
+    found: list[Checked] = []
+    # With --json what the user's code prints goes to stderr: stdout is one document.
+    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    with apart:
+        files = {str(path): checks(from_file(path, str(path)), str(path), args.only) for path in args.files}
+        for file, functions in files.items():
+            for function in functions:
+                with progress(f"checking {function.__name__}", quiet=args.quiet):
+                    one = held(function, file, args.pages)
+                found.append(one)
+                if not args.json:
+                    say(_told(one))
+    written = []
+    for path in args.out:
+        makers = {".md": _markdown, ".txt": _text, ".json": _json}
+        written.append(str(write_text(path, makers[path.suffix.lower()](found))))
+    if args.json:
+        say(json.dumps({"command": args.command, **_plain(found), "written": written}, indent=2))
+    else:
+        for line in (_verdict(found), *(f"wrote {path}" for path in written)):
+            say(line)
+    outcomes = {one.outcome for one in found}
+    return FAILED if RAISED in outcomes else DIFFERS if NOT_SO in outcomes else OK
+
+
+def _verdict(found: Sequence[Checked]) -> str:
+    some = [f"{sum(one.outcome == what for one in found)} {what}" for what in (HELD, NOT_SO, RAISED)]
+    return ", ".join(text for text in some if not text.startswith("0 ")) or "no check"
+
+
+def _told(one: Checked) -> str:
+    mark = one.outcome if one.outcome == HELD else one.outcome.upper()
+    head = f"{mark:6} {_place(one)} {one.name} ({one.seconds:.1f} s)"
+    lines = [*one.text.splitlines(), *one.pages]
+    return "\n".join((head, *(f"    {line}".rstrip() for line in lines)))
+
+
+def _place(one: Checked) -> str:
+    return f"{one.file}:{one.line}"
+
+
+def _plain(found: Sequence[Checked]) -> dict[str, object]:
+    return {"verdict": _verdict(found), "checks": [one.to_dict() for one in found]}
+
+
+def _json(found: Sequence[Checked]) -> str:
+    return json.dumps(_plain(found), indent=2) + "\n"
+
+
+def _text(found: Sequence[Checked]) -> str:
+    return "\n".join((*(_told(one) for one in found), _verdict(found))) + "\n"
+
+
+def _markdown(found: Sequence[Checked]) -> str:
+    parts = [f"# compile-lens check: {_verdict(found)}"]
+    for one in found:
+        if one.outcome == HELD:
+            continue
+        parts.append(f"## {escape(one.name)} {one.outcome} ({escape(Path(one.file).name)}:{one.line})")
+        parts.append(fenced(one.text + "\n"))
+        parts += ["\n".join(f"- {escape(line)}" for line in one.pages)] if one.pages else []
+    good = [one for one in found if one.outcome == HELD]
+    if good:
+        parts.append("\n".join(f"- {escape(one.name)} held" for one in good))
+    return "\n\n".join(parts) + "\n"

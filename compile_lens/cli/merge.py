@@ -1,0 +1,29 @@
+"""The command ``merge``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ..trials.progress import progress
+from .exit_codes import OK
+from .output import check_endings, say
+
+
+def merge(args: argparse.Namespace) -> int:
+    """Print what differs between the programs of several ranks, and write it where asked."""
+    from ..api.ranks import merge as merged
+    from ..views.ranks.files import FORMS
+
+    check_endings(args.out, FORMS)
+    with progress(f"comparing {len(args.records)} ranks", quiet=args.quiet):
+        found = merged(*args.records)
+    written = [str(found.save(path)) for path in args.out]
+    if args.json:
+        say(json.dumps({"command": args.command, **found.to_dict(), "written": written}, indent=2))
+        return OK
+    if not written:
+        say(str(found))
+    for path in written:
+        say(f"wrote {path}")
+    return OK

@@ -1,0 +1,188 @@
+"""The command ``upgrade``: one function under several versions of torch, each in an environment of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import LensError, UsageError
+from ..trials import environments
+from ..trials.environments import Environment
+from ..trials.progress import progress
+from .diff import differing, levels
+from .exit_codes import DIFFERS, FAILED, OK
+from .output import check_endings, say, say_error
+
+if TYPE_CHECKING:
+    from ..results.capture import Capture
+    from ..results.difference import Difference
+
+
+ELSEWHERE = Path(__file__).resolve().with_name("elsewhere.py")
+"""What runs the command line under another Python."""
+
+
+class _CaptureFailed(LensError):
+    """Under one of the versions nothing could be captured."""
+
+
+def upgrade(args: argparse.Namespace) -> int:
+    """Capture a function under each version and print what differs from one to the next; or list, or remove."""
+    from ..views.difference.files import FORMS
+
+    folder = args.folder or environments.home()
+    if args.list:
+        return _list(args, folder)
+    if args.remove:
+        return _remove(args, folder)
+    check_endings(args.out, FORMS)
+    wanted = levels(args.fail_on)
+    versions = _versions(args)
+    if args.records is not None and not args.records.is_dir():
+        raise UsageError(f"--records {str(args.records)!r}: there is no such folder; make it first")
+    with tempfile.TemporaryDirectory(prefix="compile-lens-") as temporary:
+        records = args.records or Path(temporary)
+        captures = [_captured(args, version, folder, records) for version in versions]
+    from ..api.diff import diff
+
+    found = [diff(a, b) for a, b in pairwise(captures)]
+    names = [f"{a}-{b}" for a, b in pairwise(versions)]
+    written = _written(found, names, args.out)
+    failed = list(dict.fromkeys(name for one in found for name in differing(one, wanted)))
+    if args.json:
+        body = {
+            "command": args.command,
+            "torch": [capture.environment.torch for capture in captures],
+            "differences": [one.to_dict() for one in found],
+            "failed_on": failed,
+            "written": written,
+        }
+        say(json.dumps(body, indent=2))
+    else:
+        say("\n\n".join(str(one) for one in found))
+        for path in written:
+            say(f"wrote {path}")
+        if failed:
+            say(f"differs in {', '.join(failed)}, which --fail-on names")
+    stopped = [capture for capture in captures if capture.failure is not None]
+    for capture in stopped if not args.json else ():
+        failure = capture.failure
+        assert failure is not None
+        say_error(LensError(f"torch {capture.environment.torch}: {failure.type}: {failure.message}"))
+    return FAILED if stopped else DIFFERS if failed else OK
+
+
+def _versions(args: argparse.Namespace) -> list[str]:
+    if not args.function:
+        raise UsageError(
+            "name a function: compile-lens upgrade net.py:f --input 'torch.rand(8)' --torch 2.13 2.15; or --list"
+        )
+    versions = [environments.checked(version) for version in args.torch]
+    if len(dict.fromkeys(versions)) < 2:
+        raise UsageError(f"--torch needs two versions or more, such as 2.13 2.15, not {versions or 'none'}")
+    return versions
+
+
+def _captured(args: argparse.Namespace, version: str, folder: Path, records: Path) -> Capture:
+    """The capture under one version, made in its environment."""
+    one = environments.find(version, folder)
+    if not (one.whole and set(args.extra) <= set(one.extra)):
+        say(f"compile-lens: making an environment with torch {version} in {one.folder}", sys.stderr)
+    one = environments.make(version, folder, args.extra, args.index_url, args.quiet)
+    path = records / f"torch-{version}.json"
+    path.unlink(missing_ok=True)
+    command = [str(one.python), str(ELSEWHERE), "show", args.function]
+    command += ["--json", "--quiet", "--out", str(path), *_options(args)]
+    with progress(f"capturing under torch {one.torch}", quiet=args.quiet):
+        variables = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, errors="replace")
+    if not path.exists():
+        raise _CaptureFailed(f"torch {one.torch}: {_reason(done, one)}")
+    from ..api.load import load
+
+    capture = load(path)
+    # What pip calls 2.13.0 may call itself 2.13.0+cu130.
+    if capture.environment.torch.partition("+")[0] != one.torch.partition("+")[0]:
+        raise _CaptureFailed(
+            f"{one.folder} has torch {one.torch}, and what ran was {capture.environment.torch}: "
+            "take the folder of another torch out of PYTHONPATH"
+        )
+    return capture
+
+
+def _options(args: argparse.Namespace) -> list[str]:
+    words = [f"--input={text}" for text in args.input] + [f"--kwarg={text}" for text in args.kwarg]
+    words.append(f"--backward={args.backward}")
+    if args.dynamic is not None:
+        words.append("--dynamic" if args.dynamic else "--no-dynamic")
+    for name in ("mode", "target"):
+        words += [f"--{name}={getattr(args, name)}"] if getattr(args, name) else []
+    return words + [f"--{name}" for name in ("fullgraph", "build") if getattr(args, name)]
+
+
+def _reason(done: subprocess.CompletedProcess[str], one: Environment) -> str:
+    """Why a capture left no record: what it said, or how its process ended."""
+    try:
+        said = str(json.loads(done.stdout)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        last = done.stderr.strip().rpartition("\n")[2]
+        return f"the process of its capture ended with {done.returncode}: {last or 'it said nothing'}"
+    if "is not installed" in said:
+        said += f"; into {one.folder}: --with NAME, which pip installs there"
+    return said
+
+
+def _written(found: list[Difference], names: list[str], paths: list[Path]) -> list[str]:
+    """Writes the differences: of several each has its versions in the name of its file."""
+    done = []
+    for path in paths:
+        for difference, name in zip(found, names, strict=True):
+            own = path if len(found) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}")
+            done.append(str(difference.save(own)))
+    return done
+
+
+def _list(args: argparse.Namespace, folder: Path) -> int:
+    found = environments.kept(folder)
+    if args.json:
+        body = [
+            {"asked": o.asked, "torch": o.torch, "whole": o.whole, "with": list(o.extra), "bytes": o.size(),
+             "folder": str(o.folder)}
+            for o in found
+        ]  # fmt: skip
+        say(json.dumps({"command": args.command, "folder": str(folder), "environments": body}, indent=2))
+        return OK
+    if not found:
+        say(f"no environment is kept in {folder}")
+    for one in found:
+        what = f"torch {one.torch}" if one.whole else "half made: it is made anew when it is asked for"
+        more = f", with {', '.join(one.extra)}" if one.extra else ""
+        say(f"{one.asked:8} {one.size() / 1e9:6.1f} GB  {what}{more}  {one.folder}")
+    return OK
+
+
+def _remove(args: argparse.Namespace, folder: Path) -> int:
+    found = environments.kept(folder)
+    for version in args.remove:
+        if version != "all" and version not in {one.asked for one in found}:
+            there = ", ".join(dict.fromkeys(one.asked for one in found)) or "none"
+            raise UsageError(
+                f"--remove {version!r}: no such environment in {folder}; there are: {there}; or all"
+            )
+    gone = [one for one in found if "all" in args.remove or one.asked in args.remove]
+    for one in gone:
+        with progress(f"removing {one.folder}", quiet=args.quiet):
+            environments.remove(one)
+    if args.json:
+        say(json.dumps({"command": args.command, "removed": [str(one.folder) for one in gone]}, indent=2))
+    else:
+        for one in gone:
+            say(f"removed {one.folder}")
+    return OK

@@ -1,0 +1,102 @@
+"""Where the time of compiling went: by function and by part of the compiler, from torch's own events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compile_lens.record.program import CompileEvent, ProgramFrame, ProgramRecord
+
+DYNAMO, AOT, INDUCTOR, BUILDING, BACKEND = (
+    "Dynamo",
+    "AOTAutograd",
+    "Inductor",
+    "building kernels",
+    "the backend itself",
+)
+PARTS = (DYNAMO, AOT, INDUCTOR, BUILDING, BACKEND)
+"""The parts that time is booked to, in the order in which a graph comes to them."""
+
+_PART_OF = {
+    "dynamo": DYNAMO,
+    "entire_frame_compile": DYNAMO,
+    "backend_compile": BACKEND,
+    "create_aot_dispatcher_function": AOT,
+    "entire_backward_compile": AOT,
+    "inductor_compile": INDUCTOR,
+    "compile_fx_inner": INDUCTOR,
+    "fx_codegen_and_compile": INDUCTOR,
+    "compile_file": BUILDING,
+    "async_compile.wait": BUILDING,
+    "triton_compile": BUILDING,
+    "async_compile.precompile": BUILDING,
+}
+"""Torch's names of events with which another part begins; an event of another name is of the part that it stands in."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The time that the compiles of one code took.
+
+    Attributes:
+        frame: the code; ``None`` for what is of no visit that was seen.
+        ids: the compiles.
+        seconds: wall time by part, each in its own: what a part hands on is booked to the next one. Of threads that
+            build kernels at the same time each counts.
+    """
+
+    frame: ProgramFrame | None
+    ids: tuple[str, ...]
+    seconds: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """All parts together, in seconds."""
+        return sum(self.seconds.values())
+
+
+def own_times(program: ProgramRecord) -> Iterator[tuple[CompileEvent, str, float]]:
+    """Each event that takes time, the part that it is of, and the microseconds that no event inside of it took."""
+    for thread in sorted({e.thread for e in program.events}):
+        events = [e for e in program.events if e.thread == thread and e.duration]
+        stack: list[list[object]] = []  # the event, its part, what is left of it
+        for event in sorted(events, key=lambda e: (e.start, -e.duration, e.depth)):
+            while stack and not _holds(stack[-1][0], event):
+                yield _closed(stack.pop())
+            outer = stack[-1] if stack else None
+            part = _PART_OF.get(event.name) or (str(outer[1]) if outer else DYNAMO)
+            if outer is not None:
+                assert isinstance(outer[2], float)
+                outer[2] -= event.duration
+            stack.append([event, part, event.duration])
+        while stack:
+            yield _closed(stack.pop())
+
+
+def _holds(outer: object, inner: CompileEvent) -> bool:
+    assert isinstance(outer, CompileEvent)
+    return outer.depth < inner.depth and inner.start < outer.start + outer.duration
+
+
+def _closed(one: list[object]) -> tuple[CompileEvent, str, float]:
+    event, part, left = one
+    assert isinstance(event, CompileEvent) and isinstance(left, float)
+    return event, str(part), max(left, 0.0)
+
+
+def compile_time(program: ProgramRecord) -> tuple[Spent, ...]:
+    """The time by code, the one that took most first."""
+    frames = {v.id: n for n, f in enumerate(program.frames) for v in f.visits if v.id}
+    spent: dict[int, dict[str, float]] = {}
+    ids: dict[int, dict[str, None]] = {}
+    for event, part, own in own_times(program):
+        number = frames.get(event.id, -1)
+        parts = spent.setdefault(number, dict.fromkeys(PARTS, 0.0))
+        parts[part] += own / 1e6
+        if event.id:
+            ids.setdefault(number, {})[event.id] = None
+    found = [
+        Spent(program.frames[number] if number >= 0 else None, tuple(ids.get(number, ())), parts)
+        for number, parts in spent.items()
+    ]
+    return tuple(sorted(found, key=lambda one: -one.total))

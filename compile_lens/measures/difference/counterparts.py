@@ -1,0 +1,106 @@
+"""What of two captures stands for each other: operations of the program, generated modules, kernels and their lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compile_lens.record.capture import Record
+
+from ..address import Address
+from .difference import matched, phases_of
+from .kernels import Work, paired, works
+from .side import Side
+from .texts import hunks, lines
+
+Place = tuple[str, str]
+"""A generated module: compile id and phase."""
+
+Own = dict[tuple[str, int], str]
+"""Lines that the other lacks, by kernel and number from 1, each with the other's that stands in its place or ``""``."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A generated module of each, ``None`` where the other has none for it, and the lines that are its own."""
+
+    places: tuple[Place | None, Place | None]
+    own: tuple[Own, Own]
+
+
+@dataclass(frozen=True)
+class Counterparts:
+    """Dynamo's nodes of the first and those of the second that are the same, and the modules side by side."""
+
+    nodes: tuple[tuple[Address, Address], ...]
+    modules: tuple[Module, ...]
+
+
+def counterparts(a: Record, b: Record) -> Counterparts:
+    """What of ``a`` and ``b`` stands for each other."""
+    sides = Side(a), Side(b)
+    stages = [side.stage("dynamo") for side in sides]
+    same = matched(sides, ("dynamo", "dynamo"))
+    nodes = tuple((stages[0][one].address, stages[1][two].address) for one, two in same.pairs.items())
+    modules = [module for phases in phases_of(*sides) for module in _modules(sides, phases)]
+    told = {place for module in modules for place in module.places}
+    for number, side in enumerate(sides):
+        for phase in side.phases:
+            for place in dict.fromkeys((c.id, phase) for c, _, _ in side.kernels(phase)):
+                if place not in told:
+                    modules.append(_alone(number, place, side))
+    return Counterparts(nodes, tuple(modules))
+
+
+def _alone(number: int, place: Place, side: Side) -> Module:
+    kernels = [kernel for c, _, kernel in side.kernels(place[1]) if c.id == place[0]]
+    own = {(k.name, n): "" for k in kernels for n in range(1, len(k.source.splitlines()) + 1)}
+    return Module((place, None), (own, {})) if number == 0 else Module((None, place), ({}, own))
+
+
+def _modules(sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Module]:
+    """Modules of a phase, each beside the one that holds most of its kernels."""
+    ones, twos = (works(side, phase) for side, phase in zip(sides, phases))
+    found = matched(sides, (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad"))
+    same = paired(ones, twos, found.pairs)
+    shared = Counter((ones[one].cid, twos[two].cid) for one, two in same.items())
+    beside: dict[str, str] = {}
+    for (one, two), _ in shared.most_common():
+        if one not in beside and two not in beside.values():
+            beside[one] = two
+    left, right = (list(dict.fromkeys(work.cid for work in some)) for some in (ones, twos))
+    free = [cid for cid in right if cid not in beside.values()]
+    for cid in left:
+        if cid not in beside and cid in free:  # nothing of it is the same; at least its number is
+            beside[cid] = cid
+            free.remove(cid)
+    own = _own(ones, twos, same)
+    for cid in left:
+        other = beside.get(cid)
+        places = (cid, phases[0]), None if other is None else (other, phases[1])
+        yield Module(places, (own[0].get(cid, {}), own[1].get(other or "", {})))
+    for cid in free:
+        yield Module((None, (cid, phases[1])), ({}, own[1].get(cid, {})))
+
+
+def _own(ones: list[Work], twos: list[Work], same: dict[int, int]) -> tuple[dict[str, Own], dict[str, Own]]:
+    """Of each side by compile id the lines of its kernels that the other lacks."""
+    own: tuple[dict[str, Own], dict[str, Own]] = ({}, {})
+    for one, two in same.items():
+        texts = lines(ones[one].kernel), lines(twos[two].kernel)
+        for hunk in hunks(*texts):
+            for side, work in enumerate((ones[one], twos[two])):
+                for n, number in enumerate(hunk[side]):
+                    other = hunk[1 - side]
+                    words = texts[1 - side][other[n]].strip() if n < len(other) else ""
+                    own[side].setdefault(work.cid, {})[work.kernel.name, number + 1] = words
+    taken = (set(same), set(same.values()))
+    for side, some in enumerate((ones, twos)):
+        for number, work in enumerate(some):
+            if number not in taken[side]:
+                mine = own[side].setdefault(work.cid, {})
+                mine.update(
+                    {(work.kernel.name, n): "" for n in range(1, len(work.kernel.source.splitlines()) + 1)}
+                )
+    return own

@@ -1,0 +1,121 @@
+"""What differs between the programs of several ranks. They are compared by function, and by which compile of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
+
+from compile_lens.record.graph import Frame
+from compile_lens.record.program import NOTHING, Collective, ProgramRecord, Visit
+from compile_lens.record.ranks import (
+    BREAKS,
+    COLLECTIVES,
+    FUNCTIONS,
+    GRAPHS,
+    LEVELS,
+    OUTCOMES,
+    RECOMPILES,
+    SHAPES,
+    RankDifference,
+)
+
+from .program import at_line
+
+NONE = "none"
+"""What a rank has where others have something."""
+
+_Key = tuple[str, str, int, int | None]
+
+
+def differences(programs: Mapping[int, ProgramRecord]) -> tuple[RankDifference, ...]:
+    """What is not the same on all ranks, by level, and in the order in which the lowest rank met it."""
+    visits = {rank: _visits(program) for rank, program in programs.items()}
+    keys = list(dict.fromkeys(key for found in visits.values() for key in found))
+    found = _collectives(programs)
+    for key in keys:
+        file, function, line, resumes = key
+        place = Frame(file, resumes or line, function)
+        has = {rank: ("compiled or tried" if key in own else NONE) for rank, own in visits.items()}
+        found += _differs(FUNCTIONS, place, 0, has)
+        if NONE in has.values():
+            continue
+        for position, row in enumerate(zip_longest(*(visits[rank][key] for rank in programs))):
+            by_rank = dict(zip(programs, row, strict=True))
+            found += _compile(place, position, by_rank, programs)
+    levels = list(LEVELS)
+    return tuple(sorted(found, key=lambda one: levels.index(one.level)))
+
+
+def _visits(program: ProgramRecord) -> dict[_Key, list[Visit]]:
+    found: dict[_Key, list[Visit]] = {}
+    for frame in program.frames:
+        own = [v for v in frame.visits if v.outcome != NOTHING]
+        if own:
+            found.setdefault((frame.file, frame.function, frame.line, frame.resumes), []).extend(own)
+    return {key: sorted(own, key=lambda v: v.number) for key, own in found.items()}
+
+
+def _compile(
+    place: Frame, position: int, by_rank: Mapping[int, Visit | None], programs: Mapping[int, ProgramRecord]
+) -> list[RankDifference]:
+    def differs(level: str, told: Callable[[ProgramRecord, Visit], str]) -> list[RankDifference]:
+        values = {r: NONE if v is None else told(programs[r], v) for r, v in by_rank.items()}
+        return _differs(level, place, position, values)
+
+    found = differs(OUTCOMES, lambda _, visit: visit.outcome) + differs(RECOMPILES, _again)
+    if None in by_rank.values():
+        return found  # what there is of it on some ranks alone says nothing more
+    return [*found, *differs(GRAPHS, _operators), *differs(SHAPES, _inputs), *differs(BREAKS, _breaks)]
+
+
+def _operators(program: ProgramRecord, visit: Visit) -> str:
+    return " + ".join(str(program.graphs[n].operators) for n in visit.graphs) or NONE
+
+
+def _inputs(program: ProgramRecord, visit: Visit) -> str:
+    return "; ".join(", ".join(program.graphs[n].inputs) for n in visit.graphs) or NONE
+
+
+def _breaks(program: ProgramRecord, visit: Visit) -> str:
+    told = ((at_line(found), found.type) for found in visit.breaks)
+    return "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in told) or NONE
+
+
+def _again(program: ProgramRecord, visit: Visit) -> str:
+    if visit.recompilation is None:
+        return "compiled first"
+    failed = visit.recompilation.failed
+    return failed[0].text if failed else "compiled again"
+
+
+def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
+    """The first collective that is not the same everywhere: those after it stand in other places."""
+    own = {rank: [c for g in program.graphs for c in g.collectives] for rank, program in programs.items()}
+    for position, row in enumerate(zip_longest(*own.values())):
+        by_rank = dict(zip(programs, row, strict=True))
+        first = next((c for c in row if c is not None), None)
+        place = first.line if first is not None else None
+        found = _differs(COLLECTIVES, place, position, {r: said(c) for r, c in by_rank.items()})
+        if found:
+            return found
+    return []
+
+
+def said(found: Collective | None) -> str:
+    """A collective in a line."""
+    if found is None:
+        return NONE
+    of = f" of {', '.join(found.inputs)}" if found.inputs else ""
+    return f"{found.name}{of} ({found.arguments})" if found.arguments else f"{found.name}{of}"
+
+
+def _differs(
+    level: str, place: Frame | None, position: int, values: Mapping[int, str]
+) -> list[RankDifference]:
+    by_value: dict[str, list[int]] = {}
+    for rank in sorted(values):
+        by_value.setdefault(values[rank], []).append(rank)
+    if len(by_value) < 2:
+        return []
+    told = tuple((value, tuple(ranks)) for value, ranks in by_value.items())
+    return [RankDifference(level, place, position, told)]

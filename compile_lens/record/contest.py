@@ -1,0 +1,36 @@
+"""What ``max-autotune`` would time against each other: the ways that Inductor has for one operator on a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The candidates for one operator, of which the device keeps the fastest. Nothing was timed: there is no winner.
+
+    Attributes:
+        phase: the graph that was being compiled.
+        operator: what it computes, by Inductor's name (``mm``, ``convolution``, ``flex_attention``).
+        nodes: names of the nodes of ``"<phase>.post_grad"`` that it is held for: equal ones are listed once.
+        inputs: a line for each input (``bfloat16[512, 1024]``).
+        contenders: the candidates in Inductor's order, none of which is launched as it stands here. A template has its
+            text (``source``), the sizes of its blocks, warps and stages (``candidates``, of which there is one), and
+            with ``build`` its machine code (``ptx``, ``sass``). ``extern`` is a library's function; a language that
+            this version does not know has torch's name.
+        shown: index of the one that stands in the generated code: the library's function, or else the first.
+    """
+
+    phase: str
+    operator: str
+    nodes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    contenders: tuple[Kernel, ...]
+    shown: int = 0
+
+    @property
+    def templates(self) -> tuple[Kernel, ...]:
+        """The contenders that are written from templates."""
+        return tuple(k for k in self.contenders if k.kind == "template")

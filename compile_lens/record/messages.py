@@ -1,0 +1,204 @@
+"""What torch says of a compile in words, read: names, graph breaks, guards that failed. The same for a program that was
+watched and for a log of one."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Callable
+
+from .breaks import BREAK, Ending
+from .graph import Frame
+from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard, GuardOrigin, Specialization
+
+_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)")
+
+CANNOT_RESUME = "Encountered graph break that we cannot resume from"
+"""How the reason begins with which Dynamo logs a break after which it compiles nothing more of the function."""
+
+LEFT_THE_REST = (
+    "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest"
+)
+
+AGAIN = "*** While handling this graph break, another graph break occurred: ***"
+"""Between the break itself and what Dynamo could not do about it."""
+
+_HINT = re.compile(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", re.MULTILINE)
+_LINK = re.compile(r"please visit: (https?://\S+)")
+_FROM = re.compile(r"\n\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE=1)")
+
+
+def plain(name: str) -> str:
+    """The name that a function has in the program, where this is what Dynamo calls the rest of it."""
+    found = _RESUME.fullmatch(name)
+    return plain(found["name"]) if found else name
+
+
+def resumes(name: str) -> int | None:
+    """The line where the rest of a function begins, by the name that Dynamo gives it; ``None`` for a function."""
+    found = _RESUME.fullmatch(name)
+    return int(found["line"]) if found else None
+
+
+def gist(message: str) -> str:
+    """The first line of an error, and Dynamo's explanation of it where it gives one."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
+    return ". ".join((lines[:1] + explained)[:2])[:600]
+
+
+_NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
+
+
+def nothing(reason: str) -> bool:
+    """Whether torch says that there was nothing to compile."""
+    return any(words in reason for words in _NOTHING)
+
+
+def stable(text: str) -> str:
+    """Addresses differ from run to run and say nothing to a reader."""
+    text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
+    return re.sub(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b", r"\1…", text)
+
+
+def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
+    """How compiled code ended, from torch's message: the break itself, not what was met while that was handled."""
+    text = _FROM.split(text, maxsplit=1)[0].strip().partition(AGAIN)[0].strip()
+    hints = (" ".join(found.split()) for found in _HINT.findall(text))
+    link = _LINK.search(text)
+    return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")
+
+
+def consequence(text: str) -> str:
+    """What Dynamo could not do about a break, in a sentence; ``""`` if it says nothing more."""
+    text = _FROM.split(text, maxsplit=1)[0]
+    return gist(text.rpartition(AGAIN)[2]) if AGAIN in text else ""
+
+
+def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> Break:
+    """A graph break from the ``reason`` that Dynamo logs for it, and what else it told of the consequence."""
+    then = RESUMED
+    if reason.startswith(CANNOT_RESUME):
+        then = LEFT
+    elif reason.startswith("Failed to handle"):
+        then = GIVEN_UP
+    after = {RESUMED: "", LEFT: LEFT_THE_REST, GIVEN_UP: told or gist(reason)}
+    return Break(found, type, identity, then, after[then])
+
+
+_HEAD = re.compile(r"(?:Cache|\[?)*(?P<id>(?:!\d+/)?\d+/\d+(?:_\d+)?)\]?: (?P<rest>.*)", re.DOTALL)
+_WHERE = re.compile(
+    r"  # (?P<text>.*)  # (?P<file>[^\s(][^()]*):(?P<line>\d+) in (?P<function>[^\s(]+)(?: \(.*\))?\s*$",
+    re.DOTALL,
+)
+_PLACE = re.compile(r"  # (?:.* )?\(?(?P<file>\S+):(?P<line>\d+) in (?P<function>\S+?)\)?\s*$")
+_TENSOR = re.compile(
+    r"tensor '(?P<source>.+?)' (?P<what>.*?)\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?:\. |$)",
+    re.DOTALL,
+)
+_ROOM = 80
+"""Characters of a value that is told."""
+
+
+def failed(text: str, now: Callable[[str], str]) -> FailedGuard:
+    """A guard that failed, from torch's sentence about it; ``now`` says what the value of a source is now."""
+    head = _HEAD.match(text)
+    id, rest = (head["id"], head["rest"]) if head else ("", text)
+    rest = rest.partition("\nUser stack trace:")[0].strip()
+    rest, line = with_place(rest)
+    tensor = _TENSOR.match(rest)
+    if tensor:
+        told, source = rest.partition(". Guard failed on")[0], plain_source(tensor["source"])
+        old, new = tensor["old"], tensor["new"] or ""
+        if old in ("requires_grad=0", "requires_grad=1"):  # all that torch says of it
+            old, new = ("False", "True") if old[-1] == "0" else ("True", "False")
+        return FailedGuard(id, told, source + _part(tensor["what"]), old, new, line)
+    source, old = _compared(rest)
+    return FailedGuard(id, rest, source, old, now(source), line)
+
+
+def with_place(guard: str) -> tuple[str, Frame | None]:
+    """A guard without torch's comment on its line, and that line; a text in the guard may look like one."""
+    where = None
+    starts = [m.start() for m in re.finditer("  # ", guard)]
+    for start in starts:
+        if parsed(guard[:start]) is not None:
+            where = _WHERE.match(guard, start) or _PLACE.match(guard, start)
+            break
+    else:
+        where = _WHERE.search(guard) or _PLACE.search(guard)
+    if where is None:
+        return guard, None
+    at = where.groupdict()
+    frame = Frame(at["file"], int(at["line"]), plain(at["function"]), (at.get("text") or "").strip())
+    return guard[: where.start()].strip(), frame
+
+
+def parsed(guard: str) -> ast.expr | None:
+    """The expression of a guard, ``None`` where it is none."""
+    try:
+        return ast.parse(guard.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _part(what: str) -> str:
+    """What of a tensor torch compared, as one would ask for it."""
+    at = re.match(r"(?P<what>size|stride) mismatch at index (?P<index>\d+)", what)
+    if at:
+        return f".{at['what']}({at['index']})"
+    word = what.partition(" mismatch")[0]
+    return {"rank": ".dim()", "dtype": ".dtype", "device": ".device", "requires_grad": ".requires_grad"}.get(
+        word, ""
+    )
+
+
+def plain_source(source: str) -> str:
+    """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``, ``L['x'].size()[0]`` as ``x.size(0)``."""
+    named = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
+    return re.sub(r"\.(size|stride)\(\)\[(\d+)\]", r".\1(\2)", named)
+
+
+def _compared(guard: str) -> tuple[str, str]:
+    """The value that a guard is about, and what it was, where the guard compares it with a constant; of another
+    comparison (``x.size()[0] != 5``) torch does not say what it was."""
+    absent = _ABSENT.match(guard)
+    if absent:
+        return f"{plain_source(absent['owner'])}.{absent['name']}", "not set on it"
+    tree = parsed(guard)
+    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1):
+        return "", ""
+    sides = tree.left, tree.comparators[0]
+    constants = [side for side in sides if isinstance(side, ast.Constant)]
+    if len(constants) != 1:
+        return "", ""
+    about = sides[1] if sides[0] is constants[0] else sides[0]
+    same = isinstance(tree.ops[0], (ast.Eq, ast.Is))
+    return plain_source(ast.unparse(about)), clip(ast.unparse(constants[0])) if same else ""
+
+
+_ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
+"""What is looked up at the class, since the object has no attribute of that name."""
+
+
+def clip(text: str) -> str:
+    """A value in the room that it has."""
+    return text if len(text) <= _ROOM else text[: _ROOM - 1] + "…"
+
+
+def with_line(
+    found: FailedGuard, origins: tuple[GuardOrigin, ...], specialized: tuple[Specialization, ...] = ()
+) -> FailedGuard:
+    """A failed guard with the line that made it, as the older form says it: by its guards, or where it made a symbol
+    one value. Torch's own sentence cuts the names of files."""
+    lines = [(o, o.line) for o in origins if o.line is not None]
+    same = [line for o, line in lines if found.text in (o.text, *o.text.split(" and "))]
+    about = [line for o, line in lines if found.source and plain_source(o.source) == found.source]
+    fixed = [
+        s.line for s in specialized if s.line is not None and (s.source, s.value) == (found.source, found.old)
+    ]
+    told = found.line
+    whole = [line for _, line in lines if told and line.line == told.line and line.file.endswith(told.file)]
+    line = next((of for of in (same, about, fixed, whole) if len(set(of)) == 1), whole or (told,))[0]
+    return dataclasses.replace(found, line=line)

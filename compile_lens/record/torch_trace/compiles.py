@@ -1,0 +1,149 @@
+"""The compiles of a log: what the entries of one compile id say, together."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ..compile_events import Event, told
+from .entries import Damage, Entry
+
+
+class Compile:
+    """What a log says of one compile."""
+
+    def __init__(self, id: str, generation: int) -> None:
+        self.id = id
+        self.code = id.rpartition("/")[0], generation  # the same of all compiles of one code
+        self.place: tuple[str, str, int] | None = None  # file, function, first line
+        self.metrics: dict[str, Any] | None = None
+        self.graphs: list[tuple[int, str]] = []  # attempt, and the graph as torch prints it
+        self.breaks: list[str] = []
+        self.reasons: list[str] = []
+        self.again = False
+        self.guards = ""
+        self.symbols: list[tuple[int, dict[str, Any]]] = []  # attempt, and what torch says of it
+        self.sources: list[str] = []
+        self.attempts = 0
+
+
+class Log:
+    """What a log holds, by compile, in the order in which they begin."""
+
+    def __init__(self) -> None:
+        self.compiles: list[Compile] = []
+        self._now: dict[
+            str, Compile
+        ] = {}  # by compile id, which torch gives anew after torch._dynamo.reset()
+        self._generations: Counter[str] = Counter()
+        self.files: dict[int, str] = {}  # torch writes each name once, and its number afterwards
+        self.events: list[Event] = []
+        self.rank: int | None = None
+        self.torch = self.python = self.triton = ""
+        self.limit = 0  # torch._dynamo.config.recompile_limit
+        self.read = 0
+
+    def compile(self, id: str) -> Compile:
+        """The compile of that id which the log is at."""
+        if id not in self._now:
+            self._now[id] = Compile(id, self._generations[id.rpartition("/")[0]])
+            self.compiles.append(self._now[id])
+        return self._now[id]
+
+    def begin(self, id: str) -> Compile:
+        """A compile that begins, or of which more is told before it is over."""
+        if id in self._now and self._now[id].metrics is not None:
+            del self._now[id]
+            frame, _, form = id.rpartition("/")
+            self._generations[frame] += form == "0"
+        return self.compile(id)
+
+    @property
+    def of_torch(self) -> str:
+        """The folder of torch's own files, as the log names it; ``""`` where it does not."""
+        ours = (name for name in self.files.values() if name.endswith(_OWN))
+        return next((name.removesuffix(_OWN) for name in ours), "")
+
+
+_OWN = "_dynamo/convert_frame.py"
+
+
+def log(found: Iterable[Entry], damage: Damage) -> Log:
+    """What the entries say. One that is not as torch writes it is counted in ``damage``."""
+    made = Log()
+    for entry in found:
+        made.read += 1
+        made.rank = entry.rank if made.rank is None else made.rank
+        try:
+            _note(made, entry)
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+            damage.entries += 1
+            damage.kinds.add(entry.kind)
+    return made
+
+
+def _note(made: Log, entry: Entry) -> None:
+    kind, facts, payload = entry.kind, entry.facts, entry.payload
+    if kind == "str":
+        name, number = facts
+        made.files[int(number)] = str(name)
+    elif kind == "torch_version":
+        made.torch = str(json.loads(payload)["pytorch_version"])
+    elif kind == "chromium_event":
+        made.events.append(_event(json.loads(payload), entry.id))
+    elif not entry.id:
+        return
+    elif kind == "dynamo_start":
+        last = facts["stack"][-1]
+        own = made.begin(entry.id) if not entry.attempt else made.compile(entry.id)
+        own.place = (made.files.get(int(last["filename"]), ""), str(last["name"]), int(last["line"]))
+    elif kind == "compilation_metrics":
+        own = made.begin(entry.id)
+        own.attempts = entry.attempt
+        _metrics(made, own, dict(facts))
+    elif kind == "dynamo_graph_break_reason":
+        made.compile(entry.id).breaks.append(payload)
+    elif kind == "recompile_reasons":
+        own = made.begin(entry.id)
+        own.again = True
+        reasons = json.loads(payload) if payload.startswith("[") else [payload]
+        own.reasons = [str(reason) for reason in reasons]
+    elif kind == "dynamo_output_graph":
+        made.compile(entry.id).graphs.append((entry.attempt, payload))
+    elif kind == "dynamo_cpp_guards_str":
+        made.compile(entry.id).guards = payload
+    elif kind == "create_symbol":
+        made.compile(entry.id).symbols.append((entry.attempt, dict(facts)))
+    elif kind == "describe_source":
+        made.compile(entry.id).sources.append(str(facts["source"]))
+
+
+def _metrics(made: Log, own: Compile, facts: dict[str, Any]) -> None:
+    own.metrics = facts
+    made.torch = made.torch or str(facts.get("pytorch_version") or "")
+    made.python = made.python or str(facts.get("python_version") or "").partition(" ")[0]
+    made.triton = made.triton or str(facts.get("triton_version") or "")
+    found = re.search(r'"recompile_limit": (\d{1,6})', str(facts.get("dynamo_config") or ""))
+    if found:
+        made.limit = int(found[1])
+
+
+def _event(facts: dict[str, Any], id: str) -> Event:
+    detail = facts.get("args")
+    detail = detail if isinstance(detail, dict) else {}
+    own = str(detail.get("compile_id") or "")
+    at = float(facts["ts"])
+    if not math.isfinite(at):
+        raise ValueError(f"a time of {at}")
+    return (
+        str(facts["ph"]),
+        str(facts["name"]),
+        at,
+        int(facts["tid"]),
+        id if own in ("", "None") else own,
+        told(detail),
+    )

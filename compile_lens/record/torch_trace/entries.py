@@ -1,0 +1,110 @@
+"""The entries of a structured trace: a line of JSON, and the lines of its payload, each behind a tab."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+_LINE = re.compile(r"(?:\[rank\d+\]:)?[VDIWEC]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ .*?:\d+\] (?P<entry>\{.*)")
+_CONTEXT = {
+    "rank", "frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "has_payload", "stack", "subgraph_name",
+    "timestamp", "pathname", "thread", "lineno", "process",
+}  # fmt: skip
+"""What of an entry says where it belongs, and not what it is."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry.
+
+    Attributes:
+        kind: torch's name of it; of an artifact the artifact's own (``recompile_reasons``).
+        id: compile id, ``""`` of what is of no compile.
+        attempt: which attempt of the compile it is of.
+        facts: what the entry says, as JSON.
+        payload: its text, ``""`` where it has none.
+        rank: of the process, ``None`` where torch.distributed is not in use.
+    """
+
+    kind: str
+    id: str
+    attempt: int
+    facts: Any
+    payload: str
+    rank: int | None
+
+
+@dataclass
+class Damage:
+    """What of a log could not be read: lines that are none of an entry, payloads that are not what was written, and
+    entries of which a part is not of the type that torch writes."""
+
+    lines: int = 0
+    payloads: int = 0
+    entries: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
+    """The entries of a log, in order; what cannot be read is counted in ``damage``."""
+    held: dict[str, Any] | None = None
+    payload: list[str] = []
+    for line in lines:
+        line = line.removesuffix("\n")
+        if line.startswith("\t"):
+            if held is None:
+                damage.lines += 1
+            payload.append(line[1:])
+            continue
+        if held is not None:
+            yield from _entry(held, payload, damage)
+        held, payload = _head(line), []
+        if held is None and line.strip():
+            damage.lines += 1
+    if held is not None:
+        yield from _entry(held, payload, damage)
+
+
+def _head(line: str) -> dict[str, Any] | None:
+    found = _LINE.fullmatch(line)
+    try:
+        head = json.loads(found["entry"]) if found else None
+    except (ValueError, RecursionError):
+        return None
+    return head if isinstance(head, dict) else None
+
+
+def _entry(head: dict[str, Any], payload: list[str], damage: Damage) -> Iterator[Entry]:
+    kind = next((key for key in head if key not in _CONTEXT), "")
+    facts = head.get(kind)
+    if kind == "artifact" and isinstance(facts, dict):
+        kind = str(facts.get("name", ""))
+    text = "\n".join(payload)
+    hashed = head.get("has_payload")
+    if hashed is not None:
+        digest = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+        if digest != hashed:
+            damage.payloads += 1
+            damage.kinds.add(kind)
+            return
+    attempt, rank = head.get("attempt"), head.get("rank")
+    yield Entry(
+        kind,
+        _id(head),
+        attempt if type(attempt) is int else 0,
+        facts,
+        text,
+        rank if type(rank) is int else None,
+    )
+
+
+def _id(head: dict[str, Any]) -> str:
+    """The compile id as torch writes it: ``0/1``, ``!2/0/1`` of a part of compiled autograd."""
+    numbers = [head.get(key) for key in ("compiled_autograd_id", "frame_id", "frame_compile_id")]
+    own, frame, form = (n if type(n) is int else None for n in numbers)
+    parts = ([f"!{own}"] if own is not None else []) + [str(n) for n in (frame, form) if n is not None]
+    return "/".join(parts)

@@ -1,0 +1,115 @@
+"""What a graph takes, and under which conditions it may be used again, from the texts that torch prints of both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ..graph import Frame
+from ..messages import stable, with_place
+from ..program import GuardOrigin
+
+_SIGNATURE = re.compile(r"^\s*def forward\(self(?P<inputs>.*)\):\s*$", re.MULTILINE)
+_INPUT = re.compile(
+    r"(?P<name>\w+): \"(?:Parameter )?(?P<dtype>\w+)\[(?P<shape>[^\]\"]*)\](?:\[[^\]\"]*\])?(?P<device>[\w:]*)\""
+)
+_HELD = ("._parameters[", "._buffers[", "._modules[")
+
+_DTYPES = {
+    "bf16": "bfloat16", "f64": "float64", "f32": "float32", "f16": "float16", "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2", "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2fnuz": "float8_e5m2fnuz", "c32": "complex32",
+    "c64": "complex64", "c128": "complex128", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "b8": "bool", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+}  # fmt: skip
+"""Torch's short names of types (``torch.utils._dtype_abbrs``)."""
+
+
+def mangled(source: str) -> str:
+    """The name that Dynamo gives the input of a graph that stands for a source."""
+    return re.sub(r"[^a-zA-Z0-9]+", "_", source)
+
+
+def inputs(graph: str, sources: Iterable[str]) -> tuple[str, ...]:
+    """The tensors that a printed graph takes, named as the function does; what a module holds is none of them."""
+    found = _SIGNATURE.search(graph)
+    if found is None:
+        return ()
+    known: dict[str, set[str]] = {}
+    for source in sources:
+        known.setdefault(mangled(source), set()).add(source)
+    told = []
+    for one in _INPUT.finditer(found["inputs"]):
+        names = known.get(one["name"], set())
+        name = next(iter(names)) if len(names) == 1 else one["name"]
+        if any(part in name for part in _HELD):
+            continue
+        name = re.sub(r"^L\['(\w+)'\]", r"\1", name)
+        dtype = _DTYPES.get(one["dtype"], one["dtype"])
+        told.append(f"{name}: {dtype}[{one['shape']}] {one['device']}".rstrip())
+    return tuple(told)
+
+
+def operators(graph: str) -> int:
+    """The calls in a printed graph: statements of its ``forward`` that call something."""
+    found = _SIGNATURE.search(graph)
+    body = graph[found.end() :].partition("\n    def ")[0].partition("class ")[0] if found else ""
+    return sum(bool(re.match(r'\s+\w+(?:: "[^"]*")? = .*\(', line)) for line in body.splitlines())
+
+
+_LEAF = re.compile(r"(?P<depth>(?:\| )*)\+- (?P<kind>[A-Z_0-9]+): (?P<text>.*)")
+_MANAGER = re.compile(r"(?P<depth>(?:\| )*)\+- \w*Manager: source=(?P<source>.*?), accessed_by=")
+
+
+def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin, ...]:
+    """The conditions in a printed tree of guards, each with the line that made it.
+
+    Torch cuts the names of files there: a line is told where one file of the log ends as the name does, and
+    is not one of torch's own.
+    """
+    known = tuple(files)
+    full: dict[str, str] = {}
+
+    def line_of(at: Frame | None) -> Frame | None:
+        made = whole(at, known, full)
+        return None if made is None or (of_torch and made.file.startswith(of_torch)) else made
+
+    owners: dict[int, str] = {}
+    found = []
+    for line in tree.splitlines():
+        manager = _MANAGER.match(line)
+        if manager:
+            owners[len(manager["depth"])] = manager["source"]
+            continue
+        leaf = _LEAF.match(line)
+        if leaf is None:
+            continue
+        source = owners.get(len(leaf["depth"]) - 2, "")
+        text, at = with_place(leaf["text"])
+        found.append(GuardOrigin(stable(text.strip()), stable(source), leaf["kind"], line_of(at)))
+    return tuple(found)
+
+
+def whole(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame | None:
+    """A line whose file was cut, under the file's whole name; ``None`` where it is not one file alone."""
+    if at is None:
+        return None
+    if at.file not in full:
+        ends = {name for name in known if name.endswith(at.file)}
+        full[at.file] = ends.pop() if len(ends) == 1 else ""
+    name = full[at.file]
+    return Frame(name, at.line, at.function, at.text) if name else None
+
+
+def sizes(symbols: Iterable[Mapping[str, object]], graph: str) -> list[tuple[str, str, int | None]]:
+    """The sizes that are symbols in a printed graph: source, symbol, and the size that was seen."""
+    found = _SIGNATURE.search(graph)
+    signature = found["inputs"] if found else ""
+    told = []
+    for one in symbols:
+        symbol = str(one.get("symbol", ""))
+        source = re.fullmatch(r"(?P<of>.*)\.size\(\)\[(?P<index>\d+)\]", str(one.get("source", "")))
+        if source and re.search(rf"\b{re.escape(symbol)}\b", signature):
+            value = str(one.get("val", ""))
+            hint = int(value) if re.fullmatch(r"\d{1,18}", value) else None
+            told.append((f"{source['of']}.size({source['index']})", symbol, hint))
+    return told

@@ -1,0 +1,322 @@
+"""The program that a structured trace is of."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from compile_lens.versions import __version__
+
+from ...errors import RecordError
+from .. import messages
+from ..absent import Missing
+from ..breaks import BREAK, LIMIT, NOT_TRACED, Ending
+from ..capture import Environment
+from ..compilation import DynamicDim
+from ..compile_events import paired
+from ..graph import Frame
+from ..program import (
+    COMPILED,
+    GIVEN_UP,
+    NO_GRAPH,
+    NOTHING,
+    RAISED,
+    SKIPPED,
+    Break,
+    Elsewhere,
+    ProgramFrame,
+    ProgramGraph,
+    ProgramRecord,
+    Recompilation,
+    Visit,
+)
+from ..program import (
+    LIMIT as AT_LIMIT,
+)
+from . import graph_text
+from .compiles import Compile, Log, log
+from .entries import Damage, entries
+
+ENDED = "a log does not say how the program ended"
+
+NOT_IN_A_LOG = (
+    ("the lines of functions", "torch writes down no line that it traces, left to Python or did not reach"),
+    ("columns of graph breaks", "torch writes down their lines alone"),
+    (
+        "what Dynamo was asked about and did not begin to compile",
+        "a log begins where Dynamo numbers a compile",
+    ),
+    ("the line that called a function", "torch writes it down for some compiles only"),
+    ("collectives and DDP's buckets", "they are read from graphs, of which a log holds the text alone"),
+    ("names of backends and threads", "torch writes down neither"),
+    ("new values that are no tensor's", "torch writes down what a guard was made for, and not what it met"),
+    ("how long the program ran", "torch writes down its compiles alone"),
+    ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
+)
+"""What no structured trace holds of a program, and why."""
+
+
+def program(lines: Iterable[str], name: str) -> ProgramRecord:
+    """The record of a program from the lines of its structured trace, called ``name``.
+
+    Raises ``RecordError`` where not one line is an entry of such a log.
+    """
+    damage = Damage()
+    found = log(entries(lines, damage), damage)
+    if not found.read:
+        raise RecordError(
+            f"{name!r} is not a structured trace of torch: no line is an entry of one; "
+            "run the program with TORCH_TRACE=FOLDER set and give that folder"
+        )
+    whole = [c for c in found.compiles if c.metrics is not None and _place(c, found) is not None]
+    lost = [c.id for c in found.compiles if c.metrics is None]
+    began = min((event[2] for event in found.events), default=0.0)
+    frames, graphs, elsewhere = _frames(whole, found)
+    return ProgramRecord(
+        name=name,
+        environment=Environment(__version__, found.torch, found.triton, found.python, "", "", ""),
+        ended=ENDED,
+        frames=frames,
+        graphs=graphs,
+        elsewhere=elsewhere,
+        events=paired(found.events, began),
+        missing=(*(Missing(*one) for one in NOT_IN_A_LOG), *_damaged(damage)),
+        notes=_notes(lost),
+        created=_when(began),
+        log="TORCH_TRACE",
+        rank=found.rank,
+    )
+
+
+def _when(microseconds: float) -> str:
+    if not 0 < microseconds < 1e17 or not math.isfinite(microseconds):
+        return ""
+    return datetime.datetime.fromtimestamp(int(microseconds / 1e6), datetime.timezone.utc).isoformat()
+
+
+def _damaged(damage: Damage) -> list[Missing]:
+    of = f" ({', '.join(sorted(damage.kinds)[:4])})" if damage.kinds else ""
+    told = (
+        (
+            damage.lines,
+            "lines of the log",
+            "they are none of an entry: the file is cut off, or mixed with another",
+        ),
+        (damage.payloads, f"texts of entries{of}", "their checksums say that they are not whole"),
+        (damage.entries, f"entries{of}", "what they say is not as torch writes it"),
+    )
+    return [Missing(f"{count} {what}", why) for count, what, why in told if count]
+
+
+def _notes(lost: list[str]) -> tuple[str, ...]:
+    if not lost:
+        return ()
+    more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
+    return (f"the log ends before these compiles do, so that they are left out: {', '.join(lost[:4])}{more}",)
+
+
+Place = tuple[str, str, int]
+
+
+def _place(own: Compile, found: Log) -> Place | None:
+    """File, function and first line; a code at its limit is told by its older forms."""
+    if own.place is not None:
+        return own.place
+    return next((c.place for c in found.compiles if c.place and c.code == own.code), None)
+
+
+def _frames(
+    whole: list[Compile], found: Log
+) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[Elsewhere, ...]]:
+    graphs: list[ProgramGraph] = []
+    by_code: dict[tuple[tuple[str, int], Place], list[Visit]] = {}
+    forms: dict[str, Visit] = {}
+    elsewhere: Counter[str] = Counter()
+    for own in whole:
+        place = _place(own, found)
+        assert place is not None
+        if found.of_torch and place[0].startswith(found.of_torch) and _outcome(own, False) == NOTHING:
+            elsewhere[_UNSAID] += 1
+            continue
+        number = sum(map(len, by_code.values()))
+        made = _graphs(own, len(graphs))
+        visit = _visit(own, place, number, made, found, forms)
+        if visit.outcome in (COMPILED, NO_GRAPH):
+            forms[own.id] = visit
+        graphs += made
+        by_code.setdefault((own.code, place), []).append(visit)
+    places = [place for _, place in by_code]
+    frames = tuple(_frame(place, tuple(visits), places) for (_, place), visits in by_code.items())
+    return frames, tuple(graphs), tuple(Elsewhere(why, count) for why, count in elsewhere.most_common())
+
+
+_UNSAID = "no operation to compile (the log does not say why)"
+
+
+def _frame(place: Place, visits: tuple[Visit, ...], places: list[Place]) -> ProgramFrame:
+    file, function, line = place
+    name, resumes = messages.plain(function), messages.resumes(function)
+    if resumes is not None:
+        line = max((at for of, own, at in places if (of, own) == (file, name) and at <= line), default=line)
+    return ProgramFrame(name, file, line, resumes, visits=visits)
+
+
+_OF_BACKENDS = ("BackendCompilerFailed", "InductorError", "BackendError")
+
+
+def _graphs(own: Compile, first: int) -> list[ProgramGraph]:
+    metrics = own.metrics or {}
+    texts = own.graphs
+    if (
+        str(metrics.get("fail_type") or "") in _OF_BACKENDS
+    ):  # the last of them is none that a backend compiled
+        texts = texts[:-1]
+    counted, spent = metrics.get("graph_op_count"), metrics.get("backend_compile_time_s")
+    alone = len(texts) == 1
+    told = {guard.source for guard in graph_text.guards(own.guards, (), "")}
+    return [
+        ProgramGraph(
+            first + i,
+            own.id,
+            counted if alone and type(counted) is int else graph_text.operators(text),
+            graph_text.inputs(text, (*own.sources, *told)),
+            seconds=_seconds(spent) if alone else 0.0,
+        )
+        for i, (_, text) in enumerate(texts)
+    ]
+
+
+def _seconds(value: Any) -> float:
+    return float(value) if type(value) in (int, float) and math.isfinite(value) else 0.0
+
+
+def _visit(
+    own: Compile, place: Place, number: int, made: list[ProgramGraph], found: Log, forms: dict[str, Visit]
+) -> Visit:
+    metrics = own.metrics or {}
+    breaks = tuple(_broken(text, place, made) for text in own.breaks)
+    outcome = _outcome(own, bool(made))
+    compiled = outcome in (COMPILED, NO_GRAPH)
+    dynamic: tuple[DynamicDim, ...] = ()
+    if own.graphs:
+        attempt, text = own.graphs[-1]
+        symbols = (facts for of, facts in own.symbols if of == attempt)
+        dynamic = tuple(DynamicDim(*one) for one in graph_text.sizes(symbols, text))
+    reason = str(metrics.get("fail_reason") or "")
+    limit = re.search(r"exceeding the (\w+)", reason) if outcome == AT_LIMIT else None
+    return Visit(
+        outcome=outcome,
+        id=own.id,
+        why=None if compiled else _why(metrics, reason, breaks, place, outcome),
+        restarts=own.attempts,
+        graphs=tuple(g.number for g in made),
+        breaks=breaks,
+        recompilation=_recompilation(own, dynamic, found, forms),
+        limit=limit[1] if limit else "",
+        guards=graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else (),
+        dynamic=dynamic,
+        seconds=_seconds(metrics.get("entire_frame_compile_time_s")),
+        number=number,
+    )
+
+
+def _outcome(own: Compile, graphs: bool) -> str:
+    metrics = own.metrics or {}
+    type_, reason = str(metrics.get("fail_type") or ""), str(metrics.get("fail_reason") or "")
+    # "has_guarded_code" is told of code without an operation too, which is left to Python.
+    if not type_ and (own.guards or metrics.get("guard_count") is not None):
+        return COMPILED if graphs else NO_GRAPH
+    if "recompile limit exceeded" in reason or "RecompileLimitExceeded" in type_:
+        return AT_LIMIT
+    if type_ in ("", "SkipFrame"):
+        return NOTHING if not reason or messages.nothing(reason) else SKIPPED
+    # An error is told to the program unless Dynamo logged it as a graph break, or was asked to go on.
+    return SKIPPED if own.breaks or metrics.get("config_suppress_errors") else RAISED
+
+
+def _why(
+    metrics: dict[str, Any], reason: str, breaks: tuple[Break, ...], place: Place, outcome: str
+) -> Ending:
+    given_up = [b for b in breaks if b.then == GIVEN_UP]
+    if given_up and outcome == SKIPPED:
+        return given_up[-1].ending
+    type_ = str(metrics.get("fail_type") or "")
+    kind = LIMIT if outcome == AT_LIMIT else BREAK if type_ in ("Unsupported", "UserError") else NOT_TRACED
+    file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
+    at = Frame(place[0], place[2], messages.plain(place[1]))
+    if isinstance(file, str) and type(line) is int:
+        at = Frame(file, line, at.function if file == at.file else "")
+    return messages.ending(reason, (at,), kind) if reason else Ending(kind, _UNSAID)
+
+
+_PLACE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
+_REASON = "Graph Break Reason: "
+_STACK = re.compile(r"\n\n?User code traceback:\n")
+_TRACE = re.compile(r"\n\n?Traceback \(most recent call last\):\n")
+_HEADER = re.compile(r"^(?:Encountered graph break|Failed to handle)[^\n]*\n\n")
+_BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
+
+
+def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
+    """A graph break from the text that torch logs of it."""
+    told = text.partition(_REASON)[2] or text
+    told, _, stack = _split(_STACK, told)
+    told = _BESIDES.split(_TRACE.split(told, maxsplit=1)[0], maxsplit=1)[0]
+    header = _HEADER.match(told)
+    own = told[header.end() :] if header else told
+    frames = _stack(_TRACE.split(stack, maxsplit=1)[0])
+    if not frames:
+        at = re.match(r"Graph break in user code at (?P<file>.*):(?P<line>\d{1,9})$", text.partition("\n")[0])
+        frames = (Frame(at["file"], int(at["line"]), ""),) if at else ()
+    inside = [i for i, f in enumerate(frames) if (f.file, f.function) == (place[0], messages.plain(place[1]))]
+    ending = messages.ending(own, frames[inside[0] :] if inside else frames)
+    number = re.search(r"/(gb\d+)\.html", ending.link)
+    made_of = messages.broken(
+        told,
+        ending,
+        ending.reason.partition("\n")[0].strip(),
+        number[1].upper() if number else "",
+        messages.consequence(own),
+    )
+    before = made[-1].number if made and made_of.then != GIVEN_UP else None
+    return dataclasses.replace(made_of, before=before)
+
+
+def _split(at: re.Pattern[str], text: str) -> tuple[str, str, str]:
+    found = at.search(text)
+    return (text[: found.start()], found[0], text[found.end() :]) if found else (text, "", "")
+
+
+def _stack(text: str) -> tuple[Frame, ...]:
+    frames: list[Frame] = []
+    for line in text.splitlines():
+        at = _PLACE.match(line)
+        if at:
+            frames.append(Frame(at["file"], int(at["line"]), messages.plain(at["function"])))
+        elif frames and not frames[-1].text and line.strip(" ~^"):
+            frames[-1] = dataclasses.replace(frames[-1], text=line.strip())
+    return tuple(frames)
+
+
+def _recompilation(
+    own: Compile, dynamic: tuple[DynamicDim, ...], found: Log, forms: dict[str, Visit]
+) -> Recompilation | None:
+    if not own.again:
+        return None
+    failed = []
+    for text in own.reasons:
+        guard = messages.failed(text, lambda _: "")
+        of_text = graph_text.whole(guard.line, found.files.values(), {})
+        older = forms.get(guard.id)
+        guard = dataclasses.replace(guard, line=of_text)
+        failed.append(messages.with_line(guard, older.guards if older is not None else ()))
+    count = (own.metrics or {}).get("cache_size")
+    newest = forms.get(failed[0].id) if failed else None
+    earlier = {d.source for d in newest.dynamic} if newest is not None else set()
+    became = tuple(d for d in dynamic if newest is not None and d.source not in earlier)
+    return Recompilation(tuple(failed), count if type(count) is int else len(failed), found.limit, became)

@@ -1,0 +1,160 @@
+"""What makes the page of a difference come alive: both captures, what stands for each other, and what differs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from compile_lens.measures.difference.counterparts import Module, Place, counterparts
+from compile_lens.record.capture import Record
+from compile_lens.record.comparison import Column, place
+from compile_lens.record.difference import Change, DifferenceRecord
+from compile_lens.record.graph import Source
+from compile_lens.views.comparison.live import COUNTS, MANY, beside, column_of, signed
+from compile_lens.views.comparison.outline import NOTHING, figures_of
+from compile_lens.views.viewer.items import Items
+from compile_lens.views.viewer.words import block, line
+
+from . import outline
+
+SIDES = ("before", "after")
+
+
+def live(found: DifferenceRecord) -> str:
+    """HTML that makes the page around it interactive. ``""`` where the two captures are not there."""
+    if len(found.captures) != 2:
+        return ""
+    return beside(compared(found), found.captures)
+
+
+def compared(found: DifferenceRecord) -> dict[str, object]:
+    """The ``Compared`` of the page."""
+    a, b = found.captures
+    items = Items(a), Items(b)
+    beside_each_other = counterparts(a, b)
+    same = ((items[0].item(one), items[1].item(two)) for one, two in beside_each_other.nodes)
+    return {
+        "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
+        "agreement": line(outline.amount(found)),
+        "summary": [line(words) for words in outline.summary(found)] if found else [],
+        "facts": [],
+        "columns": [
+            column_of(Column(title, capture)) for title, capture in zip(_titles(a, b), (a, b), strict=True)
+        ],
+        "modules": [_module(module, items, (a, b)) for module in beside_each_other.modules[:MANY]],
+        "alike": "the same on both sides",
+        "same": [pair for pair in same if None not in pair],
+        "sources": _sources(a, b),
+        "levels": [
+            {
+                "title": line(part.title),
+                "open": part.level not in outline.FOLDED,
+                "changes": [_change(change, items) for change in part.changes[:MANY]],
+            }
+            for part in outline.parts(found)
+        ],
+        "mayDiffer": [line(reason) for reason in found.unknown[:MANY]],
+    }
+
+
+def _titles(a: Record, b: Record) -> list[str]:
+    """``before · f``: what each is, by what tells them apart."""
+    facts = [
+        (one.function, f"for {one.options.target or 'here'}", f"torch {one.environment.torch}")
+        for one in (a, b)
+    ]
+    own = [[fact for fact, other in zip(mine, others, strict=True) if fact != other]
+           for mine, others in (facts, facts[::-1])]  # fmt: skip
+    return [" · ".join((side, *some)) for side, some in zip(SIDES, own, strict=True)]
+
+
+def _module(module: Module, items: tuple[Items, Items], captures: tuple[Record, Record]) -> dict[str, object]:
+    there = [place for place in module.places if place is not None]
+    figures = [_figures(capture, at) for capture, at in zip(captures, module.places, strict=True)]
+    own = []
+    for known, at, lines in zip(items, module.places, module.own, strict=True):
+        cid, phase = at or ("", "")
+        own.append(
+            [
+                signed(
+                    known,
+                    (cid, f"{phase}.code", f"{kernel}:{number}"),
+                    f"the other has: {other}" if other else "only here",
+                )
+                for (kernel, number), other in lines.items()
+            ]
+        )
+    return {
+        "title": " → ".join(dict.fromkeys(phase for _, phase in there)),
+        "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in there))),
+        "places": [None if at is None else [line(at[0]), at[1]] for at in module.places],
+        "counts": [[title, [figure[title] for figure in figures]] for title in COUNTS],
+        "own": own,
+    }
+
+
+def _figures(capture: Record, at: Place | None) -> dict[str, str]:
+    return dict.fromkeys(COUNTS, NOTHING) if at is None else figures_of(capture, at[1])
+
+
+def _sources(a: Record, b: Record) -> list[list[list[object]]]:
+    """For each side ``[source, line, words]`` of the lines of its source that are its own; empty where both are one."""
+    texts = [[source.text for source in one.sources] for one in (a, b)]
+    if texts[0] == texts[1]:
+        return []
+    found: list[list[list[object]]] = [[], []]
+    for one, two in _pairs(a.sources, b.sources):
+        lines = [
+            [] if number is None else side[number].text.splitlines()
+            for side, number in ((a.sources, one), (b.sources, two))
+        ]
+        for step, *ranges in difflib.SequenceMatcher(None, lines[0], lines[1], autojunk=False).get_opcodes():
+            spans = range(*ranges[:2]), range(*ranges[2:])
+            for side, number in enumerate((one, two)) if step != "equal" else ():
+                for n, at in enumerate(spans[side]):
+                    other = spans[1 - side]
+                    words = lines[1 - side][other[n]].strip() if n < len(other) else ""
+                    found[side].append(
+                        [number, at + 1, line(f"the other has: {words}" if words else "only here")]
+                    )
+    return found
+
+
+def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int | None, int | None]]:
+    """Sources of the same name, then what is left, in order."""
+    names = [source.name for source in b]
+    left: list[int] = []
+    taken: set[int] = set()
+    for number, source in enumerate(a):
+        same = next((n for n, name in enumerate(names) if name == source.name and n not in taken), None)
+        if same is None:
+            left.append(number)
+        else:
+            taken.add(same)
+            yield number, same
+    rest = [number for number in range(len(b)) if number not in taken]
+    for n in range(max(len(left), len(rest))):
+        yield (left[n] if n < len(left) else None), (rest[n] if n < len(rest) else None)
+
+
+def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
+    side = 0 if change.kind == "removed" else 1
+    # Lines of code stand in the columns, with their signs.
+    facts = [] if change.level == "code" else [["", block(fact)] for fact in change.facts[: outline.FACTS]]
+    return {
+        "mark": outline.mark(change),
+        "sentence": block(outline.figure(change) if change.name else change.text),
+        "places": [[line(where), _item(where, side, items)] for where in change.lines[: outline.LINES]],
+        "facts": facts,
+    }
+
+
+def _item(where: str, side: int, items: tuple[Items, Items]) -> list[int] | None:
+    """The column and the item of a Python line that a change names, if only one line has that name."""
+    name = ":".join(where.split(":", 2)[:2])
+    known = [
+        number
+        for number, (_, _, address) in enumerate(items[side].lines)
+        if place(address.rpartition(":")[0], int(address.rpartition(":")[2])) == name
+    ]
+    return [side, known[0]] if len(known) == 1 else None

@@ -1,0 +1,48 @@
+"""What became of each of several calls: what was compiled in it and why, and what it ran."""
+
+from __future__ import annotations
+
+from compile_lens.record.breaks import Called
+from compile_lens.record.capture import Record
+
+from ..words import outline
+from ..words.began import began
+from .model import NAME, NUMBER, TEXT, Finding, Row, Table, cut
+
+KEY, TITLE = "calls", "Calls"
+INTRO = "The calls in their order: what was compiled in each and why, and which compiled graphs it ran."
+WHERE = "capture.calls"
+CALLS = 1_000
+
+
+def calls(capture: Record) -> Finding | None:
+    """The finding; ``None`` where the capture is of one call."""
+    if not capture.calls:
+        return None
+    numbers = {c.id: i for i, c in enumerate(capture.compilations)}
+    every, brief = [], []
+    for number, call in enumerate(capture.calls, 1):
+        why = [
+            f"{id}: {began(capture, numbers[id]).short.partition(': ')[2]}"
+            for id in call.compiled
+            if id in numbers
+        ]
+        why += call.left
+        given, made, ran = ", ".join(call.inputs), ", ".join(call.compiled), ", ".join(call.ran)
+        every.append(Row((str(number), given, made or "nothing", ran or "no compiled graph", "; ".join(why))))
+        brief.append(f"call {number} ({given}): {_said(call, why)}")
+    rows, left = cut(every, CALLS)
+    head = ("call", "inputs", "compiled", "ran", "because")
+    table = Table("", head, (NUMBER, NAME, NAME, NAME, TEXT), rows, left=left, where=WHERE)
+    again = outline.plural(len(capture.recompiles), "recompile")
+    fact = f"{outline.plural(len(capture.calls), 'call')}, {again}"
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (table,), badge=str(len(capture.calls)))
+
+
+def _said(call: Called, why: list[str]) -> str:
+    if not call.ran:
+        return "; ".join(("no compiled graph ran", *why))
+    if not call.compiled:
+        return "; ".join((f"nothing was compiled, it ran {', '.join(call.ran)}", *why))
+    old = [id for id in call.ran if id not in call.compiled]
+    return "; ".join((*why, *([f"it also ran {', '.join(old)}"] if old else [])))

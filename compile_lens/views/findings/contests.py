@@ -1,0 +1,92 @@
+"""What max-autotune would time on the device, and nothing timed here: templates beside the library's function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compile_lens.record.capture import Record
+from compile_lens.record.contest import Contest
+from compile_lens.record.kernel import Kernel
+
+from ..words import machine, outline
+from .model import NAME, NOTE, NUMBER, TEXT, Block, Finding, Row, Section, Table, cut
+from .places import Place, places
+
+KEY, TITLE = "contests", "What max-autotune would time"
+INTRO = (
+    "The ways that Inductor has for an operator, which the device times once and of which it keeps the fastest. "
+    "Nothing was timed here: none of them has won."
+)
+WHERE = "capture.contests"
+
+CONTESTS, CONTENDERS = 40, 60
+"""How many are shown."""
+
+HEAD = (
+    "contender", "sizes", "warps", "stages", "registers", "shared memory", "spilled", "instructions", "note",
+)  # fmt: skip
+KINDS = (NAME, TEXT, *(NUMBER,) * 6, NOTE)
+_OWN_COLUMN = ("num_warps", "num_stages")
+
+
+def contests(capture: Record) -> Finding | None:
+    """The finding; ``None`` where max-autotune was not asked for, or would time nothing but launch configurations."""
+    found = capture.contests
+    if not found:
+        return None
+    held = [(place, one) for place in places(capture) for one in place.compilation.contests]
+    held = [(place, one) for place, one in held if one.phase == place.phase]
+    sections: list[Section] = [_table(place, one) for place, one in held[:CONTESTS]]
+    sections += _texts([one for _, one in held])
+    every = sum(len(one.contenders) for one in found)
+    brief = [f"{_what(one)}: {_contenders(one)}, none of them timed" for one in found[:4]]
+    if len(found) > len(brief):
+        brief.append(f"{len(found) - len(brief):,} more")
+    fact = f"{outline.plural(len(found), 'contest')}, {outline.plural(every, 'contender')}"
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
+
+
+def _table(place: Place, one: Contest) -> Table:
+    addresses = tuple(place.at("post_grad", name) for name in one.nodes)
+    rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.contenders], CONTENDERS)
+    words = [f"for {outline.names(one.nodes, 6)}"] if one.nodes else []
+    words.append(f"in the code stands {one.contenders[one.shown].name}, since nothing was timed")
+    return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), False, left, WHERE)
+
+
+def _what(one: Contest) -> str:
+    return f"{one.operator} of {' and '.join(one.inputs[:3])}" + (" and more" if len(one.inputs) > 3 else "")
+
+
+def _contenders(one: Contest) -> str:
+    kinds = [outline.plural(len(one.templates), "template")] if one.templates else []
+    others = [k.name for k in one.contenders if k.kind != "template"]
+    return ", ".join(
+        [*others[:1], *kinds] if len(others) < 2 else [outline.plural(len(others), "way"), *kinds]
+    )
+
+
+def _cells(kernel: Kernel) -> tuple[str, ...]:
+    settings = kernel.candidates[0].settings if kernel.candidates else ()
+    known = {name: f"{value:,}" for name, value in settings}
+    sizes = ", ".join(f"{name}={value}" for name, value in settings if name not in _OWN_COLUMN)
+    name = kernel.name if kernel.kind else f"{kernel.name} ({kernel.language})"
+    figures = machine.figures(kernel)
+    made = (figures[1], figures[2], figures[3], figures[5])
+    return (
+        name, sizes or "—", *(known.get(n, "—") for n in _OWN_COLUMN), *(f or "—" for f in made),
+        kernel.machine_note,
+    )  # fmt: skip
+
+
+def _texts(found: Sequence[Contest]) -> list[Section]:
+    """The text of the first contender of each name: what follows it differs in the numbers of the tables."""
+    first: dict[str, tuple[Contest, Kernel]] = {}
+    for one in found:
+        for kernel in one.contenders:
+            if kernel.source:
+                first.setdefault(kernel.name, (one, kernel))
+    return [
+        Block(f"{kernel.name}, the first for {_what(one)}", kernel.source, "python")
+        for one, kernel in first.values()
+    ]

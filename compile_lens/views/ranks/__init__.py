@@ -1,0 +1,1 @@
+"""Programs of several ranks side by side: what differs, in every form that a program has."""

@@ -1,0 +1,158 @@
+"""What every view of the programs of several ranks says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compile_lens.measures.program import compile_seconds, counts
+from compile_lens.measures.ranks import said
+from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
+from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Row, Table
+from compile_lens.views.program.outline import Sheet
+from compile_lens.views.words import program as words
+from compile_lens.views.words.outline import bytes_in_short, duration, plural
+
+
+def sheet(found: RanksRecord) -> Sheet:
+    """What the page says: what differs first, then each rank, and what they do together."""
+    first = found.programs[0]
+    names = dict.fromkeys(program.name for program in found.programs)
+    findings = (_differences(found), _ranks(found), _collectives(found), _buckets(found))
+    return Sheet(
+        f"{', '.join(list(names)[:3])}: {plural(len(found.ranks), 'rank')}",
+        first.created,
+        tuple(f for f in (f"torch {first.environment.torch}" if first.environment.torch else "",) if f),
+        "",
+        "partial" if found.differences else "compiled",
+        verdict(found),
+        tuple(f for f in findings if f is not None),
+        found.notes,
+    )
+
+
+def verdict(found: RanksRecord) -> str:
+    """Whether all ranks compiled the same, in a sentence without a full stop."""
+    if not found.differences:
+        return f"all {len(found.ranks)} ranks compiled the same: graphs, shapes, breaks, recompiles and collectives"
+    levels = dict.fromkeys(one.level for one in found.differences)
+    told = f"the ranks differ in {', '.join(levels)}: {plural(len(found.differences), 'difference')}"
+    if COLLECTIVES in levels:
+        told += (
+            "; a collective that not all ranks call in the same order makes them wait for each other for ever"
+        )
+    return told
+
+
+def ranks(found: Iterable[int]) -> str:
+    """Ranks as ranges: ``0, 2-7``."""
+    told: list[list[int]] = []
+    for rank in sorted(found):
+        if told and rank == told[-1][1] + 1:
+            told[-1][1] = rank
+        else:
+            told.append([rank, rank])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in told)
+
+
+def _differences(found: RanksRecord) -> Finding | None:
+    if not found.differences:
+        return None
+    rows = [
+        Row((one.level, _where(one), "\n".join(f"rank {ranks(of)}: {value}" for value, of in one.values)))
+        for one in found.differences
+    ]
+    table = Table("", ("level", "where", "by rank"), (NAME, TEXT, NOTE), tuple(rows))
+    levels = dict.fromkeys(one.level for one in found.differences)
+    intro = "; ".join(f"{level}: {LEVELS[level]}" for level in levels) + "."
+    return Finding(
+        "differences",
+        "What differs",
+        intro,
+        plural(len(rows), "difference"),
+        (),
+        "ranks.differences",
+        (table,),
+    )
+
+
+def _where(one: RankDifference) -> str:
+    which = f"collective {one.position + 1}" if one.level == COLLECTIVES else f"compile {one.position + 1}"
+    if one.place is None:
+        return which
+    return f"{words.place(one.place)} in {one.place.function}, {which}"
+
+
+def _ranks(found: RanksRecord) -> Finding:
+    rows = []
+    for rank, program in zip(found.ranks, found.programs, strict=True):
+        own = counts(program)
+        calls = sum(len(g.collectives) for g in program.graphs)
+        figures = (own.graphs, own.breaks, own.recompiles, own.skipped + own.left + own.limits, calls)
+        spent = compile_seconds(program)
+        rows.append(Row((str(rank), *map(str, figures), duration(spent) if spent else "", program.ended)))
+    head = ("rank", "graphs", "breaks", "recompiles", "left to Python", "collectives", "compiling", "ended")
+    table = Table("", head, (*(NUMBER,) * 7, TEXT), tuple(rows))
+    return Finding(
+        "ranks",
+        "Ranks",
+        "What each rank saw of itself.",
+        plural(len(rows), "rank"),
+        (),
+        "ranks.programs",
+        (table,),
+    )
+
+
+def _collectives(found: RanksRecord) -> Finding | None:
+    rows = []
+    for rank, program in zip(found.ranks, found.programs, strict=True):
+        for graph in program.graphs:
+            for one in graph.collectives:
+                size = "" if one.bytes is None else bytes_in_short(one.bytes)
+                rows.append((rank, (graph.id, said(one), size, words.place(one.line) if one.line else "")))
+    if not rows:
+        return None
+    by_cells: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+    seen: dict[int, int] = {}
+    for rank, cells in rows:
+        position = seen[rank] = seen.get(rank, -1) + 1
+        by_cells.setdefault((position, cells), []).append(rank)
+    table = Table(
+        "",
+        ("number", "ranks", "graph", "collective", "bytes given", "line"),
+        (NUMBER, NAME, NAME, TEXT, NUMBER, NAME),
+        tuple(
+            Row((str(position + 1), ranks(of), *cells))
+            for (position, cells), of in sorted(by_cells.items(), key=lambda one: (one[0][0], one[1]))
+        ),
+    )
+    intro = (
+        "In the order in which graphs with them were compiled; a graph calls its own each time that it runs. Bytes are "
+        "counted from the sizes of what one rank gives."
+    )
+    total = plural(max(seen.values()) + 1, "collective")
+    return Finding("collectives", "Collectives", intro, total, (), "program.graphs[i].collectives", (table,))
+
+
+def _buckets(found: RanksRecord) -> Finding | None:
+    by_cells: dict[tuple[str, ...], list[int]] = {}
+    for rank, program in zip(found.ranks, found.programs, strict=True):
+        for graph in program.graphs:
+            for position, bucket in enumerate(graph.buckets):
+                cells = (graph.id, str(position + 1), bytes_in_short(bucket.bytes), str(bucket.parameters))
+                by_cells.setdefault(cells, []).append(rank)
+    if not by_cells:
+        return None
+    rows = tuple(Row((ranks(of), *cells)) for cells, of in by_cells.items())
+    head = ("ranks", "graph", "bucket", "bytes", "parameters")
+    table = Table("", head, (NAME, NAME, NUMBER, NUMBER, NUMBER), rows)
+    intro = "DDP cuts a graph where a bucket of gradients is full, compiles each piece alone, and reduces each bucket."
+    return Finding(
+        "buckets",
+        "DDP's buckets",
+        intro,
+        plural(len(rows), "bucket"),
+        (),
+        "program.graphs[i].buckets",
+        (table,),
+    )

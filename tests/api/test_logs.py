@@ -1,0 +1,219 @@
+"""Logs of torch: what they hold of a run is what a watch saw of the same run, and a broken one says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import traced
+
+from compile_lens import Program, RecordError, UsageError, import_trace
+from compile_lens.cli import main
+from compile_lens.record.program import NOTHING, FailedGuard, ProgramRecord, Visit
+from compile_lens.record.torch_trace.program import program
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what a watch saw of twelve programs (``live.json``), and torch's log of the same run."""
+    folder = tmp_path_factory.mktemp("run")
+    env = {**os.environ, "TORCH_TRACE": str(folder / "log")}
+    helpers = str(Path(traced.__file__).parent)
+    env["PYTHONPATH"] = os.pathsep.join((helpers, env.get("PYTHONPATH", "")))
+    done = subprocess.run(
+        [sys.executable, traced.__file__, str(folder / "live.json")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def visits(record: ProgramRecord) -> list[tuple[Any, Visit]]:
+    found = [(frame, visit) for frame in record.frames for visit in frame.visits if visit.id]
+    return sorted(found, key=lambda one: one[1].number)
+
+
+def logged(guard: FailedGuard) -> FailedGuard:
+    """A failed guard without what a log does not hold: columns, and the new value of what is no tensor."""
+    line = guard.line and dataclasses.replace(guard.line, column=None, end_column=None)
+    return dataclasses.replace(guard, line=line, new=guard.new if " mismatch" in guard.text else "")
+
+
+def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
+    live, log = Program.load(run / "live.json").record, import_trace(run / "log").record
+    assert len(visits(live)) == len(visits(log)) == 40
+    places, made = set(), 0
+    for (frame, seen), (told_of, told) in zip(visits(live), visits(log), strict=True):
+        where = f"{frame.function}:{seen.id}"
+        for name in ("function", "file", "line", "resumes"):
+            assert getattr(frame, name) == getattr(told_of, name), where
+        for name in ("outcome", "id", "graphs", "limit", "restarts", "dynamic"):
+            assert getattr(seen, name) == getattr(told, name), (where, name)
+        for one, other in zip(seen.breaks, told.breaks, strict=True):
+            at = [
+                dataclasses.replace(f, column=None, end_column=None, of_torch=False)
+                for f in one.ending.frames
+            ]
+            assert (
+                dataclasses.replace(one, ending=dataclasses.replace(one.ending, frames=tuple(at))) == other
+            ), where
+            places.add((at[-1].file, at[-1].line, other.identity))
+        assert (seen.recompilation is None) == (told.recompilation is None), where
+        if seen.recompilation is not None:
+            failed = tuple(logged(guard) for guard in seen.recompilation.failed)
+            assert dataclasses.replace(seen.recompilation, failed=failed) == told.recompilation, where
+        if seen.why is not None and seen.outcome != NOTHING:  # why there was nothing is not in a log
+            assert told.why is not None and (seen.why.kind, seen.why.reason) == (
+                told.why.kind,
+                told.why.reason,
+            )
+        own, others = tensors(seen), tensors(told)
+        # Of a check that torch's own code made, a log names that code and not the line that called it.
+        lines = {source: line for source, line in others.items() if line}
+        assert lines.items() <= own.items(), where
+        made += len(lines)
+        assert own.keys() == others.keys(), where
+    assert len(places) == 12 and made > 20
+    assert [(g.id, g.operators, g.inputs) for g in live.graphs] == [
+        (g.id, g.operators, g.inputs) for g in log.graphs
+    ]
+
+    def events(record: ProgramRecord) -> Counter[Any]:
+        return Counter((e.name, e.id, e.phase, bool(e.duration), e.detail) for e in record.events)
+
+    assert events(live) == events(log)
+    assert live.environment.torch == log.environment.torch
+    assert log.log == "TORCH_TRACE" and log.seconds == 0 and log.missing
+
+
+def tensors(visit: Visit) -> dict[str, tuple[str, int] | None]:
+    """The tensors that are checked, and the line that made the check; none where it is one of torch's own."""
+    found = (g for g in visit.guards if g.kind == "TENSOR_MATCH")
+    return {
+        g.source: None if g.line is None or "/torch/" in g.line.file else (g.line.file, g.line.line)
+        for g in found
+    }
+
+
+def test_the_command_needs_no_torch(run: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from compile_lens.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    out = tmp_path / "program.json"
+    words = [
+        sys.executable,
+        "-c",
+        code,
+        "import",
+        str(run / "log"),
+        "-o",
+        str(out),
+        "-o",
+        str(tmp_path / "a.html"),
+    ]
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["command"] == "import" and told["counts"]["graphs"] == 32 and told["counts"]["breaks"] == 15
+    assert Program.load(out).record == import_trace(run / "log").record
+
+
+def lines(run: Path) -> list[str]:
+    (log,) = (run / "log").iterdir()
+    with open(log, encoding="utf-8", newline="\n") as file:
+        return file.readlines()
+
+
+def test_a_log_that_is_cut_off_gives_what_was_whole(run: Path) -> None:
+    whole = lines(run)
+    full = program(whole, "log")
+    text = "".join(whole)
+    draw = random.Random(0)
+    for _ in range(12):
+        cut = text[: draw.randrange(2000, len(text))]
+        record = program(cut.splitlines(keepends=True), "log")
+        # What is there is what the whole log says of it.
+        seen, known = visits(record), visits(full)
+        assert [(f.function, v.id, v.outcome) for f, v in seen] == [
+            (f.function, v.id, v.outcome) for f, v in known[: len(seen)]
+        ]
+        assert len(seen) == 40 or any("left out" in n for n in record.notes) or len(seen) < 40
+
+
+def test_damage_is_counted(run: Path) -> None:
+    whole = lines(run)
+    reasons = next(i for i, line in enumerate(whole) if '"recompile_reasons"' in line)
+    damaged = [*whole]
+    damaged[reasons + 1] = "\tchanged\n"
+    at = next(i for i, line in enumerate(whole) if '"dynamo_start"' in line)
+    damaged.insert(at, "some other line\n")
+    place = damaged.index(whole[at])
+    damaged[place] = whole[at].replace('"stack": [', '"stack": 3, "else": [')
+    told = [missing.stage for missing in program(damaged, "log").missing]
+    assert "1 lines of the log" in told
+    assert "1 texts of entries (dynamo_start, recompile_reasons)" in told
+    assert "1 entries (dynamo_start, recompile_reasons)" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not a log\n",
+        "{}\n",
+        "\x00\x01" * 400,
+        "V1123 19:15:20.875000 1 a.py:1] " + "[" * 50_000,
+        "\t\n\t\n",
+    ],
+)
+def test_what_is_no_log_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(RecordError, match="not a structured trace of torch"):
+        import_trace(tmp_path / "a.log")
+
+
+def test_hostile_entries_are_counted_and_escaped() -> None:
+    head = "V1123 19:15:20.875000 6788 torch/a.py:1] "
+    bad = "<script>alert(1)</script>"
+    ids = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0}
+    start = {"dynamo_start": {"stack": [{"line": 1, "name": bad, "filename": 0}]}, **ids}
+    metrics = {"compilation_metrics": {"graph_op_count": "many", "cache_size": [], "guard_count": 1}, **ids}
+    entries: list[Any] = [
+        {"str": [bad, 0]}, start, {"chromium_event": {}, **ids}, {"dynamo_output_graph": 3, **ids},
+        {"create_symbol": "s", **ids}, {"describe_source": None, **ids}, {"str": 7},
+        {"compilation_metrics": None, **ids}, {"dynamo_start": {"stack": []}, **ids}, {"frame_id": "x"}, metrics,
+    ]  # fmt: skip
+    record = program([head + json.dumps(entry) + "\n" for entry in entries], bad)
+    assert [v.outcome for v in record.visits] == ["compiled"]
+    assert any(m.stage.startswith("6 entries") for m in record.missing), record.missing
+    from compile_lens.views.program.html import document
+
+    page = document(record)
+    assert bad not in page and "&lt;script&gt;alert(1)" in page
+
+
+def test_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match="there is no file or folder"):
+        import_trace(tmp_path / "none")
+    with pytest.raises(UsageError, match="has no log"):
+        import_trace(tmp_path)
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text("x\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"2 logs, one for each process: give one of a\.log, b\.log"):
+        import_trace(tmp_path)
+    assert main(["import", str(tmp_path / "a.log")]) == 2
+    assert "TORCH_TRACE=FOLDER" in capsys.readouterr().err

@@ -1,0 +1,213 @@
+"""Several ranks: what is told of a real run of two (gloo) is what the program's own backend saw of itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import two_ranks
+from samples_program import program
+
+import compile_lens
+from compile_lens import Program, RecordError, UsageError, merge, rehearse
+from compile_lens.cli import main
+from compile_lens.measures.ranks import differences
+from compile_lens.record.program import Collective, ProgramRecord
+
+
+def port() -> int:
+    """One that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def torchrun(how: str, folder: Path) -> list[dict[str, Any]]:
+    """Runs two ranks under ``compile-lens run``, and gives what each wrote down itself."""
+    command = [
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        f"--master-port={port()}",
+        "--no-python",
+        sys.executable,
+    ]
+    watched = ["-m", "compile_lens", "run", "-o", "program.json", two_ranks.__file__, how, str(folder)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, *command, *watched]
+    done = subprocess.run(words, env=env, cwd=folder, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads((folder / f"told{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "levels"), [("same", set()), ("shape", {"shapes"}), ("order", {"collectives"})]
+)
+def test_two_ranks(how: str, levels: set[str], tmp_path: Path) -> None:
+    told = torchrun(how, tmp_path)
+    found = merge(tmp_path / "program.rank1.json", tmp_path / "program.rank0.json")
+    assert found.ranks == (0, 1) and [p.world for p in found.programs] == [2, 2]
+    assert {one.level for one in found.differences} == levels
+    for rank in (0, 1):
+        graphs = found[rank].graphs
+        # DDP hands its pieces to the backend one by one: of torch's graphs that is one.
+        handed = told[rank]["handed"][: len(told[rank]["handed"]) - len(told[rank]["pieces"])]
+        assert [[c.name for c in g.collectives] for g in graphs][: len(handed)] == handed
+        pieces = [(sum(sizes), len(sizes)) for sizes in told[rank]["pieces"]]
+        assert [(b.bytes, b.parameters) for g in graphs for b in g.buckets] == pieces
+        assert len(pieces) == (3 if how == "same" else 0)
+    lines = Path(two_ranks.__file__).read_text(encoding="utf-8").splitlines()
+    reduced = next(c for g in found[0].graphs for c in g.collectives if c.name == "all_reduce")
+    assert reduced.line is not None and "fc.all_reduce" in lines[reduced.line.line - 1]
+    assert (reduced.inputs, reduced.bytes) == (("float32[8]",), 32)
+    if how == "shape":
+        (one,) = found.differences
+        assert one.values == (("x: float32[8] cpu", (0,)), ("x: float32[9] cpu", (1,)))
+    if how == "order":
+        (one,) = found.differences
+        assert [v.partition(" ")[0] for v, _ in one.values] == ["all_reduce", "all_gather_into_tensor"]
+
+
+def changed(record: ProgramRecord, **graph: Any) -> ProgramRecord:
+    return dataclasses.replace(
+        record, graphs=(dataclasses.replace(record.graphs[0], **graph), *record.graphs[1:])
+    )
+
+
+def test_each_difference_is_told_once_and_alone() -> None:
+    base = program()
+
+    def levels(other: ProgramRecord) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:
+        found = differences({0: base, 1: base, 5: other})
+        return [(one.level, tuple(ranks for _, ranks in one.values)) for one in found]
+
+    assert levels(base) == []
+    assert levels(changed(base, operators=99)) == [("graphs", ((0, 1), (5,)))]
+    assert levels(changed(base, inputs=("x: float32[9] cpu",))) == [("shapes", ((0, 1), (5,)))]
+    reduced = Collective("all_reduce", "sum, 0", ("float32[8]",), 32)
+    assert levels(changed(base, collectives=(reduced,))) == [("collectives", ((0, 1), (5,)))]
+    assert levels(dataclasses.replace(base, frames=base.frames[:-1])) == [("functions", ((0, 1), (5,)))]
+    first = base.frames[0]
+    visits = (dataclasses.replace(first.visits[0], breaks=()), *first.visits[1:])
+    frames = (dataclasses.replace(first, visits=visits), *base.frames[1:])
+    assert levels(dataclasses.replace(base, frames=frames)) == [("breaks", ((0, 1), (5,)))]
+    fewer = (dataclasses.replace(first, visits=first.visits[:-1]), *base.frames[1:])
+    assert levels(dataclasses.replace(base, frames=fewer)) == [
+        ("outcomes", ((0, 1), (5,))),
+        ("recompiles", ((0, 1), (5,))),
+    ]
+
+
+def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "<script>alert(1)</script>"
+    base = program(hostile)
+    paths = []
+    for rank, operators in ((0, 5), (1, 6)):
+        record = dataclasses.replace(changed(base, operators=operators), rank=rank, world=4)
+        paths.append(Program(lambda record=record: record).save(tmp_path / f"{rank}.json"))
+    out = [tmp_path / f"found{ending}" for ending in (".html", ".md", ".txt", ".json")]
+    words = [word for path in out for word in ("-o", str(path))]
+    assert main(["merge", *map(str, paths), *words]) == 0
+    page, _, text, data = (path.read_text(encoding="utf-8") for path in out)
+    assert hostile not in page and "&lt;script&gt;" in page
+    assert "rank 0: 5" in text and "rank 1: 6" in text and "of 4 ranks these are not here: 2, 3" in text
+    assert json.loads(data)["differences"][0]["values"] == [["5", [0]], ["6", [1]]]
+    capsys.readouterr()
+    assert main(["merge", *map(str, paths), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["same"] is False
+    with pytest.raises(UsageError, match="two ranks or more, not 1"):
+        merge(paths[0])
+    with pytest.raises(UsageError, match="two programs are of rank 0"):
+        merge(paths[0], paths[0])
+    none = Program(lambda: base)
+    with pytest.raises(UsageError, match="does not say its rank"):
+        merge(paths[0], none)
+    assert merge(none, none).notes[0].startswith("no program says its rank")
+    logged = Program(lambda: dataclasses.replace(base, log="TORCH_TRACE", rank=1))
+    with pytest.raises(UsageError, match="logs alone"):
+        merge(paths[0], logged)
+    (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RecordError):
+        merge(paths[0], tmp_path / "bad.json")
+    with pytest.raises(KeyError, match="no rank 7; there are 0, 1"):
+        merge(*paths)[7]
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm")
+def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
+    torchrun("same", tmp_path)
+    real = merge(tmp_path / "program.rank0.json", tmp_path / "program.rank1.json")
+    before = torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ)
+    found = rehearse(two_ranks.main, "same", tmp_path, world_size=2)
+    assert before == (torch.random.get_rng_state().tolist(), torch.is_grad_enabled(), dict(os.environ))
+    assert not torch.distributed.is_initialized()
+    for one, other in zip(real.programs, found.programs, strict=True):
+        # A process that imports while it compiles has frames more: their numbers are of what was imported before.
+        assert [dataclasses.replace(g, seconds=0.0, id="") for g in one.graphs] == [
+            dataclasses.replace(g, seconds=0.0, id="") for g in other.graphs
+        ]
+        assert sum(len(g.buckets) for g in other.graphs) == 3
+        assert (one.rank, one.world) == (other.rank, other.world)
+    assert found.differences == real.differences == ()
+
+
+def by_rank(x: torch.Tensor) -> None:
+    rank = torch.distributed.get_rank()
+    torch.compile(two_ranks.local, backend="aot_eager")(x[: 7 if rank == 5 else 8])
+    if rank == 6:
+        raise ValueError("of rank 6")
+    torch.compile(two_ranks.gathered, backend="aot_eager")(x)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_mismatch_is_found_before_the_cluster() -> None:
+    compiled = torch.compile(two_ranks.local, backend="eager")
+    entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list
+    found = rehearse(by_rank, torch.ones(8), world_size=8)
+    told = {one.level: one.values for one in found.differences}
+    assert told["shapes"] == (
+        ("x: float32[8] cpu", (0, 1, 2, 3, 4, 6, 7)),
+        ("x: float32[7] cpu", (5,)),
+    )
+    assert [ranks for _, ranks in told["collectives"]] == [(0, 1, 2, 3, 4, 5, 7), (6,)]
+    assert found[6].record.ended == "ValueError: of rank 6"
+    (gathered,) = (c for g in found[0].graphs for c in g.collectives)
+    assert (gathered.name, gathered.bytes, gathered.arguments.startswith("8, ")) == (
+        "all_gather_into_tensor",
+        32,
+        True,
+    )
+    # Nothing stays: the program compiles its own as if nothing had been.
+    assert entries(two_ranks.local.__code__) == [] == entries(two_ranks.gathered.__code__)
+    with compile_lens.watch() as program:
+        compiled(torch.ones(9))
+    assert program.graphs[0].inputs == ("x: float32[9] cpu",)
+
+
+@pytest.mark.torch
+def test_what_cannot_be_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="give 2 or more"):
+        rehearse(two_ranks.local, torch.ones(3), world_size=1)
+    with pytest.raises(UsageError, match="came to no torch\\.compile on rank 0"):
+        rehearse(two_ranks.local, torch.ones(3), world_size=2)
+    with pytest.raises(ZeroDivisionError):
+        rehearse(lambda: 1 // 0, world_size=2)
+    with monkeypatch.context() as patch:
+        patch.delattr("torch._dynamo.pgo._CODE_STATE")
+        with pytest.raises(
+            UsageError, match=r"nothing can be rehearsed: .*it has no torch\._dynamo\.pgo\._CODE_STATE"
+        ):
+            rehearse(lambda: 1, world_size=2)

@@ -1,0 +1,122 @@
+"""A difference as a living page: the cause first, both sources and kernels, only what differs open, and all linked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import compile_lens
+from compile_lens.views.difference.html import document
+
+from .pages import APP, ROOT, alive, contrast
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+    from compile_lens.results.difference import Difference
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+BEFORE = "import torch\n\n\ndef net(x):\n    y = torch.softmax(x, 1)\n    return y * 2 + x.sum()\n"
+AFTER = """import torch
+
+
+def net(alpha):
+    # moved, renamed, and an operation more
+    beta = torch.softmax(alpha, 1)
+    beta = torch.sort(beta)[0]
+    return beta * 2 + alpha.sum()
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Difference:
+    """Of two versions of one function."""
+    import torch
+
+    captures = []
+    for number, text in enumerate((BEFORE, AFTER)):
+        file = tmp_path_factory.mktemp(f"version{number}") / "net.py"
+        file.write_text(text, encoding="utf-8")
+        scope: dict[str, object] = {}
+        exec(compile(text, str(file), "exec"), scope)
+        captures.append(compile_lens.capture(scope["net"], torch.rand(64, 64)))
+    return compile_lens.diff(*captures)
+
+
+@pytest.fixture
+def app(standalone: Callable[..., Page], found: Difference) -> Callable[[], Locator]:
+    def opened() -> Locator:
+        page = standalone(document(found))
+        alive(page)
+        shown = page.locator(f"{ROOT} .cl-app")
+        shown.locator(".compare-column .listing-number").first.wait_for()
+        return shown
+
+    return opened
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+def test_the_first_look_says_the_cause_and_shows_both_sides(
+    app: Callable[[], Locator], found: Difference, colour_scheme: str
+) -> None:
+    page = app()
+    first = page.locator(".compare-summary p").first
+    assert first.inner_text() == "torch.sort is new ← net.py:7: beta = torch.sort(beta)[0]"
+    assert page.locator(".compare-summary p").nth(1).inner_text().startswith("so: launches")
+    before, after = found.figures["launches"]
+    assert f"{before} → {after}" in page.locator(".compare-differs .flow-count").all_inner_texts()
+    assert page.locator(".compare-band .source-pane").count() == page.locator(".compare-column").count() == 2
+    # Only what differs is open, and each line that is has its sign.
+    assert page.locator(".compare-only[aria-pressed=true]").count() == 1
+    for column in page.locator(".compare-column").all():
+        assert column.locator(".listing-line[data-item]").count() <= column.locator(".tag-differs").count()
+    assert page.locator(".compare-band .source-pane").nth(1).locator(".tag-differs").count() >= 4
+    for words in (".compare-summary p", ".compare-mark", ".compare-place", ".compare-reasons h2"):
+        for element in page.locator(words).all():
+            assert contrast(element) >= 4.5, words
+
+
+def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:
+    """Although the names and the line numbers are others."""
+    page = app()
+    panes = page.locator(".compare-band .source-pane")
+    page.locator(".compare-place", has_text="net.py:7").first.click()
+    page.page.mouse.move(1, 1)
+    lit = [pane.locator(".listing-line.lit").all_inner_texts() for pane in panes.all()]
+    assert [text.strip() for text in lit[1]] != [] and all("sort" in text for text in lit[1])
+    assert lit[0] == [], "nothing of the first is the sorting"
+    page.page.keyboard.press("Escape")
+    panes.first.locator(".listing-line", has_text="torch.softmax(x, 1)").click(position={"x": 60, "y": 8})
+    page.page.mouse.move(1, 1)
+    (line,) = panes.nth(1).locator(".listing-line.lit").all_inner_texts()
+    assert "torch.softmax(alpha, 1)" in line
+    assert page.locator(".compare-column").nth(1).locator(".lit").count() > 0
+
+
+def test_levels_stand_below_and_those_that_follow_are_folded(
+    app: Callable[[], Locator], found: Difference
+) -> None:
+    page = app()
+    titles = page.locator(".compare-reasons summary").all_inner_texts()
+    assert [title.split(":")[0].strip() for title in titles] == list(found.to_dict()["changes"])
+    assert page.locator(".compare-reasons details:not([open])").count() == len({"code", "guards"} & set(
+        found.to_dict()["changes"]
+    ))  # fmt: skip
+
+
+def test_without_scripts_all_of_it_is_there(standalone: Callable[..., Page], found: Difference) -> None:
+    text, _, _ = document(found).rpartition("<script>")
+    page = standalone(text)
+    assert page.locator(APP).count() == 0
+    layer = page.locator(f"{ROOT} .cl-static")
+    assert layer.is_visible() and "torch.sort is new" in layer.inner_text()
+
+
+def test_a_saved_page_opens(standalone: Callable[..., Page], found: Difference, tmp_path: Path) -> None:
+    page = standalone(found.save(tmp_path / "d.html"))
+    alive(page)
+    assert page.locator(f"{ROOT} .compare-summary").is_visible()

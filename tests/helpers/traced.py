@@ -1,0 +1,19 @@
+"""Runs the programs of ``watched`` under one watch, and writes what it saw; ``TORCH_TRACE`` logs the same run."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+import watched
+
+import compile_lens
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    with compile_lens.watch() as program:
+        for name in watched.PROGRAMS:
+            watched.run(name)
+    program.save(sys.argv[1])

@@ -1,0 +1,71 @@
+"""A program with many breaks and recompiles: its pages cost about as many times more as it has more of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from samples_program import program
+
+from compile_lens.record.breaks import BREAK, Ending
+from compile_lens.record.graph import Frame, Source
+from compile_lens.record.program import (
+    COMPILED,
+    Break,
+    FailedGuard,
+    GuardOrigin,
+    ProgramFrame,
+    ProgramGraph,
+    ProgramRecord,
+    Recompilation,
+    Traced,
+    Visit,
+)
+from compile_lens.views.program import html, markdown, text
+
+
+def broken(breaks: int, again: int) -> ProgramRecord:
+    """A function with so many graph breaks, and one that was compiled so often again."""
+    code, frames, graphs = ((10, 10 + 2 * breaks),), [], []
+    for i in range(breaks):
+        at = Frame("t.py", 10 + 2 * i, "f", "print()", 4, 11)
+        ended = (Break(Ending(BREAK, "a print", (at,)), "a print", "GB1", before=i),)
+        traced = (Traced("t.py", "f", 1, ((at.line, at.line + 1),), code),)
+        guards = tuple(GuardOrigin(f"n{k} == {i}", f"n{k}", "EQUALS_MATCH", at) for k in range(5))
+        visit = Visit(COMPILED, f"{i}/0", graphs=(i,), breaks=ended, number=i, guards=guards, traced=traced)
+        frames.append(ProgramFrame("f", "t.py", 1, at.line - 2 if i else None, code, (visit,)))
+        graphs.append(ProgramGraph(i, f"{i}/0", 3, takes=12, gives=12))
+    failed = FailedGuard(f"{breaks}/0", "n == 3", "n", "3", "4")
+    visits = [Visit(COMPILED, f"{breaks}/0", number=breaks)]
+    visits += [
+        Visit(COMPILED, f"{breaks}/{k}", number=breaks + k, recompilation=Recompilation((failed,), k, again))
+        for k in range(1, again + 1)
+    ]
+    frames.append(ProgramFrame("g", "t.py", 5000, None, ((5000, 5002),), tuple(visits)))
+    source = Source("t.py", 1, "f", "x\n" * (12 + 2 * breaks))
+    made = program()
+    return ProgramRecord("p", made.environment, frames=tuple(frames), graphs=tuple(graphs), sources=(source,))
+
+
+def plain(record: ProgramRecord) -> str:
+    return text.page(record, 100, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("view", [html.document, markdown.page, plain], ids=["html", "markdown", "text"])
+def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRecord], str]) -> None:
+    def least(breaks: int, again: int) -> float:
+        taken = []
+        for _ in range(3):
+            made = broken(breaks, again)
+            began = time.process_time()
+            page = view(made)
+            taken.append(time.process_time() - began)
+        assert f"{breaks:,} graph breaks at {breaks:,} places" in " ".join(
+            page.split()
+        ) and f"{again} recompiles" in " ".join(page.split())
+        return min(taken)
+
+    few, many = least(300, 64), least(1200, 256)
+    assert many < 10 * few, "four times as many"
