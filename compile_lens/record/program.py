@@ -298,7 +298,8 @@ class CompileEvent:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What Dynamo left to Python outside of the program, counted: torch's own and the standard library."""
+    """What Dynamo left to Python outside of the program, counted: torch's own, the standard library, and installed
+    packages that do not use torch (a notebook's kernel)."""
 
     why: str
     count: int

@@ -27,11 +27,15 @@ CELLS = [
     "x = torch.rand(8, requires_grad=True)\n"
     "made = compile_lens.capture(f, x)\n"
     "with compile_lens.watch() as seen:\n    torch.compile(f, backend='eager')(x)\n"
+    "def told(x):\n    print('told', flush=True)\n    return x.sin()\n"
+    "with compile_lens.watch() as telling:\n    torch.compile(told, backend='eager')(x)\n"
     "print('FILES', json.dumps({\n"
     "  'sources': [[s.file, s.first_line, s.name] for s in made.sources],\n"
     "  'nodes': sorted({fr.file for g in made.compilations[0].graphs.values() for n in g.nodes for fr in n.frames}),\n"
     "  'compilations': [[c.file, c.line] for c in made.compilations],\n"
     "  'watch': [seen.record.name, sorted({f.file for f in seen.frames})],\n"
+    "  'telling': [sorted({f.file for f in telling.frames}), sorted(telling.lines),\n"
+    "      sorted({s.file for s in telling.record.sources}), len(telling.elsewhere) > 0, telling.counts.places],\n"
     "  'kernels': len(made.chain.kernels('cell [2]', 2)), 'text': str(made)}))",
     "far = compile_lens.capture(f, x, target='m1')\n"
     "print('FAR', json.dumps(sorted({s.file for s in far.sources})))",
@@ -73,6 +77,8 @@ def test_a_cell_is_called_by_its_number(tmp_path: Path) -> None:
     assert found["sources"] == [["cell [2]", 1, "f"]]
     assert found["nodes"] == ["cell [2]"] and found["compilations"] == [["cell [2]", 1]]
     assert found["watch"] == ["cell [4]:3", ["cell [2]"]]
+    # The kernel's own functions, which print calls, are none of the program's.
+    assert found["telling"] == [["cell [4]"], ["cell [4]"], ["cell [4]"], True, 1]
     assert found["kernels"] == 2
     assert "cell [2]:" in found["text"] and "ipykernel_" not in found["text"]
     assert json.loads(said.split("FAR ")[1].splitlines()[0]) == ["cell [2]"]

@@ -18,7 +18,7 @@ from ..ground.hooks import free_hook
 from ..ground.parts import Frame
 from ..ground.recorder import Recorder
 from ..ground.stack import roomy
-from . import breaks, dynamo, left_to_python
+from . import breaks, dynamo, installed, left_to_python
 
 _LIMITS = "recompile limit exceeded"
 
@@ -110,7 +110,8 @@ def elsewhere(recorder: Recorder) -> str:
     if not recorder.frames.elsewhere:
         return ""
     what = "1 function" if recorder.frames.elsewhere == 1 else f"{recorder.frames.elsewhere} functions"
-    return f"outside of the program, Dynamo left {what} of torch and the standard library to Python"
+    where = "torch, the standard library and packages without torch"
+    return f"outside of the program, Dynamo left {what} of {where} to Python"
 
 
 def said(recorder: Recorder, limit: int = 4) -> str:
@@ -189,13 +190,16 @@ def _definition(code: Any) -> Any:
 
 
 def foreign(file: str) -> bool:
-    """Whether a file is of the standard library or of torch, but not of torch's layers and optimizers."""
+    """Whether a file is none of the program's: of the standard library, of an installed package that does not use
+    torch, or of torch, but not of its layers and optimizers."""
     if file.startswith("<frozen"):
         return True
     library, own = _roots()
     if file.startswith(own):
         return file[len(own) :].split(os.sep)[0] not in _OF_THE_PROGRAM
-    return file.startswith(library) and "-packages" not in file
+    if "-packages" in file:
+        return installed.without_torch(file)
+    return file.startswith(library)
 
 
 @functools.cache

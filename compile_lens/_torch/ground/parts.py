@@ -113,7 +113,7 @@ class Frames:
         sources: text of each, by file, first line and name.
         skips: a line of text for each that was left alone.
         skipped: those of the program among them.
-        elsewhere: how many functions of torch and of the standard library were given up.
+        elsewhere: how many functions outside of the program (``skipped.foreign``) were given up.
         calls: those until now, where the capture is of several.
     """
 

@@ -352,7 +352,10 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
     if not rows:
         return None
     table = Table("", ("why", "times"), (TEXT, NUMBER), rows)
-    intro = "Functions of torch and the standard library that Dynamo was asked about and left to Python: no defect."
+    intro = (
+        "Functions of torch, the standard library and packages without torch that Dynamo was asked about and left to "
+        "Python: no defect."
+    )
     total = sum(found.count for found in program.elsewhere)
     return Finding("elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.elsewhere", (table,))
 
