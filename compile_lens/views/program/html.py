@@ -58,11 +58,11 @@ def fragment(program: ProgramRecord) -> str:
     return told(outline.sheet(program), {"lines": _sources(program, Budget())})
 
 
-def told(sheet: outline.Sheet, after: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A sheet as one ``<div class="compile-lens">``; ``after`` has HTML that follows an open section."""
+def told(sheet: outline.Sheet, before: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A sheet as one ``<div class="compile-lens">``; ``before`` has HTML to stand before the tables of one."""
     parts = [_header(sheet), _outcome(sheet)]
     # What it is about stands beside what was written, where there is room for both.
-    first = [_finding(f) + after.get(f.key, "") for f in sheet.findings if f.key in _OPEN]
+    first = [_finding(f, before.get(f.key, "")) for f in sheet.findings if f.key in _OPEN]
     parts.append(div("".join(div(one, _COLUMN) for one in first), _COLUMNS, "first"))
     parts += [_finding(f) for f in sheet.findings if f.key not in _OPEN]
     if sheet.notes:
@@ -113,9 +113,9 @@ def _outcome(sheet: outline.Sheet) -> str:
     return div(said, look, f"outcome cl-{sheet.state}")
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: Finding, inside: str = "") -> str:
     tables = "".join(_section(s, finding.where) for s in finding.sections)
-    body = div(text(finding.intro), f"font-size:13px;color:{FAINT};margin:0 0 6px 0") + tables
+    body = div(text(finding.intro), f"font-size:13px;color:{FAINT};margin:0 0 6px 0") + inside + tables
     if finding.key in _OPEN:
         return heading(text(finding.title), text(finding.fact), f"{finding.key}-heading") + body
     head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
@@ -178,7 +178,7 @@ def _sources(program: ProgramRecord, budget: Budget) -> str:
         gutter, inks = _gutter(source, states)
         parts.append(listing(source.text, "python", budget, source.first_line, gutter, height=420, inks=inks))
     parts.append(_left(len(program.sources) - _MANY, "function", "program.record.sources"))
-    return div("".join(parts), "", "sources")
+    return div("".join(parts), "margin:0 0 14px 0", "sources")
 
 
 def _gutter(source: Source, states: dict[tuple[str, int], Line]) -> tuple[dict[int, str], dict[int, str]]:
