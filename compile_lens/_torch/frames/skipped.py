@@ -10,6 +10,7 @@ import sysconfig
 from typing import Any
 
 import torch
+from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
 
 from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
@@ -35,7 +36,8 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
         return real(converter, frame, *args, **kwargs)
     name = frame.f_code.co_name
     recorder.frames.now = Frame()
-    code_entries.visit(recorder.owed.visited, frame.f_code, args)
+    visited = code_entries.visit(recorder.owed.visited, frame.f_code, args)
+    tried = FRAME_COMPILE_COUNTER.get(visited.frame_id, 0)
     limit = dynamo.recompile_limit(frame.f_code, recorder)
     try:
         uncounted = tallies.uncounted(recorder)
@@ -47,6 +49,9 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
         else:  # Dynamo may give the frame up and run it as it is
             recorder.frames.now.given_up = _given_up(frame.f_code, error)
         raise
+    finally:  # also a frame that becomes no compilation takes a number of torch's
+        if FRAME_COMPILE_COUNTER.get(visited.frame_id, 0) > tried:
+            recorder.numbers.pass_over(visited.frame_id, tried)
     reason = getattr(result, "skip_reason", None)
     if reason:
         recorder.frames.skips.append(f"{name}: {messages.gist(str(reason))}")

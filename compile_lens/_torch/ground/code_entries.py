@@ -59,11 +59,14 @@ class Visited:
         return self.frame_id is not None and "_id" not in self.before
 
 
-def visit(visited: list[Visited], code: types.CodeType, given: tuple[Any, ...]) -> None:
+def visit(visited: list[Visited], code: types.CodeType, given: tuple[Any, ...]) -> Visited:
     """Remember a code object that Dynamo is about to compile for a capture; ``given`` is what it got for that."""
-    if not any(v.code is code for v in visited):
+    known = next((v for v in visited if v.code is code), None)
+    if known is None:
         state = next((a for a in given if isinstance(a, dict)), {})
-        visited.append(Visited.now(code, state))
+        known = Visited.now(code, state)
+        visited.append(known)
+    return known
 
 
 def forget(visited: Visited, ours: Callable[[Any], bool]) -> None:

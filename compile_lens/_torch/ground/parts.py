@@ -152,6 +152,12 @@ class Numbers:
         self.first_attempts.setdefault(frame_id, attempt)
         return self.own_id(frame_id, attempt)
 
+    def pass_over(self, frame_id: int | None, attempt: int) -> None:
+        """Dynamo is through with an attempt at a frame: the number is taken even if nothing was compiled, so that those
+        after it have the gaps of a plain process."""
+        if frame_id is not None:
+            self.take(frame_id, attempt)
+
     def own_id(self, frame_id: int, attempt: int) -> str:
         """The id that a compile of Dynamo's has in this capture; Dynamo's own where it is not of this capture."""
         number = self.frames.get(frame_id)

@@ -39,8 +39,7 @@ def verdict(capture: Record) -> str:
         return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
     parts = [plural(graphs(capture), "graph")]
     if capture.breaks:
-        least = "at least " if capture.unseen else ""
-        parts.append(least + plural(len(capture.breaks), "graph break"))
+        parts.append(broke(capture))
     if capture.recompiles:
         parts.append(plural(len(capture.recompiles), "recompile"))
     parts += skips(capture.skipped)
@@ -87,10 +86,17 @@ def warnings(capture: Record) -> tuple[str, ...]:
     elif state(capture) == NOTHING:
         found.append("nothing was compiled")
     if capture.breaks:
-        found.append(("at least " if capture.unseen else "") + plural(len(capture.breaks), "graph break"))
+        found.append(broke(capture))
     if capture.recompiles:
         found.append(plural(len(capture.recompiles), "recompile"))
     return (*found, *skips(capture.skipped))
+
+
+def broke(capture: Record) -> str:
+    """How many graph breaks there were, and at how many places of the source where one broke several frames."""
+    told = ("at least " if capture.unseen else "") + plural(len(capture.breaks), "graph break")
+    places = {(b.frames[-1], b.link or b.reason) if b.frames else b for b in capture.breaks}
+    return told if len(places) == len(capture.breaks) else f"{told} at {plural(len(places), 'place')}"
 
 
 _SKIPS = {

@@ -1,0 +1,42 @@
+"""Numbers of compiles and of graph breaks are torch's: those of a process that has never heard of compile_lens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens.views.words.outcome import verdict
+from tests.helpers import broken_programs
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    """What torch says in another process."""
+    path = os.path.abspath(broken_programs.__file__)
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, timeout=300)
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+@pytest.mark.parametrize("program", broken_programs.PROGRAMS, ids=lambda p: p.__name__)
+def test_ids_and_breaks_are_those_of_a_plain_process(program: Any, plain: dict[str, Any]) -> None:
+    found = capture(program, torch.rand(4))
+    theirs = plain[program.__name__]
+    assert [c.id for c in found.compilations if c.graphs] == theirs["ids"]
+    assert len(found.breaks) == theirs["breaks"]
+
+
+def test_a_function_that_is_skipped_leaves_a_gap(plain: dict[str, Any]) -> None:
+    assert plain["around_the_loop"]["ids"] == ["0/0", "2/0"]
+
+
+def test_one_line_that_breaks_two_frames_is_told_as_one_place() -> None:
+    said = verdict(capture(broken_programs.around_the_loop, torch.rand(4)))
+    assert "2 graph breaks at 1 place, 1 function skipped" in said
