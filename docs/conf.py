@@ -91,6 +91,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     # Told elsewhere, and no network is asked for it.
     ("py:class", r"(collections\.abc|graphviz|os|pathlib|pydot|torch)\..*"),
+    ("py:class", r"Path"),  # pathlib's, beside a type that only type checkers import
     ("py:class", r"(dict\[str|tuple\[Value, \.\.\.\])"),  # what is left of a type that has types in it
     ("py:class", r"compile_lens\..*\._[A-Z]"),  # a type variable: whatever is given comes back
 ]

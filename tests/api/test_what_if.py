@@ -28,12 +28,18 @@ def three_sizes(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def chain(x: torch.Tensor) -> list[torch.Tensor]:
+def chain(x: torch.Tensor, length: int) -> list[torch.Tensor]:
     found = []
-    for i in range(90):
+    for i in range(length):
         x = x * 1.01 + i
         found.append(x.sum(1))
     return found
+
+
+def deep(x: torch.Tensor) -> Any:
+    for _ in range(20):
+        x = x * 1.01 + 1
+    return x.sum(0), x.sum(1)
 
 
 def read_twice(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor, e: torch.Tensor) -> Any:
@@ -55,9 +61,9 @@ PLANTED: dict[str, tuple[Any, tuple[Any, ...], str | None, str]] = {
     "score_fusion_memory_threshold": (
         lambda a, b, s: (a * s, b * s), (torch.rand(1000), torch.rand(1000), torch.rand(1)), "h100", "launches",
     ),
-    "max_fusion_size": (chain, (torch.rand(64, 64),), "h100", "launches"),
+    "max_fusion_size": (chain, (torch.rand(64, 64), 66), "h100", "launches"),
     "realize_reads_threshold": (read_twice, FIVE, "h100", "peak"),
-    "realize_opcount_threshold": (chain, (torch.rand(64, 64),), "h100", "bytes"),
+    "realize_opcount_threshold": (deep, (torch.rand(64, 64),), "h100", "bytes"),
     "force_pointwise_cat": (
         lambda *xs: torch.cat([x * 2 for x in xs]), tuple(torch.rand(50, 9) for _ in range(12)), "h100", "launches",
     ),

@@ -61,7 +61,7 @@ def test_kwargs_must_be_a_mapping() -> None:
         ({"options": {"triton.cudagraph": 1}}, "did you mean 'triton.cudagraphs'"),
         ({"options": {"xyzzy": 3}}, "no option 'xyzzy'; torch._inductor.list_options"),
         ({"bild": True}, "capture has no argument 'bild'; did you mean 'build'"),
-        ({"dim": 1}, r"capture has no argument 'dim'; it has kwargs, backward.*kwargs=\{'dim': …\}"),
+        ({"dim": 1}, r"capture has no argument 'dim'; it has kwargs, calls, backward.*kwargs=\{'dim': …\}"),
     ],
 )
 def test_bad_option(options: dict[str, Any], word: str) -> None:

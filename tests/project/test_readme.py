@@ -29,7 +29,13 @@ PAGES = (
 """Pages with code or figures, in the order in which their code stands on what came before."""
 
 README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+PYTHON = {
+    Path(page).stem: re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    for page in PAGES
+}
+"""The Python blocks of each page, in their order."""
 COMMANDS = [line for line in README.splitlines() if line.startswith("compile-lens ")]
 
 
@@ -44,7 +50,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names of the first block, which the others stand on."""
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {"__name__": "readme"}
-    _run(PYTHON[0], scope, tmp_path, "readme")
+    _run(PYTHON["README"][0], scope, tmp_path, "readme")
     return scope
 
 
@@ -92,7 +98,7 @@ def test_the_figures_in_the_text(session: dict[str, Any]) -> None:
 def test_the_record_in_code(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[1], session, tmp_path, "record")
+    _run(PYTHON["record"][0], session, tmp_path, "record")
     assert "compiled agrees with eager" in capsys.readouterr().out
     loaded = compile_lens.load(tmp_path / "f.json")
     assert loaded == session["capture"]
@@ -105,11 +111,22 @@ def test_the_record_in_code(
 def test_a_program_that_is_watched(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[2], session, tmp_path, "watched")
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
     program = session["program"]
     assert (program.counts.graphs, program.counts.places, program.counts.recompiles) == (4, 1, 2)
     assert "why is it not faster" in capsys.readouterr().out
     assert compile_lens.Program.load(tmp_path / "program.json").record == program.record
+
+
+def test_a_function_called_several_times(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
+    capsys.readouterr()
+    _run(PYTHON["programs"][1], session, tmp_path, "calls")
+    assert capsys.readouterr().out
+    calls = session["capture"].calls
+    assert len(calls) == 3
 
 
 def test_the_backend_by_name(
@@ -119,7 +136,7 @@ def test_the_backend_by_name(
         pytest.skip(
             "compile_lens is not installed here, so torch does not know its backend: pip install -e ."
         )
-    _run(PYTHON[3], session, tmp_path, "backend")
+    _run(PYTHON["programs"][2], session, tmp_path, "backend")
     said = " ".join(capsys.readouterr().out.split())
     assert "of a program: 1 graph" in said and "What ran eagerly was not seen" in said
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
@@ -129,7 +146,7 @@ def test_the_backend_by_name(
 def test_what_each_step_saves(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[4], session, tmp_path, "steps")
+    _run(PYTHON["checking"][0], session, tmp_path, "steps")
     said = capsys.readouterr().out
     assert "nothing inlined or fused: 17 loops" in said
     assert "forward+backward: " in said and "x eager's speed" in said
@@ -138,7 +155,7 @@ def test_what_each_step_saves(
 def test_a_device_that_is_not_there(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[5], session, tmp_path, "there")
+    _run(PYTHON["targets"][0], session, tmp_path, "there")
     said = capsys.readouterr().out
     assert "@triton.jit" in said and "launch configurations" in said and "mps" in said
     assert (tmp_path / "targets.html").exists()
@@ -147,7 +164,7 @@ def test_a_device_that_is_not_there(
 def test_a_layer_that_is_larger_than_the_machine(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[6], session, tmp_path, "meta")
+    _run(PYTHON["targets"][1], session, tmp_path, "meta")
     # By hand: the weight, the bias, the input and the result, two bytes each.
     held = 200_000 * 250_000 + 250_000 + 16 * 200_000 + 16 * 250_000
     assert int(capsys.readouterr().out) == 2 * held
@@ -158,13 +175,13 @@ def test_machine_code_and_the_interpreter(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON[7], session, tmp_path, "machine")
+    _run(PYTHON["targets"][2], session, tmp_path, "machine")
     said = capsys.readouterr().out
     assert "STG.E" in said and "compiled agrees with eager" in said
 
 
 def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON[-6], session, tmp_path, "one")
+    _run(PYTHON["holding"][0], session, tmp_path, "one")
     said = capsys.readouterr().out
     assert "@triton.jit" in said and "is 3 kernels, not one" in said
     assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
@@ -173,13 +190,13 @@ def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.
 def test_what_a_test_holds(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[-5], session, tmp_path, "held")
+    _run(PYTHON["holding"][1], session, tmp_path, "held")
     said = capsys.readouterr().out
     assert "launches: expected 1, found 2" in said and "library call" in said
 
 
 def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON[-4], session, tmp_path, "changed")
+    _run(PYTHON["holding"][2], session, tmp_path, "changed")
     said = capsys.readouterr().out
     assert said.startswith("torch.sort is new ← changed.py:3: return torch.sort(y)[0]")
     promised = re.search(r"so: launches (\d+) → (\d+)", README)
@@ -192,7 +209,7 @@ def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.Ca
 def test_what_would_change_it(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON[-3], session, tmp_path, "what_if")
+    _run(PYTHON["holding"][3], session, tmp_path, "what_if")
     said = capsys.readouterr().out
     assert "split_reductions=False: launches 2 → 1" in said
     assert "option split_reductions: default became False" in said
@@ -200,9 +217,16 @@ def test_what_would_change_it(
 
 def test_no_block_is_left_out() -> None:
     others = [page for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in PAGES]
-    assert (
-        len(PYTHON) == 15
-    )  # the last three are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py
+    assert {page: len(blocks) for page, blocks in PYTHON.items()} == {
+        "README": 1,
+        "record": 1,
+        "programs": 3,
+        "checking": 1,
+        "targets": 3,
+        "command-line": 0,
+        "ledger": 0,
+        "holding": 7,  # the last three are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py
+    }
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = [line.split()[1] for line in COMMANDS]
     assert named == [

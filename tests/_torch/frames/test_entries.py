@@ -84,6 +84,37 @@ def test_captures_beside_a_compiled_function_that_breaks_inside() -> None:
     assert compiles.count > count, "a new shape is compiled as before"
 
 
+A_WATCH_FIRST = """
+import torch
+import compile_lens
+from torch._C._dynamo import eval_frame
+
+def inner(x):
+    y = torch.sin(x)
+    torch._dynamo.graph_break()
+    return torch.cos(y)
+
+def outer(x):
+    return inner(x) + 1
+
+def told():
+    print([(str(e.compile_id), e.code is None) for e in eval_frame._debug_get_cache_entry_list(inner.__code__)])
+
+with compile_lens.watch():
+    torch.compile(outer, backend="eager")(torch.rand(3))
+told()
+compile_lens.capture(outer, torch.rand(3))
+told()
+"""
+
+
+def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
+    """A watch tells Dynamo not to look at our code; what asks whether entries can be put back is of ours, too."""
+    told = child(A_WATCH_FIRST)
+    before, after = told.splitlines()
+    assert before == after
+
+
 def test_the_function_stops_compiling_no_sooner() -> None:
     """Torch counts every entry of a code object, also dead ones, before it gives a function up."""
     mine = torch.compile(outer, backend=Compiles(), dynamic=False)
