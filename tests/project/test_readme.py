@@ -36,7 +36,15 @@ PYTHON = {
     for page in PAGES
 }
 """The Python blocks of each page, in their order."""
-COMMANDS = [line for line in README.splitlines() if line.startswith("compile-lens ")]
+COMMANDS = {
+    Path(page).stem: [
+        line
+        for line in (ROOT / page).read_text(encoding="utf-8").splitlines()
+        if line.startswith("compile-lens ")
+    ]
+    for page in PAGES
+}
+"""The commands of each page, in their order."""
 
 
 def _run(code: str, scope: dict[str, Any], folder: Path, name: str) -> None:
@@ -228,25 +236,22 @@ def test_no_block_is_left_out() -> None:
         "holding": 7,  # the last three are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py
     }
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
-    named = [line.split()[1] for line in COMMANDS]
-    assert named == [
-        "run",
-        "show",
-        "show",
-        "show",
-        "compare",
-        "show",
-        "support",
-        "open",
-        "doctor",
-        "show",
-        "diff",
-        "check",
-    ]
+    named = {page: [line.split()[1] for line in lines] for page, lines in COMMANDS.items() if lines}
+    assert named == {
+        "programs": [
+            "run",
+            "import",
+            "merge",
+        ],  # the last two are run in tests/api/test_logs.py and test_ranks.py
+        "command-line": [
+            *("show", "show", "show", "compare", "show", "support", "open", "import", "merge", "doctor"),
+        ],
+        "holding": ["show", "diff", "check"],
+    }
 
 
 def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    words = shlex.split(COMMANDS[0])[1:]
+    words = shlex.split(COMMANDS["programs"][0])[1:]
     (tmp_path / "train.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "compile_lens", *words],
@@ -269,28 +274,32 @@ def test_the_command_line(
     (tmp_path / "package" / "module.py").write_text(
         "import torch\n\n\ndef function(x, dim):\n    return torch.softmax(x, dim)\n"
     )
-    assert cli.main(shlex.split(COMMANDS[1])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][0])[1:]) == cli.OK
     assert "backward" in capsys.readouterr().out
     assert (tmp_path / "net.html").exists()
-    assert cli.main([*shlex.split(COMMANDS[2])[1:], "--quiet", "--out", "record.json"]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS[7])[1:]) == cli.OK
+    assert (
+        cli.main([*shlex.split(COMMANDS["command-line"][1])[1:], "--quiet", "--out", "record.json"]) == cli.OK
+    )
+    assert cli.main(shlex.split(COMMANDS["command-line"][6])[1:]) == cli.OK
     assert "softmax" in (tmp_path / "page.md").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS[3])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][2])[1:]) == cli.OK
     assert "NVIDIA H100 SXM" in capsys.readouterr().out
-    assert cli.main(shlex.split(COMMANDS[4])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][3])[1:]) == cli.OK
     assert (tmp_path / "targets.html").exists()
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS[5])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][4])[1:]) == cli.OK
     assert capsys.readouterr().out.startswith("The story of net")
-    assert cli.main(shlex.split(COMMANDS[6])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][5])[1:]) == cli.OK
     assert "MPS" in capsys.readouterr().out
-    assert cli.main(shlex.split(COMMANDS[8])[1:]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS[9])[1:]) == cli.OK
-    assert cli.main([*shlex.split(COMMANDS[9])[1:-1], "before.json"]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][9])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["holding"][0])[1:]) == cli.OK
+    assert cli.main([*shlex.split(COMMANDS["holding"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS[10])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["holding"][1])[1:]) == cli.OK
     assert "Nothing differs" in capsys.readouterr().out
-    assert cli.main([*shlex.split(COMMANDS[2])[1:], "--quiet", "--out", "before.json"]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS[10])[1:]) == cli.DIFFERS
+    assert (
+        cli.main([*shlex.split(COMMANDS["command-line"][1])[1:], "--quiet", "--out", "before.json"]) == cli.OK
+    )
+    assert cli.main(shlex.split(COMMANDS["holding"][1])[1:]) == cli.DIFFERS
     assert "which --fail-on names" in capsys.readouterr().out
