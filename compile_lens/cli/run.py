@@ -55,6 +55,9 @@ class Run:
         from ..views.program import html, markdown, text
 
         self._writers = (program, html, markdown, text)
+        if self._journal is not None:
+            with contextlib.suppress(OSError):
+                self._journal.remove()  # an earlier run that was killed left it
         atexit.register(self._finish)  # the first to be registered is the last to be called
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminated)
@@ -155,14 +158,16 @@ class Journal:
         self._process = os.getpid()
 
     def begin(self, head: ProgramRecord) -> None:
-        """Open the file anew, and write the record's own line."""
+        """Make the file anew, with the record's own line: it has that, or it is not there."""
+        from ..record.journal import head as first_line
+        from ..views.files import write_text
+
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-            self._file = os.open(self.path, flags, 0o666)
-        except OSError as error:
+            write_text(self.path, first_line(head))
+            flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+            self._file = os.open(self.path, flags)
+        except (LensError, OSError) as error:
             self.failed = f"nothing could be written down while the program ran: {error}"
-            return
-        self._write(head)
 
     def keep(self, part: ProgramRecord) -> None:
         """Write the line of one visit."""
@@ -183,7 +188,7 @@ class Journal:
             self._file = None
 
     def remove(self) -> None:
-        """The report is written: the file is not needed any more."""
+        """Close and remove the file: the report is written, or another run begins."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

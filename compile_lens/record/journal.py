@@ -1,7 +1,7 @@
 """A program as it is written down while it runs: a line for each visit, so that what was seen survives its end.
 
-The first line is the record without what was seen, each other one a record of one visit and its graphs. A line that is
-not whole is the last one, which the process could not finish.
+The first line is the record without what was seen, and says that nothing was; each other one is a record of one visit
+and its graphs. A line that is not whole is the last one, which the process could not finish.
 """
 
 from __future__ import annotations
@@ -16,8 +16,23 @@ from .codec import from_json, to_json
 from .graph import Source
 from .program import ProgramFrame, ProgramGraph, ProgramRecord, Visit
 
-CUT_OFF = "the program ended without a word: this is what was written down until then"
+CUT_OFF = "the program ended without a word, or still runs: this is what was written down until then"
 """How a program ended whose record was put together from its journal."""
+
+NOTHING_SEEN = "the program ended before anything was seen, or still runs"
+"""The same, of a journal that has no visit."""
+
+
+def head(record: ProgramRecord) -> str:
+    """The first line of a journal, which is a record of a program by itself."""
+    unseen = (
+        Missing("the time of compiling", "the program ended before torch's events were written down"),
+        Missing(
+            "what was left to Python outside of the program",
+            "it is counted at the end, which was not reached",
+        ),
+    )
+    return line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=(*record.missing, *unseen)))
 
 
 def line(record: ProgramRecord) -> str:
@@ -37,7 +52,7 @@ def is_journal(text: str) -> bool:
 def joined(text: str) -> ProgramRecord:
     """The record of a program from its journal. Raises ``RecordError`` if the first line is none of one."""
     first, *rest = text.splitlines()
-    head = from_json(first, ProgramRecord)
+    record = from_json(first, ProgramRecord)
     parts = []
     lost = 0
     for number, one in enumerate(rest):
@@ -48,24 +63,16 @@ def joined(text: str) -> ProgramRecord:
                 raise
             lost = 1
     notes = ("the last line of the journal was not finished",) if lost else ()
-    unseen = (
-        Missing("the time of compiling", "the program ended before torch's events were written down"),
-        Missing(
-            "what was left to Python outside of the program",
-            "it is counted at the end, which was not reached",
-        ),
-    )
-    return dataclasses.replace(
-        _joined(head, parts), ended=CUT_OFF, notes=(*head.notes, *notes), missing=(*head.missing, *unseen)
-    )
+    ended = CUT_OFF if parts else NOTHING_SEEN
+    return dataclasses.replace(_joined(record, parts), ended=ended, notes=(*record.notes, *notes))
 
 
-def _joined(head: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecord:
+def _joined(record: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecord:
     frames: dict[ProgramFrame, list[Visit]] = {}
     graphs: list[ProgramGraph] = []
     sources: dict[Source, None] = {}
-    seconds, hooks = head.seconds, head.hooks
-    rank, world = head.rank, head.world
+    seconds, hooks = record.seconds, record.hooks
+    rank, world = record.rank, record.world
     for part in parts:
         for frame in part.frames:
             frames.setdefault(dataclasses.replace(frame, visits=()), []).extend(frame.visits)
@@ -83,7 +90,7 @@ def _joined(head: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecor
         for frame, found in frames.items()
     )
     return dataclasses.replace(
-        head,
+        record,
         frames=tuple(sorted(made, key=lambda f: f.visits[0].number)),
         graphs=tuple(dataclasses.replace(g, number=order[g.number]) for g in graphs),
         sources=tuple(sources),

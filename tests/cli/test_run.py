@@ -14,7 +14,7 @@ import pytest
 
 from compile_lens import Program
 from compile_lens.cli import main
-from compile_lens.record.journal import CUT_OFF
+from compile_lens.record.journal import CUT_OFF, NOTHING_SEEN
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -181,6 +181,52 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
         at = random.randrange(text.index("\n") + 2, len(text))
         part.write_text(text[:at], encoding="utf-8")
         assert len(Program.load(part).visits) <= len(program.visits)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(folder: Path, tmp_path: Path) -> None:
+    report, part = tmp_path / "r.json", tmp_path / "r.json.part"
+    began = time.monotonic()
+    start(folder, "-m", "compile_lens", "run", "-o", str(report), "script.py", "end").communicate(timeout=120)
+    whole = time.monotonic() - began
+    assert [path.name for path in tmp_path.glob("r.*")] == ["r.json"]
+    for _ in range(4):
+        for path in tmp_path.glob("r.*"):
+            path.unlink()
+        process = start(folder, "-m", "compile_lens", "run", "-o", str(report), "script.py", "end")
+        time.sleep(random.uniform(0.3, 1.0) * whole)
+        process.kill()
+        process.communicate()
+        left = {path: Program.load(path) for path in tmp_path.glob("r.*")}
+        assert set(left) <= {report, part}
+        if report in left:
+            assert left[report].record.ended == "the program ended"
+        if part in left:
+            seen = left[part].visits
+            assert left[part].record.ended == (CUT_OFF if seen else NOTHING_SEEN)
+
+
+def test_killed_before_anything_was_seen(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "early.py").write_text(
+        "import os, torch, torch._dynamo\nprint(torch.rand(1), flush=True)\nos._exit(3)\n", encoding="utf-8"
+    )
+    part = tmp_path / "r.html.part"
+    part.write_text("of an earlier run", encoding="utf-8")
+    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.html"), "early.py")
+    process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert main(["open", str(part)]) == 0
+    said = capsys.readouterr().out
+    assert NOTHING_SEEN in said and "the time of compiling not seen" in said.replace("\n      ", " ")
+    # A visit that was not finished is none.
+    part.write_text(part.read_text(encoding="utf-8") + '{"format":', encoding="utf-8")
+    assert Program.load(part).record.ended == NOTHING_SEEN
+    (folder / "early.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
+    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.html"), "early.py")
+    process.communicate(timeout=120)
+    assert not part.exists(), "it would be the earlier run's"
 
 
 def test_killed_without_a_word(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
