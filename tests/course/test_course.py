@@ -20,7 +20,7 @@ from compile_lens.course import chinese as chinese_texts
 from compile_lens.course import chinese_lessons, lessons, state, wording
 from compile_lens.course.exercise import EXACTLY
 from compile_lens.course.facts import FACTS
-from compile_lens.course.lessons import EXERCISES, QUESTIONS
+from compile_lens.course.lessons import EXERCISES, QUESTIONS, three
 
 pytestmark = pytest.mark.torch
 
@@ -46,6 +46,12 @@ def test_every_program_that_does_what_was_asked_passes(key: str, made: Made) -> 
     verdict = course.check(key, made)
     assert verdict, verdict
     assert verdict.right and "right" in repr(verdict) and course.progress().solved(key)
+
+
+def test_a_watch_lets_the_courses_own_programs_be_compiled() -> None:
+    with compile_lens.watch():
+        pass
+    assert course.check("3.1", three.counted)
 
 
 @pytest.mark.parametrize("key", EXERCISES)

@@ -85,6 +85,8 @@ def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
 
 
 _OURS = f"{__name__.partition('.')[0]}."
+_PROGRAMS = (f"{_OURS}course.", f"{_OURS}cli.")
+"""Where ours has programs to be compiled: exercises' and the demo's."""
 _marked: set[str] = set()
 """Modules of ours whose functions Dynamo was told not to look at."""
 
@@ -93,7 +95,9 @@ def _out_of_sight() -> None:
     """Dynamo must not look at what the observers call: torch compiles backwards, and says so, while the program's own
     frames are looked at."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(_OURS) and name not in _marked and module is not None:
+        if module is None or name in _marked or not name.startswith(_OURS):
+            continue
+        if not name.startswith(_PROGRAMS):
             _marked.add(name)
             for value in list(vars(module).values()):
                 if getattr(value, "__module__", None) == name:
