@@ -15,7 +15,8 @@ from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
 from .facts import FACTS, said
 from .fresh import captured, differs
 from .lessons import exercise
-from .wording import slips, tell
+from .stubs import untouched
+from .wording import chinese, slips, tell
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
 
@@ -59,6 +60,8 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
         return False, (tell("empty"),)
     if isinstance(made, Capture) or not callable(made):
         return False, (tell("type", name=type(made).__name__),)
+    if untouched(made):
+        return False, (tell("stub", task=_task(wanted)),)
     try:
         found = captured(made, wanted.calls, wanted.target)
     except UsageError as error:  # it cannot be called with the inputs of the exercise
@@ -87,7 +90,20 @@ def _slips(found: Capture, wanted: Exercise) -> list[str]:
 def _nothing(found: Capture, wanted: Exercise) -> str:
     if wanted.again:  # what the capture says is of the loop around the calls
         return tell("no operator")
+    if not found.breaks and not found.skipped and str(found.nothing).startswith(_NO_OPERATION):
+        return tell("no work")
     return text(found.nothing) or tell("unsaid")
+
+
+_NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
+"""How a capture says that there was no operation to compile."""
+
+
+def _task(wanted: Exercise) -> str:
+    """What to write; the tasks themselves stand in the lessons, in Chinese in theirs alone."""
+    if not chinese():
+        return wanted.task
+    return "，".join(f"{tell(need.relation)} {said(need.fact, need.value)}" for need in wanted.needs)
 
 
 def _holds(found: Capture, need: Need) -> bool:

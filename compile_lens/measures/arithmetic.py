@@ -57,6 +57,11 @@ SPECIAL = frozenset(
 )
 """Operators that take a processor many times as long as an addition: transcendental functions, roots, divisions."""
 
+SPECIAL_COST = 8
+"""Operations in whose time one special function can be had. An NVIDIA GPU gives 16 of them per clock and
+multiprocessor, beside 64 or 128 multiply-adds, which count as two: 8 or 16 (CUDA C++ Programming Guide, throughput of
+native arithmetic instructions). The smaller one, since a roof is a bound: accurate functions take more."""
+
 ATTENTION = ("_scaled_dot_product", "_flash_attention", "_efficient_attention")
 UNSORTED = frozenset("sort topk msort argsort kthvalue median mode unique_dim _unique2 searchsorted".split())
 

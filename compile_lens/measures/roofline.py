@@ -9,7 +9,7 @@ a cache moves faster than the roof says.
 Only matrix products, convolutions and attention run at the rate of products (tensor cores). All other arithmetic
 runs at that of the vector units, in the type in which generated code computes: 16-bit numbers are widened to
 ``float32`` first. A special function (transcendental, root, division) takes as long there as ``SPECIAL_COST``
-operations. Both kinds of units may work at once: the slower one bounds.
+operations, and counts as that many in F. Both kinds of units may work at once: the slower one bounds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,9 @@ from compile_lens.errors import UsageError
 from compile_lens.record.benchmark import DeviceSpeed
 from compile_lens.record.capture import Record
 
+from .arithmetic import SPECIAL_COST
 from .timing import seconds_text
 from .traffic import KernelTraffic, traffic
-
-SPECIAL_COST = 8
-"""Operations in whose time one special function can be had. An NVIDIA GPU gives 16 of them per clock and
-multiprocessor, beside 64 or 128 multiply-adds, which count as two: 8 or 16 (CUDA C++ Programming Guide, throughput of
-native arithmetic instructions). The smaller one, since a roof is a bound: accurate functions take more."""
 
 MEMORY = "memory"
 COMPUTE = "compute"
@@ -82,7 +78,20 @@ class Roofline:
     @property
     def ridge(self) -> float | None:
         """Operations for each byte above which arithmetic bounds; ``None`` without a roof."""
-        return self.speed.flops / self.speed.bandwidth if self.speed is not None else None
+        return self.rate / self.speed.bandwidth if self.speed is not None and self.rate is not None else None
+
+    @property
+    def rate(self) -> float | None:
+        """Operations per second where the roof is flat: of products if a kernel has any, else of all other arithmetic
+        in the type of ``speed``; ``None`` without a roof."""
+        if self.speed is None or self.products:
+            return None if self.speed is None else self.speed.flops
+        return dict(self.speed.vector).get(computed(self.speed.dtype), self.speed.flops)
+
+    @property
+    def products(self) -> bool:
+        """Whether a kernel computes matrix products, convolutions or attention."""
+        return any(b.kernel.products for b in self.bounds)
 
     @property
     def seconds(self) -> float | None:
@@ -109,6 +118,7 @@ class Roofline:
                     "compilation": b.kernel.compilation,
                     "bytes": b.kernel.nbytes,
                     "flops": b.kernel.flops,
+                    "work": b.kernel.work,
                     "intensity": b.kernel.intensity,
                     "bound": b.bound or None,
                     "least_seconds": b.seconds,
@@ -182,11 +192,25 @@ def roof(roofline: Roofline) -> str:
     if speed is None:
         return f"No roof: {roofline.note}." if roofline.note else "No roof."
     basis = "measured" if speed.measured else "published peaks"
-    slower = [f"{_rate(rate)} in other {kind} arithmetic" for kind, rate in speed.vector]
+    kinds = {computed(b.kernel.dtype) for b in roofline.bounds if b.kernel.work} or {computed(speed.dtype)}
+    other = "other " if roofline.products else ""
+    vector = [f"{_rate(rate)} in {other}{kind} arithmetic" for kind, rate in speed.vector if kind in kinds]
+    if roofline.products:
+        slower = ", ".join(vector) or "other arithmetic is slower"
+        rates = f"{_rate(speed.flops)} Gflop/s in {speed.dtype} matrix products ({slower})"
+    elif vector:
+        rates = ", ".join(
+            f"{_rate(rate)} Gflop/s in {kind} arithmetic" for kind, rate in speed.vector if kind in kinds
+        )
+    else:
+        rates = (
+            f"{_rate(speed.flops)} Gflop/s in {speed.dtype} at most (arithmetic without products is slower)"
+        )
+    special = any(b.kernel.special for b in roofline.bounds)
+    counts = f" (a special function, such as a sine, counts as {SPECIAL_COST})" if special else ""
     return (
-        f"{speed.device} ({basis}): {speed.bandwidth / 1e9:,.4g} GB/s, {_rate(speed.flops)} Gflop/s in "
-        f"{speed.dtype} matrix products ({', '.join(slower) or 'other arithmetic is slower'}); "
-        f"the ridge is at {speed.flops / speed.bandwidth:.3g} operations for each byte."
+        f"{speed.device} ({basis}): {speed.bandwidth / 1e9:,.4g} GB/s, {rates}; "
+        f"the ridge is at {roofline.ridge or 0:.3g} operations for each byte{counts}."
     )
 
 
@@ -207,7 +231,7 @@ def _dtype(kernels: tuple[KernelTraffic, ...]) -> str:
 
 
 def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
-    nbytes, flops = kernel.nbytes, kernel.flops
+    nbytes, flops = kernel.nbytes, kernel.work
     if nbytes is None or flops is None:
         return Bound(
             kernel, sentence="No verdict: " + "; ".join(kernel.notes or ("its figures are unknown",)) + "."
@@ -222,7 +246,7 @@ def _bound(kernel: KernelTraffic, speed: DeviceSpeed | None) -> Bound:
     bound = MEMORY if moving >= computing else COMPUTE
     moves = f"to move {_count(nbytes)}B takes {seconds_text(moving)}"
     computes = (
-        f"to compute {_count(flops)}flop{_slow(kernel, speed)} {seconds_text(computing)}"
+        f"to compute {_count(flops)}flop{_slow(kernel)} {seconds_text(computing)}"
         if flops
         else "there is nothing to compute"
     )
@@ -245,12 +269,11 @@ def _computing(kernel: KernelTraffic, flops: int, speed: DeviceSpeed) -> float:
     rate = _vector(kernel, speed)
     if rate is None:
         return flops / speed.flops
-    others = flops - kernel.products + (SPECIAL_COST - 1) * kernel.special
-    return max(kernel.products / speed.flops, others / rate)
+    return max(kernel.products / speed.flops, (flops - kernel.products) / rate)
 
 
-def _slow(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
-    if not kernel.special or _vector(kernel, speed) is None:
+def _slow(kernel: KernelTraffic) -> str:
+    if not kernel.special:
         return ""
     return f" ({_count(kernel.special).rstrip()} special, as {SPECIAL_COST} each)"
 
@@ -278,7 +301,7 @@ def _runs(capture: Record, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...
         bandwidth = series.nbytes / seconds if series.nbytes is not None else None
         flops: int | None = None
         if series.name == "compiled":
-            part = [k.flops for k in kernels if series.what != "forward" or k.phase != "backward"]
+            part = [k.work for k in kernels if series.what != "forward" or k.phase != "backward"]
             known = [f for f in part if f is not None]
             flops = sum(known) if known and len(known) == len(part) else None
         intensity = flops / series.nbytes if flops and series.nbytes else None

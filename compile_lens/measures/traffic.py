@@ -19,7 +19,7 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Kernel
 
-from .arithmetic import SCATTERS, Unknown, name_of, operations, special
+from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, operations, special
 from .chain import walk
 from .control_flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
@@ -38,7 +38,7 @@ class KernelTraffic:
         steered: whether a call runs some of them by the turn of a loop or by the branch, not just once.
         reads, writes: modelled bytes; ``None`` where unknown.
         before: bytes that its ATen operators would move if each ran by itself; ``None`` where unknown.
-        flops: modelled operations; ``None`` where unknown.
+        flops: modelled operations, a sine as one; ``None`` where unknown.
         products: those of them that are of matrix products, convolutions and attention.
         special: those of them that are transcendental functions, roots and divisions.
         dtype: the type of most of its arithmetic, such as ``float32``; ``""`` if it has none.
@@ -66,9 +66,15 @@ class KernelTraffic:
         return None if self.reads is None or self.writes is None else self.reads + self.writes
 
     @property
+    def work(self) -> int | None:
+        """Operations by the time that they take: a special function counts as ``SPECIAL_COST``, any other as one. It is
+        what views call operations, in times, intensities and rates; ``None`` where ``flops`` is."""
+        return None if self.flops is None else self.flops + (SPECIAL_COST - 1) * self.special
+
+    @property
     def intensity(self) -> float | None:
-        """Arithmetic intensity: operations for each byte moved; ``None`` where either is unknown or no byte moves."""
-        return self.flops / self.nbytes if self.flops is not None and self.nbytes else None
+        """Arithmetic intensity: ``work`` for each byte moved; ``None`` where either is unknown or no byte moves."""
+        return self.work / self.nbytes if self.work is not None and self.nbytes else None
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,7 @@ class Traffic:
                 "bytes_before": k.before,
                 "flops": k.flops,
                 "special": k.special,
+                "work": k.work,
                 "intensity": k.intensity,
                 "dtype": k.dtype,
                 "notes": list(k.notes),
@@ -120,12 +127,15 @@ class Traffic:
     def __str__(self) -> str:
         if not self.kernels:
             return "; ".join(self.notes)
-        lines = ["modelled: bytes now (of the operators alone), operations, operations for each byte"]
+        lines = [
+            "modelled: bytes now (of the operators alone), operations (a special function, such as a sine, counts as "
+            f"{SPECIAL_COST}), operations for each byte"
+        ]
         for k in self.kernels:
             ratio = "?" if k.intensity is None else f"{k.intensity:.3g}"
             where = f"{k.compilation} {k.phase}".strip()
             lines.append(
-                f"{where:9} {k.name}: {_number(k.nbytes)} ({_number(k.before)}), {_number(k.flops)}, {ratio}"
+                f"{where:9} {k.name}: {_number(k.nbytes)} ({_number(k.before)}), {_number(k.work)}, {ratio}"
             )
             lines += [f"{'':9}   {note}" for note in k.notes]
         lines.append(f"together: {_number(self.nbytes)} ({_number(self.before)}, each operator once)")

@@ -128,8 +128,14 @@ class Trial:
 
     def _note(self) -> str:
         count = self.eager.unchanged
-        some = f"{count} tensor{'s' * (count != 1)} that the call is given or reaches"
-        return f"left as they were: {some}" if count else ""
+        if not count:
+            return ""
+        some = (
+            "1 tensor that the call takes or holds has"
+            if count == 1
+            else f"{count} tensors that the call takes or holds have"
+        )
+        return f"{some} the same values after the eager call as before"
 
 
 def _without(apart: dict[str, ValueCheck], found: _Compared, what: str) -> _Compared:

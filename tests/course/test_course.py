@@ -91,12 +91,59 @@ def test_a_mistake_is_named_and_the_answer_is_not(
         (lambda x: 1 / 0, "It could not be captured: ZeroDivisionError: division by zero"),
         (lambda: 1, "It could not be captured: "),
         (lambda x: 1, "Nothing of it was compiled"),
+        (lambda *xs: xs[0], "Nothing of it was compiled"),
+        (lambda *xs: None, "There is nothing to check yet: the function is still empty. To do: "),
     ],
-    ids=["none", "dots", "number", "text", "raises", "no input", "no tensor"],
+    ids=["none", "dots", "number", "text", "raises", "no input", "no tensor", "as it came", "stub"],
 )
 def test_what_is_no_program_is_said(key: str, made: Any, says: str) -> None:
     verdict = course.check(key, made)
     assert not verdict and says in repr(verdict) and ".." not in repr(verdict)
+
+
+def empty_ones() -> list[Any]:
+    """What a student finds in a lesson, or leaves."""
+
+    def only_words(x: torch.Tensor) -> torch.Tensor:
+        """To do."""
+
+    def dots(x: torch.Tensor) -> torch.Tensor: ...
+
+    def none(x: torch.Tensor) -> None:
+        return None  # your function
+
+    def raising(x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def called(x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError()
+
+    return [only_words, dots, none, raising, called]
+
+
+@pytest.mark.parametrize("made", empty_ones(), ids=lambda made: made.__name__)
+def test_an_untouched_exercise_says_what_to_write_and_counts_as_no_attempt(made: Any) -> None:
+    said = repr(course.check("1.1", made))
+    assert "There is nothing to check yet" in said and EXERCISES["1.1"].task in said
+    assert "Dynamo" not in said and course.progress().attempts("1.1") == 0
+    course.language("zh")
+    try:
+        said = repr(course.check("1.1", made))
+    finally:
+        course.language("en")
+    assert (
+        "还没有可检查的：函数还是空的" in said
+        and "至少 6 " in said
+        and "恰好 1 " in said
+        and "Dynamo" not in said
+    )
+
+
+def test_what_computes_nothing_is_told_without_the_compilers_words() -> None:
+    said = repr(course.check("1.1", lambda x: x))
+    assert (
+        "Nothing of it was compiled: there is no operator of PyTorch in it." in said and "Dynamo" not in said
+    )
 
 
 def test_an_error_that_is_hostile_stays_on_its_line() -> None:

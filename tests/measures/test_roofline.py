@@ -11,7 +11,7 @@ from samples import HOSTILE, sample
 
 from compile_lens.devices import models
 from compile_lens.errors import UsageError
-from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, _bound, _dtype, roofline
+from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, _bound, _dtype, roof, roofline
 from compile_lens.measures.traffic import KernelTraffic
 from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
 from compile_lens.results.capture import Capture
@@ -98,7 +98,7 @@ def test_the_speed_of_the_benchmark_is_used_and_its_runs_are_placed() -> None:
     assert found.speed is SPEED
     (run,) = found.runs
     assert run.seconds == 2e-5 and run.bandwidth == pytest.approx(4e8)
-    assert run.rate == pytest.approx(5000 / 2e-5) and run.intensity == 0.625
+    assert run.rate == pytest.approx(19_000 / 2e-5) and run.intensity == 2.375
     assert "compiled forward" in to_svg(found)
 
 
@@ -236,7 +236,38 @@ def test_without_a_rate_for_other_arithmetic_the_verdict_says_so() -> None:
     assert "Arithmetic other than products is slower than this roof." in text and "special" not in text
     known = DeviceSpeed("bench", 1e9, 1e10, "float32", True, "", (("float32", 1e10),))
     assert "slower" not in _bound(moved(), known).sentence
-    assert "10 in other float32 arithmetic" in str(Roofline(known, (_bound(moved(), known),)))
+    product = KernelTraffic("m", "forward", reads=1, writes=1, flops=10, products=10, dtype="float32")
+    both = str(Roofline(known, (_bound(moved(), known), _bound(product, known))))
+    assert "10 Gflop/s in float32 matrix products (10 in other float32 arithmetic)" in both
+    assert "10 Gflop/s in float32 arithmetic; the ridge" in str(Roofline(known, (_bound(moved(), known),)))
+
+
+def test_the_head_names_only_what_is_there() -> None:
+    assert H100 is not None
+    plain = roof(Roofline(H100, (_bound(moved(dtype="float16"), H100),)))
+    assert (
+        "matrix" not in plain and "float64" not in plain and "67,000 Gflop/s in float32 arithmetic" in plain
+    )
+    assert "the ridge is at 20 operations" in plain and "special" not in plain
+
+
+def test_one_count_of_operations_decides_and_is_told() -> None:
+    """By hand: 1000 sines and 1000 sums of 8000 bytes are 9000 operations, 1.125 for each byte."""
+    assert H100 is not None
+    sines = KernelTraffic("k", "forward", reads=4000, writes=4000, flops=2000, dtype="float32", special=1000)
+    found = Roofline(H100, (_bound(sines, H100),))
+    assert sines.intensity == 1.125 and "9 kflop (1 k special, as 8 each)" in found.bounds[0].sentence
+    assert "(1.12 operations for each byte" in found.bounds[0].sentence
+    assert "a special function, such as a sine, counts as 8" in roof(found)
+
+
+@pytest.mark.parametrize("specials", [0, 500, 1000, 2000, 5000])
+def test_without_products_the_ridge_parts_what_memory_bounds_from_what_arithmetic_does(specials: int) -> None:
+    assert H100 is not None
+    one = KernelTraffic("k", "forward", reads=1000, writes=0, flops=6000, dtype="float32", special=specials)
+    found = Roofline(H100, (_bound(one, H100),))
+    assert one.intensity is not None and found.ridge == pytest.approx(67e12 / 3.35e12)
+    assert (found.bounds[0].bound == COMPUTE) == (one.intensity > found.ridge)
 
 
 def test_without_products_the_roof_is_that_of_other_arithmetic() -> None:
@@ -248,6 +279,7 @@ def test_without_products_the_roof_is_that_of_other_arithmetic() -> None:
 def test_a_kernel_below_the_roof_is_explained_in_the_picture() -> None:
     assert H100 is not None
     slow = KernelTraffic("k", "forward", reads=4, writes=4, flops=10**6, dtype="float16")
-    said = " ".join(parsed(to_svg(Roofline(H100, (_bound(slow, H100),)))).itertext())
+    product = KernelTraffic("m", "forward", reads=4, writes=4, flops=10, products=10, dtype="float16")
+    said = " ".join(parsed(to_svg(Roofline(H100, (_bound(slow, H100), _bound(product, H100))))).itertext())
     assert "Below it stands arithmetic that is slower than products." in said
     assert "Below it" not in to_svg(many(4))

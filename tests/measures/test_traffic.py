@@ -242,7 +242,8 @@ def test_the_waves_by_hand() -> None:
     seen = sample()
     forward, backward = traffic(seen).kernels
     assert forward.nbytes == 2 * BYTES and forward.before == 11 * BYTES and forward.flops == 5 * N
-    assert forward.intensity == 5 * N / (2 * BYTES) == 0.625
+    # sin and cos count as 8, two squares and a sum as one
+    assert forward.work == (2 * 8 + 3) * N and forward.intensity == 19 * N / (2 * BYTES) == 2.375
     assert backward.nbytes == 3 * BYTES and backward.flops == 12 * N
     assert forward.dtype == "float32" and not forward.notes and forward.products == 0
     found = ledger(seen)
@@ -341,7 +342,7 @@ def test_a_phase_without_code_says_why() -> None:
 
 def test_it_is_plain_data() -> None:
     found = json.loads(json.dumps(traffic(sample()).to_dict()))
-    assert found["basis"] == "modelled" and found["kernels"][0]["intensity"] == 0.625
+    assert found["basis"] == "modelled" and found["kernels"][0]["intensity"] == 2.375
     assert KernelTraffic("k", "forward", reads=0, writes=0, flops=0).intensity is None
 
 

@@ -35,9 +35,13 @@ def properties(model: DeviceModel) -> Any:
 
 def place(places: Places, model: DeviceModel) -> None:
     """Let a device model answer on marked threads."""
+    import torch._inductor.compile_fx as compile_fx
+
     _accelerator(places, torch.device(model.device, 0))
     if model.device == "cuda":
         _cuda(places, model)
+        # Torch warns, once in a process, of settings that cost time on the device. The program does not run there.
+        places.attribute(compile_fx, "_warn_tf32_disabled", MARK, lambda: None)
     else:
         _register(places, "mps", _mps_interface(properties(model)))
         for name in ("is_available", "is_built"):

@@ -41,7 +41,11 @@ class _Plot:
             marks.append(roofline.ridge)
         self.low, self.high = _decades(marks)
         if self.speed is not None:
-            rates = [self._roof(10.0**self.low), self.speed.flops, *(r.rate or 0.0 for r in self.runs)]
+            rates = [
+                self._roof(10.0**self.low),
+                self.roofline.rate or 0.0,
+                *(r.rate or 0.0 for r in self.runs),
+            ]
             self.bottom, self.top = _decades(rates, least=1)
 
     def document(self) -> str:
@@ -130,11 +134,11 @@ class _Plot:
         points = " ".join(f"{_n(self._x(x))},{_n(self._y(self._roof(x)))}" for x in (left, ridge, right))
         basis = "measured" if self.speed.measured else "published peak"
         label = escape(f"{shorten(one_line(self.speed.dtype), 20)}, {basis}")
-        flat, slope = self._y(self.speed.flops) - 6, self._x(ridge)
+        flat, slope = self._y(self.roofline.rate or 0.0) - 6, self._x(ridge)
         return [
             f'<polyline class="roof" points="{points}"/>',
             f'<text class="quiet end" x="{_n(WIDTH - _RIGHT)}" y="{_n(flat)}">{label}</text>',
-            f'<path class="ridge" d="M{_n(slope)} {_n(self._y(self.speed.flops))}V{_n(self._base)}"/>',
+            f'<path class="ridge" d="M{_n(slope)} {_n(self._y(self.roofline.rate or 0.0))}V{_n(self._base)}"/>',
         ]
 
     def _dots(self) -> list[str]:
@@ -200,7 +204,7 @@ class _Plot:
 
     def _roof(self, intensity: float) -> float:
         assert self.speed is not None
-        return min(self.speed.flops, intensity * self.speed.bandwidth)
+        return min(self.roofline.rate or 0.0, intensity * self.speed.bandwidth)
 
     def _x(self, intensity: float) -> float:
         share = (math.log10(intensity) - self.low) / (self.high - self.low)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compile_lens.measures.arithmetic import SPECIAL_COST
 from compile_lens.measures.roofline import Bound, roof, roofline
 from compile_lens.measures.traffic import traffic as traffic_of
 from compile_lens.record.capture import Record
@@ -13,8 +14,8 @@ from .places import size
 KEY, TITLE = "traffic", "Traffic"
 INTRO = (
     "What each kernel moves and computes, modelled from sizes, beside what its operators would move alone (an operator "
-    "that two kernels compute stands with both); "
-    "and whether memory or arithmetic bounds it."
+    "that two kernels compute stands with both; a special function, such as a sine, counts as "
+    f"{SPECIAL_COST} operations); and whether memory or arithmetic bounds it."
 )
 WHERE = "capture.traffic(), capture.roofline()"
 
@@ -69,7 +70,7 @@ def _row(capture: Record, bound: Bound) -> Row:
         f"{place}: {kernel.name}",
         size(kernel.nbytes),
         size(kernel.before),
-        "—" if kernel.flops is None else outline.count(kernel.flops),
+        "—" if kernel.work is None else outline.count(kernel.work),
         "—" if kernel.intensity is None else f"{kernel.intensity:.3g}",
         bound.bound or "—",
         bound.sentence,

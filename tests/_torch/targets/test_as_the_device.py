@@ -7,6 +7,8 @@ and of the published figures of the target (an H100 is sm_90, and has 132 multip
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -561,3 +563,19 @@ def test_eager_operators_are_those_of_autocast_on_the_device() -> None:
     for op in found:
         counted[op.name] += op.count
     assert counted == Counter(there.names) and counted["aten._to_copy.default"] == 8
+
+
+def test_a_capture_warns_of_nothing_that_the_program_does_not() -> None:
+    """In a process of its own, since torch gives this warning once: on a device with TF32 for any product."""
+    program = (
+        "import warnings; warnings.simplefilter('error')\n"
+        "import compile_lens, torch\n"
+        "x = torch.rand(64, 64)\n"
+        "found = compile_lens.capture(lambda x: x @ x, x, target='h100', {how})\n"
+        "assert [k.name for k in found.kernels] == ['extern_kernels.mm']"
+    )
+    for how in ("", "mode='max-autotune'"):
+        ran = subprocess.run(
+            [sys.executable, "-c", program.format(how=how)], capture_output=True, text=True, timeout=300
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
