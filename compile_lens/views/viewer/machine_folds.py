@@ -77,7 +77,7 @@ def machine_folds(kind: str, text: str, linked: Collection[int] = ()) -> list[Fo
         at = max(at, start + 1)
     if cold - last > 1:
         folds.append(_fold(what, last, cold))
-    if cold < end:
+    if end - cold > 1:
         folds.append(Fold(cold + 1, end, f"{lines[cold][:-1]}, which the compiler expects to run rarely"))
     return folds
 
