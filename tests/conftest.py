@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Each worker imports torch and compiles: more than a few of them want more memory than they save time."""
     return min(os.cpu_count() or 1, 4)

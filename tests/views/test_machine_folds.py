@@ -159,7 +159,9 @@ def test_a_cold_part_is_folded_by_its_name() -> None:
     assert (fold.first, fold.last) == (9, 11)
     assert fold.label == "kernel.cold, which the compiler expects to run rarely"
     assert machine_folds("assembly", COLD, (10,)) == []
-    assert machine_folds("assembly", COLD[: COLD.index("kernel.cold:\n") + 12]) == []  # its name alone: no room saved
+    assert (
+        machine_folds("assembly", COLD[: COLD.index("kernel.cold:\n") + 12]) == []
+    )  # its name alone: no room saved
 
 
 def test_a_linked_line_stays() -> None:
