@@ -128,7 +128,7 @@ def nest_all(
     graphs: Sequence[Graph],
     *,
     modules: Sequence[Mapping[str, str] | None] | None = None,
-    whole_limit: int = 300,
+    whole_limit: int = 200,
     opened: int = 60,
     timeout: float = 20.0,
 ) -> Nest:

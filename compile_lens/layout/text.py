@@ -80,6 +80,8 @@ def width(text: str, size: float) -> float:
 
 def shorten(text: str, limit: int) -> str:
     """``text`` on one line, in at most ``limit`` columns, with ``…`` for what is left out of its middle."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()  # nearly all texts, and there are many
     # Only the ends can survive, so a very long text need not be scanned whole. A column needs a character,
     # but a character may need none (marks), hence the generous share.
     if len(text) > 16 * limit:

@@ -127,6 +127,16 @@ class _Place:
         graph = stages.get(f"{phase}.post_grad")
         self._aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
         self.buffers = Buffers(self.loops, self.groups, self._aten, self.lowered.values())
+        self._inputs = {g: set(node.inputs) for g, node in self.groups.items()}
+        self._users = _turned(self._inputs)
+        self._order = {g: place for place, g in enumerate(self.groups)}
+        self._in_order = all(
+            self._order.get(i, -1) < place for g, place in self._order.items() for i in self._inputs[g]
+        )
+        self._within: dict[str, set[str]] = {}  # names of kernels by group
+        for kernel in self.kernels:
+            for group in kernel.groups:
+                self._within.setdefault(group, set()).add(kernel.name)
 
     def why(self, one: Members, two: Members) -> Why:
         """The answer for two things of this place."""
@@ -323,7 +333,8 @@ class _Place:
         )
 
     def _one_function(self, ga: list[str], gb: list[str]) -> Iterator[str]:
-        for kernel in self.kernels:
+        ours, theirs = (set().union(*(self._within.get(g, ()) for g in side)) for side in (ga, gb))
+        for kernel in self.kernels if ours & theirs else ():
             if set(kernel.groups) & set(ga) and set(kernel.groups) & set(gb):
                 yield (
                     f"both are in the kernel {kernel.name}, each with a loop of its own: the backend writes "
@@ -332,13 +343,26 @@ class _Place:
 
     def _between(self, ga: list[str], gb: list[str]) -> list[str]:
         """Groups on a path from one to the other, in order."""
-        above = {g: set(node.inputs) for g, node in self.groups.items()}
-        found: dict[str, None] = {}
+        ends = {*ga, *gb}
+        places = [self._order[g] for g in ends] or [0]
+        # No path leaves what lies between in time, where every group runs after those that it reads.
+        window = range(min(places), max(places) + 1) if self._in_order else range(len(self.groups))
+        found: set[str] = set()
         for first, last in ((ga, gb), (gb, ga)):
-            after = _reach(first, _turned(above)) - {*first, *last}
-            before = _reach(last, above) - {*first, *last}
-            found.update({g: None for g in self.groups if g in after and g in before})
-        return list(found)
+            after = self._reach(first, self._users, window) - ends
+            found |= after & self._reach(last, self._inputs, window) if after else after
+        return sorted(found, key=self._order.__getitem__)
+
+    def _reach(self, start: Collection[str], edges: Mapping[str, Collection[str]], window: range) -> set[str]:
+        """The groups that edges lead to, through those of which the place is in the window."""
+        seen = set(start)
+        queue = list(start)
+        for name in queue:
+            for following in edges.get(name, ()):
+                if following not in seen and self._order.get(following, -1) in window:
+                    seen.add(following)
+                    queue.append(following)
+        return seen
 
 
 def _custom(group: Node) -> bool:
@@ -381,17 +405,6 @@ def _turned(edges: dict[str, set[str]]) -> dict[str, set[str]]:
         for name in above:
             turned.setdefault(name, set()).add(below)
     return turned
-
-
-def _reach(start: Collection[str], edges: dict[str, set[str]]) -> set[str]:
-    seen = set(start)
-    queue = list(start)
-    for name in queue:
-        for following in edges.get(name, ()):
-            if following not in seen:
-                seen.add(following)
-                queue.append(following)
-    return seen
 
 
 def _list(names: Collection[str]) -> str:

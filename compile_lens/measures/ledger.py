@@ -27,6 +27,7 @@ from compile_lens.record.figures import figure, summed
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code
 
+from .cached import once
 from .control_flow import (
     GENERATED,
     NOT_FOLLOWED,
@@ -134,6 +135,7 @@ class Ledger:
         return out
 
 
+@once
 def ledger(capture: Record) -> Ledger:
     """The ledger of a capture: each compilation by itself, each phase over all compilations, and the total.
 

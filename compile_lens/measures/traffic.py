@@ -20,6 +20,7 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Kernel
 
 from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, operations, special
+from .cached import once
 from .chain import walk
 from .control_flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
@@ -142,6 +143,7 @@ class Traffic:
         return "\n".join([*lines, *self.notes])
 
 
+@once
 def traffic(capture: Record) -> Traffic:
     """The traffic of every kernel of a capture."""
     many = len(capture.compilations) > 1

@@ -290,7 +290,7 @@ def test_forms_of_small_and_large_graphs() -> None:
     assert small.whole >= 0 and (small.folded, small.note) == (-1, "")
     assert middle.whole >= 0 and middle.folded >= 0 and middle.note == ""
     assert large.whole == -1 and large.folded >= 0
-    assert large.note == "402 nodes are more than the 300 that are drawn at once"
+    assert large.note == "402 nodes are more than the 200 that are drawn at once"
     assert (empty.whole, empty.folded, empty.note) == (-1, -1, "there is no node to draw")
 
 

@@ -295,7 +295,7 @@ def test_telling_graphs_are_drawn_before_others() -> None:
     def drawn(room: int) -> tuple[list[str], int]:
         page = Page(stages.Stages(capture, (first,), markup.Budget(drawn=room)).of(first, open=True))
         alts = [image["alt"].split()[3].rstrip(":") for image in page.images]
-        return alts, page.text.count("not drawn here: the drawings of one page are limited to 800 boxes")
+        return alts, page.text.count("not drawn here: the drawings of one page are limited to 500 boxes")
 
     whole, left = drawn(markup.DRAWN_ALL)
     assert whole == ["forward", "backward"] and not left

@@ -35,7 +35,7 @@ PICTURE_TOTAL = 1_000_000
 DRAWN_BOXES = 120
 """Boxes of one drawing; a larger graph is drawn with its modules collapsed."""
 
-DRAWN_ALL = 800
+DRAWN_ALL = 500
 """Boxes and lines of all drawings of one page: placing them takes the time. Telling stages come first. It is counted,
 not timed, so that a page is the same on every machine."""
 

@@ -59,18 +59,18 @@ def encoded(capture: Record) -> dict[str, str]:
 
     Small parts stand together under the name ``small``: they are shorter so, and quick to read in one go.
     """
-    small: dict[str, object] = {}
+    small: list[str] = []
     large: dict[str, str] = {}
     with no_collection():
         for name, part in parts(capture).items():
             text = _json(part)
             if len(text) <= SMALL and not name.startswith(LATE):
-                small[name] = part
+                small.append(f"{_json(name)}:{text}")
             elif len(text) < LARGE and not name.startswith(LATE):
                 large[name] = packed(text)
             else:
                 large[name] = packed(_json(_late(part)), LEVEL_LARGE)
-    return {"small": packed(_json(small)), **large}
+    return {"small": packed(f"{{{','.join(small)}}}"), **large}
 
 
 @contextlib.contextmanager

@@ -67,10 +67,10 @@ def _head(source: str, limit: int) -> str:
 
 @functools.cache
 def _lexer(name: str) -> Any:
-    from pygments.lexers import get_lexer_by_name
+    from . import lexers
 
     # Keep the text as it is: no newline stripped or added, no tab expanded.
-    return get_lexer_by_name(name, stripnl=False, ensurenl=False)
+    return {"python": lexers.Python, "cpp": lexers.Cpp}[name](stripnl=False, ensurenl=False)
 
 
 @functools.cache

@@ -1,0 +1,85 @@
+"""The lexers that colours come from: those of Pygments, with shortcuts for what generated code is full of.
+
+Pygments tries its rules one by one at each word: for a name, two dozen of them. A shortcut takes in one step what
+all has the ink of plain text (names that mean nothing to the language, and the signs between them), and asks
+Pygments for the rest. What is not certain to have that ink is left to it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from typing import Any, ClassVar
+
+from pygments.lexer import inherit, words
+from pygments.lexers.c_cpp import CFamilyLexer, CppLexer
+from pygments.lexers.python import PythonLexer
+from pygments.token import Number, Punctuation, String, Text, Whitespace
+
+_PYTHON = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls", "lazy"}
+_CPP = {"true", "false", "NULL", "nullptr", "case", "enum", "namespace", "typename", "concept", "class"}
+_CPP |= {"struct", "union", "char8_t", "char16_t", "char32_t"}
+
+
+def _listed(lexer: Any) -> set[str]:
+    """All words that a lexer has in a list."""
+    rules = (rule for of in lexer.__mro__ for state in getattr(of, "tokens", {}).values() for rule in state)
+    lists = (rule[0] for rule in rules if isinstance(rule, tuple) and isinstance(rule[0], words))
+    return {word for found in lists for word in found.words}
+
+
+def _plain(meant: set[str], signs: str) -> str:
+    """A pattern of names and signs that are plain text, from a name or a sign on, over ends of lines.
+
+    A line is entered only where it begins with such a name: other rules look at how lines begin. A name before a quote
+    is a prefix of a text. Names with two underscores in front are special in both languages.
+    """
+    known = "|".join(sorted(word for word in meant if word.isidentifier()))
+    name = rf"(?!(?:__\w*|{known})\b)[A-Za-z_][A-Za-z0-9_]*\b(?![\"'$\\])"
+    return rf"(?:{name}|{signs})(?:{name}|{signs}|[ \t]+(?=[^\s#\"'])|\n[ \t]*(?={name}))*"
+
+
+_SPACE = (r"(?<=[^\n])[ \t]+", Whitespace)
+"""Space that does not begin a line."""
+
+
+class Python(PythonLexer):  # type: ignore[misc]  # Pygments has no types
+    """Python, for all text of one ink in one piece."""
+
+    tokens: ClassVar[dict[str, list[Any]]] = {
+        "root": [
+            (_plain(_PYTHON | _listed(PythonLexer), r"[]{}:(),;[=+*/<>-]|\.(?!\d)"), Text),
+            _SPACE,
+            (r'"(?!"")[^"\\{\n]*"', String),
+            (r"\d+(?![\w.])", Number),
+            inherit,
+        ],
+    }
+
+
+_TYPES = {
+    name
+    for of in ("stdlib_types", "c99_types", "linux_types", "c11_atomic_types")
+    for name in getattr(CFamilyLexer, of, ())
+}
+_BODY = [
+    (_plain(_CPP | _TYPES | _listed(CppLexer), r"[]~!%^&*+=|?:<>(),]|-(?![\d.])|\.(?!\d)|\[(?!\[)"), Text),
+    _SPACE,
+    (r"\n[ \t]*(?=[{}]|[A-Za-z_]\w*\b(?!\s*:))", Whitespace),
+    (r"\d+[uU]?[lL]?(?![\w.'])", Number),
+]
+
+
+class Cpp(CppLexer):  # type: ignore[misc]
+    """C++, for all text of one ink in one piece."""
+
+    tokens: ClassVar[dict[str, list[Any]]] = {
+        "statement": [*_BODY, (r"\}", Punctuation), (r"[{;]", Punctuation, "#pop"), inherit],
+        "function": [
+            *_BODY,
+            (";", Punctuation),
+            (r"\{", Punctuation, "#push"),
+            (r"\}", Punctuation, "#pop"),
+            inherit,
+        ],
+    }
