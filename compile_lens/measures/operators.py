@@ -10,7 +10,6 @@ from compile_lens.record.graph import Node
 from compile_lens.record.kernel import Code
 
 from .address import Address, walk
-from .comparison.by_line import called, operator
 from .quantities import phases
 
 
@@ -67,6 +66,22 @@ def _calls(cid: str, code: Code | None, op: str) -> Iterator[Use]:
         if op and kernel.language == "extern" and named(name, op):
             for group in kernel.groups[:1]:
                 yield Use((cid, f"{kernel.phase}.groups", group), name)
+
+
+def operator(target: str) -> str:
+    """An operator's name without what says nothing: ``aten.sin`` of ``aten.sin.default``."""
+    return target.removesuffix(".default")
+
+
+def called(name: str) -> str:
+    """The function that a library call calls: ``aten.sort.stable``, ``extern_kernels.mm``."""
+    return operator(name.partition("#")[0].removeprefix("torch.ops."))
+
+
+def bare(target: str) -> str:
+    """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
+    parts = operator(target).split(".")
+    return parts[-1] if len(parts) < 3 else parts[-2]
 
 
 def named(name: str, op: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compile_lens.measures.comparison.own_lines import own_lines
+from compile_lens.measures.comparison.own_lines import OwnLines
 from compile_lens.views.comparison.html import document
 from compile_lens.views.words.outline import figure
 
@@ -82,7 +82,7 @@ def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> 
     assert len(set(loops)) > 1
     chips = page.locator(".compare-differs .flow-count").all_inner_texts()
     assert " · ".join(loops) in chips
-    own = own_lines([column.capture for column in comparison.columns], "0/0", "inference")
+    own = OwnLines([column.capture for column in comparison.columns]).of("0/0", "inference")
     assert [bool(lines) for lines in own] == [False, True, False]
     assert all("softmax" in words for words in own[1].values()), (
         "an operator that only the H100's code computes"

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 
 import compile_lens
 from compile_lens import UsageError, diff
+from compile_lens.measures.difference.side import Side, matched
 from compile_lens.record.difference import LEVELS
 
 pytestmark = pytest.mark.torch
@@ -104,6 +105,33 @@ def partly_python(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return of_python(F.gelu(y)) + x.sum()
 
 
+ROW = torch.rand(64)
+
+
+def plus(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return x @ w + b
+
+
+def partly_moved(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = torch.softmax(x @ w, 1).cpu()
+    return F.gelu(y) * 2 + x.sum().cpu()
+
+
+def masked(q: torch.Tensor) -> torch.Tensor:
+    h = F.dropout(F.scaled_dot_product_attention(q, q, q), 0.1)
+    h = F.dropout(h * 2, 0.1)
+    return F.dropout(h * 3, 0.1).sum()
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(q @ k.transpose(-2, -1) / 8.0, -1) @ v
+
+
+def attention_bounded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    scores = (q @ k.transpose(-2, -1)).clamp(max=50.0)
+    return torch.softmax(scores / 8.0, -1) @ v
+
+
 def less(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return x.exp() - w.sin()
 
@@ -154,6 +182,7 @@ GRAD = W.clone().requires_grad_()
 LARGE = torch.rand(1_000_000)
 TALL = torch.rand(128, 64)
 HALF = X.half(), W.half()
+QKV = tuple(torch.rand(2, 4, 16, 64) for _ in range(3))
 BASE = (base, (X, W), {})
 
 PAIRS = {
@@ -200,6 +229,9 @@ PAIRS = {
         "settings", "option max_fusion_size: default became 1", "",
     ),
     "any size": (BASE, (base, (X, W), {"dynamic": True}), "settings", "dynamic: none became True", ""),
+    "a pattern that no longer matches": (
+        (attention, QKV, {}), (attention_bounded, QKV, {}), "lines", "clamp is new", "clamp(max=50.0)",
+    ),
     "a target": (BASE, (base, (X, W), {"target": "h100"}), "settings", "target: none became h100", ""),
 }  # fmt: skip
 
@@ -223,6 +255,54 @@ def test_what_an_option_does_is_told_after_it(of: Captures) -> None:
     found = diff(of(f, *args, **options), of(g, *others, **more))
     assert found.figures["launches"] == (2, 1)
     assert any("lowering" == change.level for change in found.causes[1:]), found.summary
+
+
+def test_another_device_is_no_difference_of_every_operator(of: Captures) -> None:
+    """What is there for every operator is told once, as what was asked for; then what passes did for it."""
+    found = diff(of(*_call(BASE)), of(base, X, W, target="h100"))
+    assert [(c.level, c.kind) for c in found.causes] == [("settings", "changed"), ("rewrites", "added")]
+    assert "prepare_softmax_pattern matched 0 times, then 1" in found.causes[1].text
+    assert not found.at("lines") and not any("device" in c.text for c in found.changes), str(found)
+    # What stays on a CPU is another device than the one the code is for.
+    moved = diff(of(base, X, W, target="h100"), of(partly_moved, X, W, target="h100"))
+    assert any("cpu" in change.text or "to" in change.text for change in moved.at("lines")), str(moved)
+
+
+def test_what_is_kept_is_matched_by_what_it_is() -> None:
+    """Three masks of one shape are kept, and attention keeps other tensors before them on each device: the backward
+    of one program does the same in the same order on both, so that what stands for each other does as well."""
+    q = torch.rand(2, 4, 16, 16, requires_grad=True)
+    sides = [Side(compile_lens.capture(masked, q, **more)) for more in ({}, {"target": "h100"})]
+    one, two = sides
+    kept = [sum(i.node.op == "placeholder" for i in side.stage("backward")) for side in sides]
+    assert kept[0] != kept[1]
+    key = "backward.post_grad"
+    found = [
+        pair
+        for pair in matched((one, two), (key, key)).pairs.items()
+        if one.stage(key)[pair[0]].node.op == "call_function"
+    ]
+    assert len(found) > 6
+    assert [b for _, b in found] == sorted(b for _, b in found), [
+        (one.stage(key)[a].node.name, two.stage(key)[b].node.name) for a, b in found
+    ]
+
+
+def test_a_pattern_that_no_longer_matches_is_told(of: Captures) -> None:
+    """Its one match of all attention is gone: the library call with it, and the summary says so."""
+    found = diff(of(attention, *QKV), of(attention_bounded, *QKV))
+    (gone,) = [c for c in found.at("rewrites") if c.kind == "removed"]
+    assert gone.text == "inference: _sfdp_pattern_1_inference matched 1 times, then 0"
+    assert gone.text in found.summary.partition("so: ")[2]
+    calls = [[k.name for k in one.kernels if "attention" in k.name] for one in found.captures]  # type: ignore[attr-defined]
+    assert len(calls[0]) == 1 and not calls[1]
+    assert any("attention" in c.text and c.kind == "removed" for c in found.at("kernels"))
+
+
+def test_what_was_asked_for_accounts_for_guards_and_sizes(of: Captures) -> None:
+    found = diff(of(plus, X, W, ROW), of(plus, X, W, X))
+    assert {c.level for c in found.changes} == {"settings", "guards", "figures"}, str(found)
+    assert [c.text for c in found.causes] == ["input 3: float32[64] cpu became float32[64, 64] cpu"]
 
 
 def test_what_stands_between_is_told(of: Captures) -> None:

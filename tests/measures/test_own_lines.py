@@ -5,21 +5,21 @@ from __future__ import annotations
 import samples_targets as made
 from samples import sample
 
-from compile_lens.measures.comparison.own_lines import own_lines
+from compile_lens.measures.comparison.own_lines import OwnLines
 
 
 def test_equal_captures_have_no_lines_of_their_own() -> None:
-    assert own_lines([sample(), sample()], "0/0", "forward") == [{}, {}]
+    assert OwnLines([sample(), sample()]).of("0/0", "forward") == [{}, {}]
 
 
 def test_one_capture_has_nothing_that_others_lack() -> None:
-    assert own_lines([sample(), None], "0/0", "forward") == [{}, {}]
+    assert OwnLines([sample(), None]).of("0/0", "forward") == [{}, {}]
 
 
 def test_lines_of_their_own_are_lines_with_origins() -> None:
     cpu, h100 = made.scan("cpu", True).capture(), made.scan("h100", False).capture()
     phase = next(iter(h100.compilations[0].code))
-    (_, own) = own_lines([cpu, h100], h100.compilations[0].id, phase)
+    (_, own) = OwnLines([cpu, h100]).of(h100.compilations[0].id, phase)
     lines = {
         f"{kernel.name}:{line.line}"
         for kernel in h100.compilations[0].code[phase].kernels

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from compile_lens.measures.chain import Chain, walk
+from compile_lens.measures.address import Address
 from compile_lens.measures.control_flow import launches
+from compile_lens.measures.difference.side import Named, matched
+from compile_lens.measures.difference.side import Side as Matched
+from compile_lens.measures.operators import called, operator
 from compile_lens.record.absent import Absent
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.figures import MEASURED, ONE, AtLeast, Figure, figure
-from compile_lens.record.graph import Graph, Node
-from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.graph import Node
+from compile_lens.record.kernel import Kernel
 
 Line = tuple[str, int]
 """A file and a line, from 1; ``("", 0)`` stands for no known line."""
 
 NOWHERE: Line = ("", 0)
-
-Named = tuple[str, str]
-"""A compile id and the name of a node in one stage of it."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,6 @@ class Work:
         return called(self.kernel.name) if self.kernel.language == "extern" else ""
 
 
-Identity = tuple[str, tuple[Line, ...], str, tuple[str, ...], int, int]
-"""What makes a node of one target that of another: compile id, lines, operator, the operators that it reads, and the
-how-manieth it is of how many such. Names do not: where one graph has a node more, all later names move on."""
-
-
 @dataclass(frozen=True, eq=False)
 class Launch:
     """One launch of a kernel, or one library call: the groups that it runs, and the nodes that they compute."""
@@ -53,7 +48,6 @@ class Launch:
     work: Work
     groups: tuple[str, ...]
     nodes: frozenset[Named]
-    same: frozenset[Identity]
 
 
 class Side:
@@ -70,107 +64,69 @@ class Side:
 
     def __init__(self, target: str, capture: Record, phase: str) -> None:
         self.target, self.capture, self.phase = target, capture, phase
-        self.handed: dict[Named, Node] = {}
-        self.lowered: dict[Named, Node] = {}
-        self.loops: dict[Named, Node] = {}
-        self.groups: dict[Named, Node] = {}
+        self.side = Matched(capture)
+        self.handed = self._computing(phase)
+        self.lowered = self._computing(f"{phase}.post_grad")
+        self.loops = self._computing(f"{phase}.loops")
+        self.groups = self._computing(f"{phase}.groups")
         self.works: list[Work] = []
         self.missing: dict[str, str] = {}
         self._lines: dict[tuple[str, str, str], tuple[Line, ...]] = {}
         self._launch_lines: dict[Launch, frozenset[Line]] = {}
-        self._alike: dict[str, frozenset[Line]] = {}
+        self._same: dict[str, dict[Named, Named]] = {}
         self.texts: dict[Line, str] = {}
         for compilation in capture.compilations:
             self._add(compilation)
 
+    def _computing(self, key: str) -> dict[Named, Node]:
+        """The nodes of a stage that compute something."""
+        return {(i.address[0], i.address[2]): i.node for i in self.side.stage(key) if i.node.compute}
+
     def _add(self, compilation: Compilation) -> None:
-        stages = {s.key: s for s in compilation.stages}
         if self.phase not in compilation.phases:
             return
-        for key, found in (
-            (self.phase, self.handed),
-            (f"{self.phase}.post_grad", self.lowered),
-            (f"{self.phase}.loops", self.loops),
-            (f"{self.phase}.groups", self.groups),
-        ):
-            stage = stages.get(key)
-            if isinstance(stage, Graph):
-                found.update(
-                    {(compilation.id, path + node.name): node for path, node in walk(stage) if node.compute}
-                )
-        code = stages.get(f"{self.phase}.code")
-        if not isinstance(code, Code):
-            self.missing[compilation.id] = _why_not(stages, self.phase)
+        code = compilation.code.get(self.phase)
+        if code is None:
+            self.missing[compilation.id] = _why_not({s.key: s for s in compilation.stages}, self.phase)
             return
         for kernel in code.kernels:
-            nodes = tuple((compilation.id, name) for name in self._nodes(compilation.id, kernel))
+            nodes = self.side.computed(self.phase, compilation.id, kernel)
             lines = (line for node in nodes for line in self.lines_of(node, "post_grad"))
             launched = figure(launches(code, [kernel]), MEASURED)
             self.works.append(
                 Work(compilation.id, kernel, nodes, tuple(dict.fromkeys(lines)) or (NOWHERE,), launched)
             )
 
-    def _nodes(self, cid: str, kernel: Kernel) -> list[str]:
-        """The compute nodes of a kernel: its origins, or those of its loops."""
-        names = list(kernel.origins)
-        if not names:
-            members = [
-                m for g in kernel.groups if (cid, g) in self.groups for m in self.groups[cid, g].members
-            ]
-            names = [o for m in members if (cid, m) in self.loops for o in self.loops[cid, m].origins]
-        names = [n for n in dict.fromkeys(names) if (cid, n) in self.lowered]
-        if kernel.language != "extern":
-            return names
-        # Inductor counts what a library call reads to the call as well: it computes what it is named after.
-        own = [n for n in names if bare(self.lowered[cid, n].target) == bare(called(kernel.name))]
-        return own or names
-
     def lines_of(self, node: Named, stage: str = "") -> tuple[Line, ...]:
         """The Python lines of a node of the handed graph (or of its ``post_grad``); ``NOWHERE`` if none is known."""
         key = (node[0], stage, node[1])
         if key not in self._lines:
-            known = (self.lowered if stage else self.handed)[node]
-            frames = known.innermost
-            if not frames:
-                address = (node[0], f"{self.phase}.{stage}" if stage else self.phase, node[1])
-                frames = Chain(self.capture).lines(address)
+            frames = self.side.frames((node[0], f"{self.phase}.{stage}" if stage else self.phase, node[1]))
             self.texts.update({(f.file, f.line): f.text.strip() for f in frames if f.text.strip()})
             self._lines[key] = tuple(dict.fromkeys((f.file, f.line) for f in frames)) or (NOWHERE,)
         return self._lines[key]
 
-    @cached_property
-    def identity(self) -> dict[Named, Identity]:
-        """What each node after Inductor's passes is on every target."""
-        groups: dict[tuple[str, tuple[Line, ...], str, tuple[str, ...]], list[Named]] = {}
-        for named, node in self.lowered.items():
-            above = (self.lowered.get((named[0], name)) for name in node.inputs)
-            reads = tuple("" if found is None else operator(found.target) for found in above)
-            key = (named[0], self.lines_of(named, "post_grad"), operator(node.target), reads)
-            groups.setdefault(key, []).append(named)
-        return {
-            named: (*key, number, len(names))
-            for key, names in groups.items()
-            for number, named in enumerate(names)
-        }
+    def same_as(self, other: Side) -> dict[Named, Named]:
+        """The nodes after Inductor's passes that are those of another target, by node of this one.
 
-    def shared_with(self, other: Side) -> Callable[[Iterable[Identity]], frozenset[Identity]]:
-        """Which nodes of this target can be told to be those of another: those of lines that became the same
-        operators in the same order on both."""
-        if other.target not in self._alike:
+        They are matched as for ``diff``. Of lines that became other operators, or the same in another order, nothing
+        is claimed.
+        """
+        if other.target not in self._same:
+            key = f"{self.phase}.post_grad"
             lines = {*self.lowered_by_line, *other.lowered_by_line}
-            self._alike[other.target] = frozenset(
-                line for line in lines if self._order(line) == other._order(line)
-            )
-        alike = self._alike[other.target]
-        return lambda found: frozenset(i for i in found if all(line in alike for line in i[1]))
+            alike = {line for line in lines if self._order(line) == other._order(line)}
+            self._same[other.target] = {
+                one: two
+                for one, two in of_one_program(self.side, other.side, key).items()
+                if one in self.lowered
+                and two in other.lowered
+                and alike.issuperset(self.lines_of(one, "post_grad"))
+            }
+        return self._same[other.target]
 
     def _order(self, line: Line) -> list[str]:
         return [operator(self.lowered[n].target) for n in self.lowered_by_line.get(line, ())]
-
-    @cached_property
-    def named(self) -> dict[Identity, Named]:
-        """The node of each identity."""
-        return {identity: named for named, identity in self.identity.items()}
 
     @cached_property
     def launches(self) -> list[Launch]:
@@ -186,7 +142,7 @@ class Side:
                 nodes = frozenset(n for g in some for n in self.nodes_of(work.compilation, g))
                 if work.called:  # what it reads is counted to it as well
                     nodes &= frozenset(work.nodes)
-                found.append(Launch(work, some, nodes, frozenset(self.identity[n] for n in nodes)))
+                found.append(Launch(work, some, nodes))
         return found
 
     @cached_property
@@ -195,12 +151,12 @@ class Side:
         return {(launch.work.compilation, g): launch for launch in self.launches for g in launch.groups}
 
     @cached_property
-    def launched(self) -> dict[Identity, list[Launch]]:
-        """The launches of generated kernels that compute what is the same on every target."""
-        found: dict[Identity, list[Launch]] = {}
+    def launched(self) -> dict[Named, list[Launch]]:
+        """The launches of generated kernels that compute a node."""
+        found: dict[Named, list[Launch]] = {}
         for launch in (one for one in self.launches if not one.work.called):
-            for identity in launch.same:
-                found.setdefault(identity, []).append(launch)
+            for node in launch.nodes:
+                found.setdefault(node, []).append(launch)
         return found
 
     @cached_property
@@ -238,9 +194,7 @@ class Side:
 
     def nodes_of(self, cid: str, group: str) -> set[Named]:
         """The post-grad nodes that the loops of a group compute."""
-        members = self.members(cid, group)
-        origins = (o for m in members if (cid, m) in self.loops for o in self.loops[cid, m].origins)
-        return {(cid, name) for name in origins if (cid, name) in self.lowered}
+        return {n for n in self.side.groups(self.phase).get((cid, group), ()) if n in self.lowered}
 
     def loops_of(self, node: Named) -> Iterator[tuple[str, Node]]:
         """The loops that compute a post-grad node, or a part of it."""
@@ -265,17 +219,15 @@ def _why_not(stages: Mapping[str, object], phase: str) -> str:
     return f"stage {phase}.code is not in the record"
 
 
-def operator(target: str) -> str:
-    """An operator's name without what says nothing: ``aten.sin`` of ``aten.sin.default``."""
-    return target.removesuffix(".default")
+def of_one_program(a: Matched, b: Matched, key: str) -> dict[Named, Named]:
+    """Which nodes of two captures of one program are the same: as ``diff`` matches them, and of the same lines."""
+    ones, twos = a.stage(key), b.stage(key)
+    return {
+        (one[0], one[2]): (two[0], two[2])
+        for x, y in matched((a, b), (key, key)).pairs.items()
+        if _places(a, one := ones[x].address) == _places(b, two := twos[y].address)
+    }
 
 
-def called(name: str) -> str:
-    """The function that a library call calls: ``aten.sort.stable``, ``extern_kernels.mm``."""
-    return operator(name.partition("#")[0].removeprefix("torch.ops."))
-
-
-def bare(target: str) -> str:
-    """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
-    parts = operator(target).split(".")
-    return parts[-1] if len(parts) < 3 else parts[-2]
+def _places(side: Matched, address: Address) -> set[Line]:
+    return {(f.file, f.line) for f in side.frames(address)}

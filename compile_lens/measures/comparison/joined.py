@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from compile_lens.measures.comparison.by_line import Launch, Line, Side
+from compile_lens.measures.difference.side import Named
 from compile_lens.measures.neighbours import Apart, apart
 from compile_lens.record.comparison import Fact
 
@@ -75,10 +76,9 @@ def _pairs(side: Side, line: Line) -> Iterator[tuple[Apart, Launch, Launch]]:
 
 def _one(other: Side, side: Side, line: Line, one: Launch, two: Launch) -> str:
     """How one launch of another target does something of both of two launches here; ``""`` if none does."""
-    shared = side.shared_with(other)
-    ones, twos = shared(one.same - two.same), shared(two.same - one.same)
-    for launch in dict.fromkeys(found for same in ones for found in other.launched.get(same, ())):
-        if launch.same & twos:
+    ones, twos = _theirs(side, other, one.nodes - two.nodes), _theirs(side, other, two.nodes - one.nodes)
+    for launch in dict.fromkeys(found for node in ones for found in other.launched.get(node, ())):
+        if launch.nodes & twos:
             return f"{_name(launch)} does both{_how(other, launch)}"
     # Where other operators stand there, all that can be said is that the whole line is one kernel.
     works = other.works_of(line)
@@ -96,17 +96,20 @@ def _one(other: Side, side: Side, line: Line, one: Launch, two: Launch) -> str:
 
 def _fused(other: Side, side: Side, pair: Apart) -> str:
     """How another target fuses two groups that only share a function here; ``""`` if it does not."""
-    first, second = (
-        {side.identity[n] for n in side.nodes_of(pair.cid, group)} for group in (pair.first, pair.second)
-    )
-    shared = side.shared_with(other)
-    first, second = {*shared(first - second)}, {*shared(second - first)}
-    for launch in dict.fromkeys(found for same in first for found in other.launched.get(same, ())):
+    first, second = (side.nodes_of(pair.cid, group) for group in (pair.first, pair.second))
+    first, second = _theirs(side, other, first - second), _theirs(side, other, second - first)
+    for launch in dict.fromkeys(found for node in first for found in other.launched.get(node, ())):
         for group in launch.groups:
-            same = {other.identity[n] for n in other.nodes_of(launch.work.compilation, group)}
-            if same & first and same & second:
+            theirs = other.nodes_of(launch.work.compilation, group)
+            if theirs & first and theirs & second:
                 return f"{_name(launch)} fuses both"
     return ""
+
+
+def _theirs(side: Side, other: Side, nodes: Iterable[Named]) -> set[Named]:
+    """What nodes of one target are on another, where that is known."""
+    same = side.same_as(other)
+    return {same[n] for n in nodes if n in same}
 
 
 def _pair(pair: Apart, one: Launch, two: Launch) -> str:

@@ -4,51 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compile_lens.measures.chain import Address, Chain
+from compile_lens.measures.comparison.by_line import of_one_program
+from compile_lens.measures.difference.side import Named, Side
 from compile_lens.record.capture import Record
 
-Work = tuple[str, frozenset[tuple[str, int]]]
-"""An operator, and the Python lines that it came from."""
+from ..address import Address
 
 
-def own_lines(captures: Sequence[Record | None], compilation: str, phase: str) -> list[dict[Address, str]]:
-    """For each capture the lines of its kernels that the others lack, each with the operators that it computes.
+class OwnLines:
+    """Lines of kernels that the other captures of one program lack; ``None`` is a capture that is not there."""
 
-    A line counts if it has origins and none of these stands, for the same Python lines, in a kernel of another
-    capture. Captures that are not there have no lines, and neither has the only one that is there.
-    """
-    found = [_works(capture, compilation, phase) if capture is not None else {} for capture in captures]
-    every = [{work for works in lines.values() for work in works} for lines in found]
-    own: list[dict[Address, str]] = []
-    for number, lines in enumerate(found):
-        others = [works for other, works in enumerate(every) if other != number and found[other]]
-        rest = set().union(*others) if others else None
-        own.append(
-            {
-                address: ", ".join(sorted({target for target, _ in works}))
-                for address, works in lines.items()
-                if rest is not None and works and not works & rest
+    def __init__(self, captures: Sequence[Record | None]) -> None:
+        self._sides = [None if capture is None else Side(capture) for capture in captures]
+        self._same: dict[tuple[int, int, str], dict[Named, Named]] = {}
+
+    def of(self, compilation: str, phase: str) -> list[dict[Address, str]]:
+        """For each capture the lines of its own in a module, each with the operators that it computes.
+
+        A line counts if it has origins and none of these stands, as the same operator of the same Python line, in a
+        kernel of another capture. The only one that is there has none.
+        """
+        key = f"{phase}.post_grad"
+        found = [{} if side is None else _nodes(side, compilation, phase) for side in self._sides]
+        every = [{node for nodes in lines.values() for node in nodes} for lines in found]
+        own: list[dict[Address, str]] = []
+        for number, lines in enumerate(found):
+            others = [other for other, there in enumerate(found) if other != number and there]
+            shared = {
+                one
+                for other in others
+                if lines
+                for one, two in self._matched(number, other, key).items()
+                if two in every[other]
             }
-        )
-    return own
-
-
-def _works(capture: Record, compilation: str, phase: str) -> Mapping[Address, set[Work]]:
-    chain = Chain(capture)
-    lines: dict[Address, set[Work]] = {}
-    for one in capture.compilations:
-        graph, code = one.graphs.get(f"{phase}.post_grad"), one.code.get(phase)
-        if one.id != compilation or graph is None or code is None:
-            continue
-        works = {
-            node.name: (
-                node.target,
-                frozenset((frame.file, frame.line) for frame in chain.lines((one.id, graph.key, node.name))),
+            own.append(
+                {
+                    a: _words(nodes)
+                    for a, nodes in lines.items()
+                    if others and nodes and not shared & nodes.keys()
+                }
             )
-            for node in graph.calls
+        return own
+
+    def _matched(self, one: int, two: int, key: str) -> dict[Named, Named]:
+        """The nodes of one capture that are those of another; made once for all modules of a phase."""
+        a, b = self._sides[one], self._sides[two]
+        if (one, two, key) not in self._same:
+            self._same[one, two, key] = of_one_program(a, b, key) if a is not None and b is not None else {}
+        return self._same[one, two, key]
+
+
+def _nodes(side: Side, compilation: str, phase: str) -> Mapping[Address, dict[Named, str]]:
+    """The nodes that each line of a module's kernels computes, with their operators."""
+    key = f"{phase}.post_grad"
+    stage, numbers = side.stage(key), side.numbers(key)
+    return {
+        (c.id, code.key, f"{kernel.name}:{line.line}"): {
+            (c.id, name): stage[numbers[c.id, name]].node.target
+            for name in line.origins
+            if (c.id, name) in numbers
         }
-        for kernel in code.kernels:
-            for line in kernel.lines:
-                address = (one.id, code.key, f"{kernel.name}:{line.line}")
-                lines[address] = {works[name] for name in line.origins if name in works}
-    return lines
+        for c, code, kernel in side.kernels(phase)
+        if c.id == compilation
+        for line in kernel.lines
+    }
+
+
+def _words(nodes: Mapping[Named, str]) -> str:
+    return ", ".join(sorted(set(nodes.values())))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compile_lens.measures.comparison.by_line import Line, Side, bare
+from compile_lens.measures.comparison.by_line import Line, Side
 from compile_lens.measures.comparison.joined import Told, joined, listed
 from compile_lens.measures.comparison.rewritten import rewrites_before, rewritten
+from compile_lens.measures.operators import bare, operator
 from compile_lens.record.comparison import UNEXPLAINED, Difference, Fact, Row
 from compile_lens.record.graph import Node
 from compile_lens.record.support import NEEDS
@@ -177,17 +178,15 @@ def _cores(side: Side) -> int:
 
 def _generated(sides: Sequence[Side], line: Line, features: Features) -> Iterator[Told]:
     """Operators for which some targets call a library and others have generated code."""
-    first = sides[0]
-    every = {side.identity[n]: None for side in sides for n in side.lowered_by_line.get(line, ())}
-    for other in sides[1:]:
-        shared = first.shared_with(other)(every)
-        every = {same: None for same in every if same in shared}
+    first, *others = sides
+    same = [first.same_as(other) for other in others]
     told: dict[str, None] = {}
-    for same in every:
-        target = same[2]
-        if target in told:
+    for node in first.lowered_by_line.get(line, ()):
+        target = operator(first.lowered[node].target)
+        if target in told or any(node not in found for found in same):
             continue
-        calls = {side.target: _calls(side, side.named[same]) for side in sides if same in side.named}
+        calls = {side.target: _calls(side, found[node]) for side, found in zip(others, same)}
+        calls = {first.target: _calls(first, node), **calls}
         library = {t: c for t, c in calls.items() if c}
         written = [t for t, c in calls.items() if c == ""]
         if not library or not written:

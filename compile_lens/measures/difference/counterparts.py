@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from compile_lens.record.capture import Record
 
 from ..address import Address
-from .difference import matched, phases_of
+from .difference import phases_of
 from .kernels import Work, paired, works
-from .side import Side
+from .side import Side, matched
 from .texts import hunks, lines
 
 Place = tuple[str, str]

@@ -9,14 +9,16 @@ from compile_lens.record.capture import Record
 from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
 
 from . import inductor, kernels, program
-from .matching import Match, match
 from .operators import nodes
-from .side import Side
+from .side import Side, matched
 
 _D = TypeVar("_D", bound=DifferenceRecord)
 
 CAUSES = (*(level for level in LEVELS if level not in ("settings", "figures")), "figures")
 """The levels of which the first that differs is the cause, beside the settings."""
+
+EFFECTS = ("guards", "figures")
+"""Those that what was asked for accounts for, where nothing else differs: other inputs have other guards and sizes."""
 
 
 def difference(a: Record, b: Record, cls: type[_D]) -> _D:
@@ -41,7 +43,7 @@ def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
     asked = tuple(c for c in every if c.level == "settings")
     for level in CAUSES:
         found = tuple(c for c in every if c.level == level)
-        if found:
+        if found and not (asked and level in EFFECTS):
             return (*asked, *_first(found))
     return asked
 
@@ -50,11 +52,6 @@ def _first(found: tuple[Change, ...]) -> tuple[Change, ...]:
     """Of one level what is new or gone; what follows from it (other shapes, other readers) only where nothing is."""
     sharp = tuple(c for c in found if c.kind != "changed")
     return sharp or found
-
-
-def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
-    """The nodes of a stage of each that are the same."""
-    return match(sides[0].stage(keys[0]), sides[1].stage(keys[1]))
 
 
 def phases_of(a: Side, b: Side) -> list[tuple[str, str]]:

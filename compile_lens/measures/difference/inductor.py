@@ -138,7 +138,7 @@ def _homes(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
     """The groups of each post-grad node that computes something."""
     numbers, stage = side.numbers(key), side.stage(key)
     found: dict[int, list[Named]] = {}
-    for group, nodes in side.groups(phase):
+    for group, nodes in side.groups(phase).items():
         for node in nodes:
             if node in numbers and stage[numbers[node]].node.compute:
                 found.setdefault(numbers[node], []).append(group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
@@ -12,11 +12,11 @@ from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.figures import AtLeast, Figure
 from compile_lens.record.kernel import Kernel
 
-from ..comparison.by_line import called
+from ..operators import called
 from ..quantities import OF_ALL, OF_PHASES, Quantity
 from .matching import Match
 from .operators import counted, name
-from .side import Named, Side
+from .side import Side
 from .texts import MOST, hunks, lines
 
 LANGUAGES = {"extern": "a library call"}
@@ -33,15 +33,11 @@ class Work:
 
 def works(side: Side, phase: str) -> list[Work]:
     """The kernels of a phase."""
-    numbers, stage = side.numbers(f"{phase}.post_grad"), side.stage(f"{phase}.post_grad")
-    of_group = dict(side.groups(phase))
-    found = []
-    for compilation, _, kernel in side.kernels(phase):
-        names: Iterable[Named] = [(compilation.id, o) for o in kernel.origins]
-        names = names or [n for g in kernel.groups for n in of_group.get((compilation.id, g), ())]
-        nodes = (numbers[n] for n in names if n in numbers)
-        found.append(Work(compilation.id, kernel, frozenset(n for n in nodes if stage[n].node.compute)))
-    return found
+    numbers = side.numbers(f"{phase}.post_grad")
+    return [
+        Work(c.id, kernel, frozenset(numbers[n] for n in side.computed(phase, c.id, kernel)))
+        for c, _, kernel in side.kernels(phase)
+    ]
 
 
 def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict[int, int]:

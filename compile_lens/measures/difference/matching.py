@@ -7,8 +7,10 @@ from its neighbours outwards. Each step looks at a node a fixed number of times:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from compile_lens.record.graph import Literal, Node, Ref, Tensor, Value
 
@@ -21,7 +23,9 @@ _SYMBOL = re.compile(r"\b[su]\d+\b")
 class Item:
     """A node in its place: the numbers of the nodes that it reads, and of those that read it.
 
-    ``order`` says of an input which one it is: the how-manieth of its graph, or argument of the function.
+    ``order`` says of an input which one it is: the how-manieth of its graph (of those that come from no earlier
+    stage, if it is one), or argument of the function. ``home`` is
+    the kind of device that the capture is for: what is there is the same on another's.
     """
 
     address: Address
@@ -29,6 +33,7 @@ class Item:
     inputs: tuple[int, ...] = ()
     users: list[int] = field(default_factory=list)
     order: tuple[str, int] | None = None
+    home: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,16 +46,18 @@ class Match:
 
 
 def items(
-    nodes: Iterable[tuple[Address, str, Node]], argument: Callable[[Node], int | None] = lambda node: None
+    nodes: Iterable[tuple[Address, str, Node]],
+    argument: Callable[[Node], int | None] = lambda node: None,
+    home: str = "",
 ) -> list[Item]:
     """Items of nodes, each with its address and the path of its graph; what a node reads stands before it.
 
     The node of a graph's results is left out: it computes nothing, and reads very much. ``argument`` says which
-    argument of the function an input is, where that is known.
+    argument of the function an input is, where that is known; ``home`` is of ``Item``.
     """
     found: list[Item] = []
     place: dict[tuple[str, str], int] = {}
-    seen = 0
+    seen: Counter[bool] = Counter()
     for address, path, node in nodes:
         if node.op == "output":
             continue
@@ -63,17 +70,29 @@ def items(
         order = None
         if node.op == "placeholder":
             known = argument(node)
-            order = ("input", seen) if known is None else ("argument", known)
-            seen += 1
-        found.append(Item(address, node, inputs, order=order))
+            new = not node.origins
+            order = ("new" if new else "input", seen[new]) if known is None else ("argument", known)
+            seen[new] += 1
+        found.append(Item(address, node, inputs, order=order, home=home))
     return found
 
 
-def match(a: Sequence[Item], b: Sequence[Item]) -> Match:
-    """The items of ``a`` and ``b`` that are the same, or the same with another shape, type or argument."""
+def match(
+    a: Sequence[Item], b: Sequence[Item], inputs: Mapping[int, int | None] = MappingProxyType({})
+) -> Match:
+    """The items of ``a`` and ``b`` that are the same, or the same with another shape, type or argument.
+
+    ``inputs`` says which of their inputs are known to be the same, and which of ``a`` are none of ``b``. If any is
+    known, those of ``b`` that are none of ``a`` are the ones that it does not name, of those that have origins.
+    """
     matcher = _Matcher(a, b)
     strong = [signatures(side) for side in (a, b)]
     weak: list[list[Hashable]] = [[(i.node.op, _target(i.node)) for i in side] for side in (a, b)]
+    known = _inputs(a, b, inputs)
+    for keys in (strong, weak):
+        for side, told in zip(keys, known):
+            for number, mark in told.items():
+                side[number] = mark
     matcher.equal(_pasts(a, strong[0]), _pasts(b, strong[1]))
     matcher.equal(_futures(a, strong[0]), _futures(b, strong[1]), sure=True)
     for one, two in (strong, weak):
@@ -88,6 +107,23 @@ def match(a: Sequence[Item], b: Sequence[Item]) -> Match:
         dict(sorted(pairs.items())),
         tuple(n for n in range(len(a)) if n not in pairs),
         tuple(n for n in range(len(b)) if n not in taken),
+    )
+
+
+def _inputs(
+    a: Sequence[Item], b: Sequence[Item], known: Mapping[int, int | None]
+) -> tuple[dict[int, Hashable], dict[int, Hashable]]:
+    """A key for each input of which it is known what it is, or that it is nothing of the other's."""
+    same = {one: two for one, two in known.items() if two is not None}
+    theirs = set(same.values())
+    alone = [
+        n
+        for n, i in enumerate(b)
+        if known and i.node.op == "placeholder" and i.node.origins and n not in theirs
+    ]
+    return (
+        {one: ("the same", one) if two is not None else ("of the first", one) for one, two in known.items()},
+        {**{two: ("the same", one) for one, two in same.items()}, **{n: ("of the second", n) for n in alone}},
     )
 
 
@@ -157,27 +193,33 @@ def signatures(side: Sequence[Item]) -> list[Hashable]:
         (
             item.node.op,
             _target(item.node),
-            tuple(tensor(t, plain) for t in item.node.outputs),
-            arguments(item.node, plain),
+            tuple(_tensor(t, plain, item.home) for t in item.node.outputs),
+            _arguments(item.node, plain, item.home),
         )
         for item in side
     ]
 
 
-def tensor(made: Tensor, plain: Callable[[str], str] = str) -> Hashable:
+def device(name: str, home: str) -> str:
+    """The kind of a device; ``""`` for that which the capture is for."""
+    kind = name.partition(":")[0]
+    return "" if kind == home else kind
+
+
+def _tensor(made: Tensor, plain: Callable[[str], str], home: str) -> Hashable:
     """Type, shape and kind of device of a tensor."""
     shape = tuple(plain(size) if isinstance(size, str) else size for size in made.shape)
-    return made.dtype, shape, made.device.partition(":")[0]
+    return made.dtype, shape, device(made.device, home)
 
 
-def arguments(node: Node, plain: Callable[[str], str] = str) -> Hashable:
+def _arguments(node: Node, plain: Callable[[str], str], home: str) -> Hashable:
     """The arguments of a node, of others' values only that there is one."""
 
     def of(value: Value) -> Hashable:
         if isinstance(value, Ref):
             return Ref
         if isinstance(value, Literal):
-            return plain(value.text)
+            return plain(value.text) if device(value.text, home) else ""
         if isinstance(value, tuple):
             return tuple(of(one) for one in value)
         return type(value).__name__, value
@@ -197,7 +239,8 @@ def _pasts(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
     """A key for all that led to a node."""
     keys: list[Hashable] = []
     for item, signature in zip(side, own):
-        keys.append(hash((signature, item.order, tuple(keys[n] for n in item.inputs))))
+        told = isinstance(signature, tuple) and len(signature) == 2  # an input that is known
+        keys.append(hash((signature, None if told else item.order, tuple(keys[n] for n in item.inputs))))
     return keys
 
 

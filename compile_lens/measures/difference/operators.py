@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Literal, Node, Ref
 
-from .matching import Item, Match, signatures
+from .matching import Item, Match, device, signatures
 from .side import Side
 
 LONGEST = 60
@@ -60,7 +60,7 @@ def _changed(
         if x.node.op in ("placeholder", "get_attr"):
             continue  # what is handed in has its shape from elsewhere, which is told there
         if ones[one] != twos[two]:
-            said.setdefault(_how(x.node, y.node), []).append(y)
+            said.setdefault(_how(x, y), []).append(y)
         elif not _same_inputs(x, y, found, gone, added):
             said.setdefault("reads other values", []).append(y)
     for how, some in said.items():
@@ -75,19 +75,27 @@ def _same_inputs(x: Item, y: Item, found: Match, gone: set[int], added: set[int]
     return tuple(found.pairs[n] for n in x.inputs) == y.inputs
 
 
-def _how(x: Node, y: Node) -> str:
+def _how(a: Item, b: Item) -> str:
     """What differs between two nodes that are the same operator."""
+    x, y = a.node, b.node
     if x.dtype != y.dtype:
         return f"{x.dtype} became {y.dtype}"
     if x.shape != y.shape:
         return f"shape {_shape(x)} became {_shape(y)}"
-    if x.device != y.device:
+    if device(x.device or "", a.home) != device(y.device or "", b.home):
         return f"device {x.device} became {y.device}"
     ones, twos = ((*node.args, *node.kwargs) for node in (x, y))
     for one, two in zip(ones, twos):
-        if one != two and not isinstance(one, Ref) and not isinstance(two, Ref):
+        there = _at_home(one, a) and _at_home(two, b)
+        if one != two and not there and not isinstance(one, Ref) and not isinstance(two, Ref):
             return f"argument {_value(one)} became {_value(two)}"
     return "other arguments"
+
+
+def _at_home(value: object, item: Item) -> bool:
+    """Whether an argument names the device that the capture is for."""
+    told = value[1] if isinstance(value, tuple) and len(value) == 2 else value
+    return isinstance(told, Literal) and not device(told.text, item.home)
 
 
 def _value(value: object) -> str:

@@ -13,7 +13,8 @@ from compile_lens.record.lowering import Lowered
 
 from ..address import Address, walk
 from ..chain import Chain
-from .matching import Item, items
+from ..operators import bare, called
+from .matching import Item, Match, items, match
 
 Named = tuple[str, str]
 """A compile id and the name of a node in one stage."""
@@ -27,6 +28,8 @@ class Side:
         self.capture = capture
         self._items: dict[str, list[Item]] = {}
         self._numbers: dict[str, dict[Named, int]] = {}
+        self.matches: dict[tuple[Side, tuple[str, str]], Match] = {}
+        self._groups: dict[str, dict[Named, tuple[Named, ...]]] = {}
 
     @cached_property
     def chain(self) -> Chain:
@@ -40,7 +43,8 @@ class Side:
     def stage(self, key: str) -> list[Item]:
         """The nodes of a stage, over all compilations."""
         if key not in self._items:
-            self._items[key] = items(self._nodes(key), self._argument)
+            home = self.capture.environment.target.partition(":")[0]
+            self._items[key] = items(self._nodes(key), self._argument, home)
         return self._items[key]
 
     @cached_property
@@ -57,6 +61,21 @@ class Side:
             for path, node in walk(graph) if isinstance(graph, Graph) else ():
                 yield (compilation.id, key, path + node.name), path, node
 
+    def before(self, key: str) -> str:
+        """The stage that the origins of a stage's nodes are in; ``""`` for the first."""
+        found = (c.graphs.get(key) for c in self.capture.compilations)
+        return next((graph.before for graph in found if isinstance(graph, Graph)), "")
+
+    def inputs(self, key: str, before: str) -> dict[int, int]:
+        """The inputs of a stage by what they are in the stage before: numbers of both."""
+        numbers = self.numbers(before)
+        return {
+            numbers[item.address[0], origin]: number
+            for number, item in enumerate(self.stage(key))
+            for origin in (item.node.origins if item.node.op == "placeholder" else ())
+            if (item.address[0], origin) in numbers
+        }
+
     def numbers(self, key: str) -> dict[Named, int]:
         """The number of each node of a stage."""
         if key not in self._numbers:
@@ -71,8 +90,13 @@ class Side:
                 if entry.phase == phase:
                     yield (compilation.id, entry.node), entry
 
-    def groups(self, phase: str) -> Iterator[tuple[Named, tuple[Named, ...]]]:
+    def groups(self, phase: str) -> dict[Named, tuple[Named, ...]]:
         """The groups of a phase that do work, each with the post-grad nodes that it computes."""
+        if phase not in self._groups:
+            self._groups[phase] = dict(self._grouped(phase))
+        return self._groups[phase]
+
+    def _grouped(self, phase: str) -> Iterator[tuple[Named, tuple[Named, ...]]]:
         for compilation in self.capture.compilations:
             graph, loops = (compilation.graphs.get(f"{phase}.{stage}") for stage in ("groups", "loops"))
             if not isinstance(graph, Graph) or not isinstance(loops, Graph):
@@ -91,11 +115,29 @@ class Side:
             if code is not None:
                 yield from ((compilation, code, kernel) for kernel in code.kernels)
 
+    def computed(self, phase: str, cid: str, kernel: Kernel) -> tuple[Named, ...]:
+        """The post-grad nodes that a kernel computes: its origins, or those of its groups.
+
+        Inductor counts what a library call reads to the call as well: it computes what it is named after.
+        """
+        stage, numbers, groups = (
+            self.stage(f"{phase}.post_grad"),
+            self.numbers(f"{phase}.post_grad"),
+            self.groups(phase),
+        )
+        named = [(cid, o) for o in kernel.origins] or [
+            n for g in kernel.groups for n in groups.get((cid, g), ())
+        ]
+        found = {n: stage[numbers[n]].node for n in named if n in numbers and stage[numbers[n]].node.compute}
+        own = [n for n, node in found.items() if bare(node.target) == bare(called(kernel.name))]
+        return tuple(own if own and kernel.language == "extern" else found)
+
     def lines(self, addresses: Iterable[Address]) -> tuple[str, ...]:
         """The Python lines of nodes, as ``model.py:7: y = x.sin()``."""
-        return said(f for address in addresses for f in self._frames(address))
+        return said(f for address in addresses for f in self.frames(address))
 
-    def _frames(self, address: Address) -> tuple[Frame, ...]:
+    def frames(self, address: Address) -> tuple[Frame, ...]:
+        """The innermost frames that a node came from."""
         number = self.numbers(address[1]).get((address[0], address[2]))
         own = self.stage(address[1])[number].node.innermost if number is not None else ()
         return own or self.chain.lines(address)
@@ -103,6 +145,27 @@ class Side:
     def kernel_lines(self, kernel: Kernel) -> tuple[str, ...]:
         """The Python lines of a kernel."""
         return said(self.chain.lines(kernel))
+
+
+def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
+    """The nodes of a stage of each that are the same; inputs are what they are in the stage before."""
+    a, b = sides
+    if (b, keys) not in a.matches:
+        a.matches[b, keys] = match(a.stage(keys[0]), b.stage(keys[1]), _inputs(sides, keys))
+    return a.matches[b, keys]
+
+
+def _inputs(sides: tuple[Side, Side], keys: tuple[str, str]) -> dict[int, int | None]:
+    """The second's input of each input of the first that comes from an earlier stage, ``None`` where it has none."""
+    above = tuple(side.before(key) for side, key in zip(sides, keys))
+    if not all(above) or not all(side.stage(key) for side, key in zip(sides, above)):
+        return {}
+    ones, twos = (side.inputs(key, before) for side, key, before in zip(sides, keys, above))
+    same = matched(sides, (above[0], above[1])).pairs if ones and twos else {}
+    found: dict[int, int | None] = {}
+    for origin, number in ones.items():
+        found[number] = found.get(number) or twos.get(same.get(origin, -1))
+    return found
 
 
 def said(frames: Iterable[Frame]) -> tuple[str, ...]:

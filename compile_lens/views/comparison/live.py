@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from compile_lens.measures.address import Address
-from compile_lens.measures.comparison.own_lines import own_lines
+from compile_lens.measures.comparison.own_lines import OwnLines
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference
 from compile_lens.views.viewer.embed import alive, compact
@@ -46,8 +46,9 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
     items = [None if capture is None else Items(capture) for capture in captures]
     figures = {table.phase: dict(table.rows) for table in outline.tables(comparison)}
     modules = []
+    lines_of = OwnLines(captures)
     for module in outline.modules(comparison)[:MANY]:
-        own = own_lines(captures, module.compilation, module.phase)
+        own = lines_of.of(module.compilation, module.phase)
         modules.append(
             {
                 "title": module.phase,

@@ -76,8 +76,10 @@ def causes(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
 
 
 def apart(found: DifferenceRecord) -> tuple[str, ...]:
-    """What is apart or together for it."""
-    return tuple("; ".join((change.text, *change.facts[:1])) for change in found.at("fusion")[:1])
+    """What no longer matches for it, and what is apart or together."""
+    lost = [c for c in found.at("rewrites") if c.kind == REMOVED and c not in found.causes]
+    fused = ("; ".join((change.text, *change.facts[:1])) for change in found.at("fusion")[:1])
+    return (*map(told, lost[:1]), *fused)
 
 
 def told(change: Change) -> str:
