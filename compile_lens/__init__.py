@@ -131,14 +131,22 @@ delegates.PLACES.update(
 
 
 def __getattr__(name: str) -> Any:
+    __tracebackhide__ = True
     import importlib
+
+    from .errors import needs_torch
 
     if name in _ROOMS:
         return importlib.import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    try:
+        value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise needs_torch(f"compile_lens.{name}") from None
     globals()[name] = value
     return value
 

@@ -15,6 +15,15 @@ class RecordError(LensError, ValueError):
     """A record cannot be read: it is corrupt, not a record, or written by a newer compile_lens."""
 
 
+def needs_torch(what: str) -> ModuleNotFoundError:
+    """What is raised where something has to run torch, and there is none."""
+    said = (
+        f"{what} runs torch, which is not installed here: install it (https://pytorch.org/get-started/locally), or "
+        "open a record that was made elsewhere, which needs none: compile_lens.load('capture.json')"
+    )
+    return ModuleNotFoundError(said, name="torch")
+
+
 class StageMissing(LensError, KeyError):
     """A stage that was asked for could not be seen; the message says why."""
 

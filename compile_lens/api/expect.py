@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UsageError, needs_torch
 from ..results.capture import Capture
 from ..results.expectations import Expectations
 
@@ -30,6 +30,7 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
 
         compile_lens.expect(f, x, target="h100").compiled().launches(1).bytes(at_most=1_000_000).fused("gelu", "add")
     """
+    __tracebackhide__ = True
     if isinstance(capture_or_fn, Capture):
         if args or options:
             raise UsageError(
@@ -42,7 +43,12 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
             f"expect needs a capture or a callable first, got {type(capture_or_fn).__name__}: expect(capture), "
             "expect(f, x), or expect(compile_lens.load(path))"
         )
-    from .capture import capture
+    try:
+        from .capture import capture
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise needs_torch("expect of a function") from None
 
     return Expectations(capture(capture_or_fn, *args, **options))
 

@@ -29,6 +29,7 @@ class Lens:
         self._seen: dict[int, Capture] = {}
 
     def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
         # The package itself stands above this room, and is there: this file is of it.
         value = getattr(sys.modules[__name__.partition(".")[0]], name)
         if isinstance(value, type) or not callable(value):

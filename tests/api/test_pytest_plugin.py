@@ -119,6 +119,33 @@ def test_a_page_for_each_failing_test(suite: Suite, tmp_path: Path, workers: str
     assert "compile_lens/results/expectations.py" not in said
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_without_torch_it_says_so_where_torch_is_needed(suite: Suite, tmp_path: Path, workers: str) -> None:
+    if workers != "0" and not importlib.util.find_spec("xdist"):
+        pytest.skip("pytest-xdist is not installed")
+    record = samples.sample().save(tmp_path / "sample.json")
+    program = f"""
+def test_nothing():
+    pass
+
+def test_a_record(compile_lens):
+    compile_lens.expect(compile_lens.load({str(record)!r})).launches(2)
+
+def test_a_capture(compile_lens):
+    compile_lens.capture(abs, 3)
+
+def test_an_expectation(compile_lens):
+    compile_lens.expect(abs, 3)
+"""
+    code, said = suite(program, *(["-n", workers] if workers != "0" else []), conftest=WITHOUT_TORCH)
+    assert code == 1 and "2 failed, 2 passed" in said, said
+    assert "compile_lens.capture runs torch, which is not installed here: install it" in said
+    assert "expect of a function runs torch, which is not installed here" in said
+    assert said.count("compile_lens.load('capture.json')") >= 2
+    # The trace ends at the line of the test.
+    assert "engine/entry.py" not in said and "importlib" not in said, said
+
+
 def test_without_a_folder_no_page_is_kept(suite: Suite, tmp_path: Path) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
     code, said = suite(HELD.format(record=str(record)), conftest=WITHOUT_TORCH)
