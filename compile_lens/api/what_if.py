@@ -12,6 +12,7 @@ from ..errors import LensError, UsageError
 from ..measures.quantities import OF_ALL, OF_PHASES, Quantity
 from ..record.capture import Record
 from ..record.device import DeviceModel
+from ..record.difference import DifferenceRecord
 from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
@@ -51,7 +52,8 @@ def what_if(
         options: every other option of ``capture``; ``options`` of Inductor's stay as they are beside each switch.
 
     Returns:
-        A ``WhatIf``: ``.helpful``, ``.trials``, ``.left_out``, ``.diff(name)``; printed it is a table.
+        A ``WhatIf``: ``.helpful``, ``.trials``, ``.left_out``, ``.diff(name)``, ``.save("what-if.html")``; printed it
+        is a table, and in a notebook each row opens the difference that the switch makes.
 
     Raises:
         UsageError: an argument is not usable, or there is no such switch.
@@ -77,7 +79,7 @@ def what_if(
     def run(some: list[Switch]) -> None:
         with bar("what if", quiet=quiet) as tell:
             for number, switch in enumerate(some, 1):
-                trials.append(_trial(switch, before, fn, args, kwargs, target, options))
+                trials.append(_trial(switch, base, before, fn, args, kwargs, target, options))
                 tell(switch.name, number, len(some))
 
     try:
@@ -120,10 +122,13 @@ def _given(switch: Switch, own: dict[str, Any]) -> str:
 
 
 _NO_OPTION = "this torch does not have it: "
+_UNKNOWN = ("options=", "torch._functorch.config has no")
+"""How errors begin that say so."""
 
 
 def _trial(
     switch: Switch,
+    base: Record,
     before: dict[str, Quantity],
     fn: Any,
     args: tuple[Any, ...],
@@ -131,24 +136,29 @@ def _trial(
     target: Any,
     options: Any,
 ) -> Trial:
+    from .._torch.graphs.partitioner_settings import turned
+    from ..measures.difference.difference import difference
+
     more = {**options, **switch.arguments}
     if switch.options:
         more["options"] = {**(options.get("options") or {}), **switch.options}
     try:
-        made: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
+        with turned(switch.partitioner):
+            made: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
     except LensError as error:
         first = str(error).strip().partition("\n")[0]
-        unknown = isinstance(error, UsageError) and first.startswith("options=")
+        unknown = isinstance(error, UsageError) and first.startswith(_UNKNOWN)
         return Trial(
             switch.name, switch.settings, switch.meaning, (), (_NO_OPTION if unknown else "") + first
         )
     after = _figures(made)
+    code = any(change.level != "settings" for change in difference(base, made, DifferenceRecord).changes)
     changed = tuple(
         (name, (_number(before[name]), _number(after[name])))
         for name in FIGURES
         if before[name] != after[name]
     )
-    return Trial(switch.name, switch.settings, switch.meaning, changed, "", made)
+    return Trial(switch.name, switch.settings, switch.meaning, changed, "", made, code)
 
 
 def _unknown_here(trial: Trial) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 
 from .capture import Record
 
-FIGURES = ("graphs", "launches", "extern", "bytes", "peak")
+FIGURES = ("graphs", "launches", "extern", "bytes", "peak", "saved")
 """Figures that are compared, in the order in which they are shown; of ``HELPS`` less is better."""
 
-HELPS = ("launches", "bytes", "peak")
+HELPS = ("launches", "bytes", "peak", "saved")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Trial:
         settings: what was set, as ``name=value``.
         meaning: what the switch does, in a line.
         figures: those that changed, by name: before and after. ``None`` where one is not known.
+        code: whether anything of the program or its code is another; ``None`` where there is no capture.
         failure: why there is no capture of it; ``""`` where there is.
         capture: what was captured; ``None`` where it failed.
     """
@@ -32,6 +33,7 @@ class Trial:
     figures: tuple[tuple[str, tuple[int | None, int | None]], ...] = ()
     failure: str = ""
     capture: Record | None = None
+    code: bool | None = None
 
     @property
     def matters(self) -> bool:
@@ -40,7 +42,7 @@ class Trial:
 
     @property
     def less(self) -> tuple[str, ...]:
-        """Which of launches, bytes and peak are less with it."""
+        """Which of launches, bytes, peak and what is kept for the backward are less with it."""
         return self._where(lambda before, after: after < before)
 
     @property
@@ -76,8 +78,8 @@ class WhatIfRecord:
 
     @property
     def helpful(self) -> tuple[Trial, ...]:
-        """Trials with fewer launches, bytes, or a lower peak: those without a drawback first, the most saved first.
-        Whether any of them is faster nobody can tell without running it."""
+        """Trials with fewer launches, bytes, a lower peak, or less kept for the backward: those without a drawback
+        first, the most saved first. Whether any of them is faster nobody can tell without running it."""
         found = [trial for trial in self.trials if trial.less]
 
         def rank(trial: Trial) -> tuple[bool, float, int]:
@@ -89,3 +91,23 @@ class WhatIfRecord:
             return bool(trial.more), min(shares, default=1.0), len(trial.settings)
 
         return tuple(sorted(found, key=rank))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data, without the captures."""
+        return {
+            "function": self.function,
+            "trials": [
+                {
+                    "name": t.name,
+                    "settings": list(t.settings),
+                    "meaning": t.meaning,
+                    "figures": {name: list(pair) for name, pair in t.figures},
+                    "code": t.code,
+                    "failure": t.failure,
+                }
+                for t in self.trials
+            ],
+            "helpful": [t.name for t in self.helpful],
+            "left_out": [list(pair) for pair in self.left_out],
+            "interrupted": self.interrupted,
+        }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 from ..errors import UsageError
@@ -22,30 +23,33 @@ class WhatIf(WhatIfRecord):
             raise UsageError(f"{name!r} was not captured; captured were {', '.join(made) or 'none'}")
         return difference(self.base, cast(Capture, made[name]), Difference)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data, without the captures."""
-        return {
-            "function": self.function,
-            "trials": [
-                {
-                    "name": t.name,
-                    "settings": list(t.settings),
-                    "meaning": t.meaning,
-                    "figures": {name: list(pair) for name, pair in t.figures},
-                    "failure": t.failure,
-                }
-                for t in self.trials
-            ],
-            "helpful": [t.name for t in self.helpful],
-            "left_out": [list(pair) for pair in self.left_out],
-            "interrupted": self.interrupted,
-        }
+    def to_json(self) -> str:
+        """The outcome as JSON text, without the captures."""
+        from ..views.what_if.files import to_json
+
+        return to_json(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the outcome to ``path``; the ending chooses the form: .html .md .txt .json.
+
+        On the page of ``x.html`` each switch that changes a figure opens its difference, and leads to its living page,
+        ``x-split_reductions.html`` beside it. Each file appears whole or not at all. Raises ``UsageError`` for another
+        ending or an unwritable place.
+        """
+        from ..views.what_if.files import save
+
+        return save(self, path)
 
     def __repr__(self) -> str:
         best = self.helpful[0].name if self.helpful else "none of them helps"
         return f"<WhatIf of {self.function}: {len(self.trials)} trials, {best}>"
 
     def __str__(self) -> str:
-        from ..views.what_if import page
+        from ..views.what_if.text import page
 
         return page(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ..views.what_if.html import mimebundle
+
+        return mimebundle(self, include, exclude)

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..measures.chain import walk
+from ..measures.quantities import OF_ALL
 from ..record.capture import Record
+from ..record.figures import Figure
 from ..record.graph import Node
 
 
 @dataclass(frozen=True)
 class Switch:
-    """One setting: options of Inductor's, or arguments of ``capture``; what it does, and why it cannot matter.
+    """One setting: options of Inductor's, arguments of ``capture``, or settings of the partitioner; what it does, and
+    why it cannot matter.
 
     ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may.
     """
@@ -22,12 +25,13 @@ class Switch:
     meaning: str
     options: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
+    partitioner: dict[str, Any] = field(default_factory=dict)
     idle: Callable[[Held], str] = lambda held: ""
 
     @property
     def settings(self) -> tuple[str, ...]:
         """What it sets, as ``name=value``."""
-        return tuple(f"{k}={v!r}" for k, v in {**self.options, **self.arguments}.items())
+        return tuple(f"{k}={v!r}" for k, v in {**self.options, **self.arguments, **self.partitioner}.items())
 
 
 class Held:
@@ -51,6 +55,9 @@ class Held:
         self.reasons = {d.reason for d in capture.decisions if not d.fused}
         self.buffers = {entry.reason for c in capture.compilations for entry in c.lowered}
         self.recompiled = bool(capture.recompiles)
+        kept = OF_ALL["saved"](capture)
+        self.kept = not isinstance(kept, Figure) or int(kept) > 0
+        self.backward = any("backward" in c.phases for c in capture.compilations)
 
     def has(self, *names: str) -> bool:
         """Whether an operator of one of these names is in the graphs."""
@@ -99,6 +106,12 @@ def _few_loops(held: Held) -> str:
 
 def _not_compiled_again(held: Held) -> str:
     return "" if held.recompiled else "nothing was compiled again for another size"
+
+
+def _nothing_kept(held: Held) -> str:
+    if not held.backward:
+        return "there is no backward to keep anything for"
+    return "" if held.kept else "nothing is kept for the backward but what the function was given"
 
 
 def _no_kernel_of_the_users(held: Held) -> str:
@@ -171,6 +184,10 @@ SWITCHES = (
         "reorder_for_peak_memory", "kernels run in the order of the program, not in that of the least memory",
         {"reorder_for_peak_memory": False}, idle=_alone,
     ),
+    Switch(
+        "activation_memory_budget", "half of what the backward needs is kept, and the rest computed again",
+        partitioner={"activation_memory_budget": 0.5}, idle=_nothing_kept,
+    ),
     Switch("pattern_matcher", "no pattern of operators is rewritten", {"pattern_matcher": False}),
     Switch(
         "dynamic", "one form for every size, in place of one for each",
@@ -182,7 +199,12 @@ SWITCHES = (
 
 def only_run(held: Held) -> tuple[tuple[str, str], ...]:
     """What cannot be told without running, and why; of max-autotune also where there is nothing for it to choose."""
-    return (("mode='max-autotune'", _autotune(held)), *_ONLY_RUN)
+    graphs = (
+        "it replays the launches that there are as one CUDA graph, which saves the time between them: benchmark it"
+        if held.device == "cuda"
+        else f"it makes CUDA graphs, and the code is for {held.device}"
+    )
+    return (("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs), *_ONLY_RUN)
 
 
 def _autotune(held: Held) -> str:
@@ -221,4 +243,5 @@ def merged(some: Iterable[Switch]) -> Switch:
         "; ".join(s.meaning for s in every),
         {k: v for s in every for k, v in s.options.items()},
         {k: v for s in every for k, v in s.arguments.items()},
+        {k: v for s in every for k, v in s.partitioner.items()},
     )

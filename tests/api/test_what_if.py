@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +16,7 @@ from short_programs import one
 import compile_lens
 from compile_lens import UsageError, what_if
 from compile_lens.api import what_if as module
-from compile_lens.trials.switches import SWITCHES
+from compile_lens.trials.switches import SWITCHES, Switch
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -51,6 +55,12 @@ def scattered(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.zeros(100, device=x.device).scatter_reduce(0, i, x, "sum") + 1
 
 
+def mlp(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+    for w in weights:
+        x = torch.tanh(x @ w)
+    return x.sum()
+
+
 FIVE = tuple(torch.rand(64, 64) for _ in range(5))
 
 PLANTED: dict[str, tuple[Any, tuple[Any, ...], str | None, str]] = {
@@ -75,21 +85,39 @@ PLANTED: dict[str, tuple[Any, tuple[Any, ...], str | None, str]] = {
         scattered, (torch.randint(0, 100, (1000,)), torch.rand(1000)), None, "launches",
     ),
     "dynamic": (three_sizes, (torch.rand(64, 64),), None, "launches"),
+    "activation_memory_budget": (
+        mlp, tuple(torch.rand(64, 64, requires_grad=True) for _ in range(4)), None, "saved",
+    ),
 }  # fmt: skip
+
+DECOYS = ("aggressive_fusion", "reorder_for_peak_memory", "pattern_matcher")
+"""What the planted one stands among in programs of many loops, of which all that may matter would take minutes."""
+
+LARGE = ("max_fusion_size", "realize_opcount_threshold")
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_planted_switch_is_found(name: str) -> None:
     fn, args, target, figure = PLANTED[name]
-    found = what_if(fn, *args, target=target, pairs=False)
+    switches = (*DECOYS, name) if name in LARGE else None
+    found = what_if(fn, *args, target=target, pairs=False, switches=switches)
+    assert len(found.trials) > 1, "others were tried as well"
     (trial,) = [t for t in found.trials if t.name == name]
     assert figure in trial.less, str(found)
     assert name in {t.name for t in found.helpful[:3]}, str(found)
     assert trial.settings[0] in str(found) and "None of them" not in str(found)
-    assert found.diff(name).causes[0].level == "settings"
-    # What it says is what a capture with that switch has.
     (switch,) = [s for s in SWITCHES if s.name == name]
-    again = compile_lens.capture(fn, *args, target=target, options=switch.options or None, **switch.arguments)
+    first = found.diff(name).causes[0]
+    if switch.partitioner:  # which is no option of the capture: what it does is the cause
+        made = [c.text for c in found.diff(name).causes if (c.level, c.kind) == ("operators", "added")]
+        assert any(t.startswith("backward: ") and "aten.tanh" in t for t in made), found.diff(name).summary
+    else:
+        assert first.level == "settings"
+    # What it says is what a capture with that switch has.
+    with torch._functorch.config.patch(**switch.partitioner):
+        again = compile_lens.capture(
+            fn, *args, target=target, options=switch.options or None, **switch.arguments
+        )
     after = dict(trial.figures).get("launches", (None, found.base.ledger.total.launches))[1]
     assert again.ledger.total.launches == after
 
@@ -116,6 +144,42 @@ def test_pairs_of_those_that_matter() -> None:
     mattering = [t.name for t in found.trials[:3] if t.matters]
     assert len(names) == 3 + len(mattering) * (len(mattering) - 1) // 2
     assert found.helpful[0].name == "combo_kernels"
+
+
+def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
+    fn, args, *_ = PLANTED["activation_memory_budget"]
+    found = what_if(
+        fn, *args, switches=["activation_memory_budget", "pattern_matcher", "combo_kernels"], pairs=False
+    )
+    by_name = {t.name: t for t in found.trials}
+    # That the code stays as it is with the second: no kernel of a capture with it reads otherwise.
+    same = [[k.source for k in one.kernels] for one in (found.base, by_name["combo_kernels"].capture)]
+    assert by_name["combo_kernels"].code is (same[0] != same[1])
+    page = found.save(tmp_path / "found.html").read_text(encoding="utf-8")
+    assert page.count('class="cl-trial"') == len([t for t in found.trials if t.matters])
+    row = page.partition('class="cl-trial"')[2].partition("</summary>")[0]
+    assert "activation_memory_budget=0.5" in row and "saved " in row
+    beside = tmp_path / "found-activation_memory_budget.html"
+    assert f'href="{beside.name}"' in page and "<script" not in page
+    assert "cl-data" in beside.read_text(encoding="utf-8"), "the living page of the difference"
+    # What is in the cell is what the difference says by itself.
+    words = re.sub(r"<[^>]+>", "", html.unescape(found._repr_mimebundle_()["text/html"]))
+    told = found.diff("activation_memory_budget").at("saved")[0].text
+    assert told in words and "href" not in found._repr_mimebundle_()["text/html"]
+    for ending in (".md", ".txt", ".json"):
+        text = found.save(tmp_path / f"found{ending}").read_text(encoding="utf-8")
+        assert "activation" in text and "combo" in text
+    assert json.loads(found.to_json())["trials"][0]["code"] is True
+    with pytest.raises(UsageError, match=r"\.html"):
+        found.save(tmp_path / "found.pdf")
+
+
+def test_a_setting_that_this_torch_lacks_is_told() -> None:
+    lacking = Switch("budget", "…", partitioner={"memory_budget_of_another_torch": 0.5})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SWITCHES", (lacking,))
+        found = what_if(one, torch.rand(8))
+    assert found.trials == () and "this torch does not have it" in dict(found.left_out)["budget"]
 
 
 def test_an_interrupt_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +228,8 @@ def test_the_default_of_each_switch_is_another() -> None:
     from torch._inductor import config
 
     for switch in SWITCHES:
-        for name, value in switch.options.items():
-            place: Any = config
+        for name, value in (*switch.options.items(), *switch.partitioner.items()):
+            place: Any = config if name in switch.options else torch._functorch.config
             for part in name.split("."):
                 place = getattr(place, part, None)
             assert place != value, name

@@ -5,7 +5,7 @@ As that of a capture it has two layers: one that needs no script, and one that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from compile_lens.record.comparison import (
     KINDS,
@@ -23,9 +23,9 @@ from compile_lens.views.html.listing import listing
 from compile_lens.views.html.markup import (
     EDGE,
     FAINT,
+    FRAME,
     GROUND,
     PHASE_COLOURS,
-    SANS,
     STATE_COLOURS,
     SUNK,
     Budget,
@@ -40,6 +40,7 @@ from compile_lens.views.html.markup import (
     text,
 )
 from compile_lens.views.html.sheet import around
+from compile_lens.views.mime import bundle
 from compile_lens.views.words import sentences, stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched
@@ -57,7 +58,7 @@ _WIDTH = 300
 
 
 def mimebundle(
-    comparison: ComparisonRecord, include: object = None, exclude: object = None
+    comparison: ComparisonRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
     from compile_lens.views.paper import DEFAULT_WIDTH
@@ -68,9 +69,7 @@ def mimebundle(
         "text/plain": lambda: page(comparison, width=DEFAULT_WIDTH, ascii=False),
         "text/html": lambda: fragment(comparison),
     }
-    wanted = set(makers) if include is None else set(include)  # type: ignore[call-overload]
-    wanted -= set(exclude or ())  # type: ignore[call-overload]
-    return {kind: make() for kind, make in makers.items() if kind in wanted}
+    return bundle(makers, include, exclude)
 
 
 def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:
@@ -90,12 +89,8 @@ def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:
         _may_differ(comparison),
         *(_module(module, budget) for module in outline.modules(comparison)),
     ]
-    look = (
-        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
-        "border-radius:10px;padding:18px 22px;max-width:1600px;box-sizing:border-box;text-align:left;overflow-x:auto"
-    )
     page = "\n".join(part for part in parts if part)
-    inner = f'<div class="cl-static" style="{look}">\n{page}\n</div>'
+    inner = f'<div class="cl-static" style="{FRAME}">\n{page}\n</div>'
     own = " data-standalone" if standalone else ""
     dark = style(".cl-comparison")
     alive = live(comparison)

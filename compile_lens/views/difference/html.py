@@ -5,16 +5,15 @@ As that of a comparison it has two layers: one that needs no script, and one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from compile_lens.record.difference import Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
 from compile_lens.views.html.dark import style
 from compile_lens.views.html.markup import (
     EDGE,
-    GROUND,
+    FRAME,
     MONO,
-    SANS,
     STATE_COLOURS,
     SUNK,
     block,
@@ -29,6 +28,7 @@ from compile_lens.views.html.markup import (
     text,
 )
 from compile_lens.views.html.sheet import around
+from compile_lens.views.mime import bundle
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.palette import INK
 
@@ -47,7 +47,9 @@ _WIDE = ("code",)
 _INKS = {"+": STATE_COLOURS["compiled"], "−": STATE_COLOURS["failed"], "-": STATE_COLOURS["failed"]}
 
 
-def mimebundle(found: DifferenceRecord, include: object = None, exclude: object = None) -> dict[str, str]:
+def mimebundle(
+    found: DifferenceRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
     from compile_lens.views.paper import DEFAULT_WIDTH
 
@@ -57,15 +59,21 @@ def mimebundle(found: DifferenceRecord, include: object = None, exclude: object 
         "text/plain": lambda: page(found, width=DEFAULT_WIDTH, ascii=False),
         "text/html": lambda: fragment(found),
     }
-    wanted = set(makers) if include is None else set(include)  # type: ignore[call-overload]
-    wanted -= set(exclude or ())  # type: ignore[call-overload]
-    return {kind: make() for kind, make in makers.items() if kind in wanted}
+    return bundle(makers, include, exclude)
 
 
 def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:
     """The difference as one ``<div class="compile-lens cl-difference">``. ``standalone``: it has a page of its own."""
     name = mono(short(outline.heading(found), 400), "font-size:18px;font-weight:600")
-    parts = [div(name, "line-height:1.3;overflow-wrap:anywhere"), _summary(found), _figures(found)]
+    top = div(name, "line-height:1.3;overflow-wrap:anywhere")
+    inside = f'<div class="cl-static" style="{FRAME}">\n{top}\n{static(found)}\n</div>\n'
+    own = " data-standalone" if standalone else ""
+    return f'<div class="compile-lens cl-difference"{own}>\n{style(".cl-difference")}{inside}{live(found)}</div>\n'
+
+
+def static(found: DifferenceRecord) -> str:
+    """What the difference says below its title, as HTML that needs no script."""
+    parts = [_summary(found), _figures(found)]
     levels = "".join(
         div(_level(part), _COLUMN if part.level not in _WIDE else _WHOLE) for part in outline.parts(found)
     )
@@ -73,15 +81,7 @@ def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:
     if outline.unknown(found):
         parts.append(heading(outline.unknown(found)))
         parts += [div(text(short(reason, 600)), "font-size:13px") for reason in found.unknown[:MANY]]
-    look = (
-        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
-        "border-radius:10px;padding:18px 22px;max-width:1600px;box-sizing:border-box;text-align:left;overflow-x:auto"
-    )
-    inside = (
-        f'<div class="cl-static" style="{look}">\n' + "\n".join(part for part in parts if part) + "\n</div>\n"
-    )
-    own = " data-standalone" if standalone else ""
-    return f'<div class="compile-lens cl-difference"{own}>\n{style(".cl-difference")}{inside}{live(found)}</div>\n'
+    return "\n".join(part for part in parts if part)
 
 
 def _summary(found: DifferenceRecord) -> str:

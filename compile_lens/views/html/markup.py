@@ -61,6 +61,13 @@ SANS = "font-family:system-ui,Arial,sans-serif"
 MONO = "font-family:ui-monospace,Menlo,monospace"
 
 
+FRAME = (
+    f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
+    "border-radius:10px;padding:18px 22px;max-width:1600px;box-sizing:border-box;text-align:left;overflow-x:auto"
+)
+"""The outside of what stands in a cell, and of a page as wide as two captures."""
+
+
 def text(value: str) -> str:
     """A string of the user's as HTML on one line: invisible characters written out, markup escaped."""
     return html.escape(flat(value), quote=True)
