@@ -13,7 +13,7 @@ import json
 from compile_lens.record.capture import Record
 from compile_lens.views.words.palette import COLOURS, UNITS
 
-from .parts import encoded, packed
+from .parts import based, encoded, packed
 
 
 def live(capture: Record) -> str:
@@ -48,13 +48,17 @@ def sheet() -> str:
 
 
 def built(name: str) -> str:
-    """A built file: ``boot.min.js`` and ``host.min.css`` stand in the page as they are, ``viewer.min.js`` and
-    ``viewer.min.css`` are packed with its data."""
-    folder = importlib.resources.files(__package__).joinpath("built")
-    return folder.joinpath(name).read_text(encoding="utf-8").rstrip("\n")
+    """A built file: ``boot.min.js`` and ``host.min.css`` stand in the page as they are, ``viewer.min.css`` is packed
+    with its data. ``viewer.min.js`` is for readers of this folder: a page has it from ``viewer.min.js.zlib``.
+    """
+    return _bytes(name).decode("utf-8").rstrip("\n")
+
+
+def _bytes(name: str) -> bytes:
+    return importlib.resources.files(__package__).joinpath("built").joinpath(name).read_bytes()
 
 
 @functools.cache
 def _inside() -> dict[str, str]:
     """The script and the style of the page's inside, packed."""
-    return {"script": packed(built("viewer.min.js")), "style": packed(sheet())}
+    return {"script": based(_bytes("viewer.min.js.zlib")), "style": packed(sheet())}
