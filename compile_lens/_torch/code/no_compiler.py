@@ -24,6 +24,9 @@ _KINDS = tuple(
 _ISAS = "torch._inductor.cpu_vec_isa:valid_vec_isa_list"
 """The instruction sets that processor and compiler know, which torch remembers as well."""
 
+_KNOWN = "torch._inductor.cpu_vec_isa:supported_vec_isa_list"
+"""All that torch knows; each remembers whether the compiler knows it."""
+
 
 class _Here(threading.local):
     asked_for: bool = False
@@ -48,15 +51,52 @@ def ask_none(undo: Undo, note: Callable[[str], None]) -> None:
 
     A later real build in this process must ask the compiler too, so the answers are not left behind.
     """
-    isas = hook_points.find(_ISAS)
-    if isas is not None and _fresh(probe := getattr(*isas)):
-        undo.add(probe.cache_clear)
+    undo.add(_answered_for, _begin())
     kinds = [getattr(*found) for path in _KINDS if (found := hook_points.find(path)) is not None]
     assumed: list[str] = []
     undo.add(_forget, [kind for kind in kinds if _fresh(kind)], assumed)
     for name, value in (("asked_for", True), ("note", note), ("assumed", assumed)):
         undo.add(setattr, _here, name, getattr(_here, name))
         setattr(_here, name, value)
+
+
+class _Answers:
+    """What torch had not asked the compiler about instruction sets when the first of the captures that go on began."""
+
+    def __init__(self) -> None:
+        known = hook_points.find(_KNOWN)
+        kinds = list(getattr(*known)) if known is not None else []
+        found = hook_points.find(_ISAS)
+        asked = [getattr(*found)] if found is not None else []
+        asked += [value for kind in kinds for base in type(kind).__mro__ for value in vars(base).values()]
+        self.probes = [probe for probe in dict.fromkeys(filter(callable, asked)) if _fresh(probe)]
+        self.described = [(kind, dict(vars(kind))) for kind in kinds if _fresh(type(kind).__bool__)]
+        """Each instruction set is one object, which keeps what the compiler answered."""
+
+    def forget(self) -> None:
+        for probe in self.probes:
+            probe.cache_clear()
+        for kind, described in self.described:
+            vars(kind).clear()
+            vars(kind).update(described)
+
+
+_lock = threading.Lock()
+_going_on: list[_Answers] = []
+"""One for each capture without a compiler that goes on, the first's: what they assumed stands in tables of the process."""
+
+
+def _begin() -> _Answers:
+    with _lock:
+        _going_on.append(_going_on[0] if _going_on else _Answers())
+        return _going_on[-1]
+
+
+def _answered_for(answers: _Answers) -> None:
+    with _lock:
+        _going_on.remove(answers)
+        if not _going_on:
+            answers.forget()
 
 
 def _fresh(probe: Any) -> bool:

@@ -163,6 +163,56 @@ def test_code_is_written_where_there_is_no_compiler(tmp_path: Path) -> None:
         assert not any("no C++ compiler was found" in note for note in there[case][1])
 
 
+AFTERWARDS = """
+import json, sys
+import torch
+from torch._inductor import cpu_vec_isa
+if sys.argv[1] == "captured":
+    from compile_lens import capture
+    seen = capture(lambda x: torch.softmax(x.sin(), -1), torch.rand(64, 64))
+    assert "at::vec" in seen.kernels[0].source or not cpu_vec_isa.x86_isa_checker()
+found = [str(kind) for kind in cpu_vec_isa.valid_vec_isa_list()]
+flags = {str(kind): kind.build_arch_flags() for kind in cpu_vec_isa.supported_vec_isa_list}
+print(json.dumps([found, str(cpu_vec_isa.pick_vec_isa()), flags]))
+"""
+
+
+def test_a_later_compile_asks_the_compiler_all_that_it_would_have_asked(tmp_path: Path) -> None:
+    """With a compiler that knows no vector instruction: code that needs one could not be built."""
+    compiler = tmp_path / "g++"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *--version*) echo "g++ 9.9.9";; *) exit 1;; esac\n')
+    compiler.chmod(0o755)
+    variables = {**os.environ, "CXX": str(compiler)}
+    answers = []
+    for name in ("plain", "captured"):
+        variables["TORCHINDUCTOR_CACHE_DIR"] = str(tmp_path / name)
+        command = [sys.executable, "-c", AFTERWARDS, name]
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=300)
+        assert done.returncode == 0, done.stderr[-2000:]
+        answers.append(json.loads(done.stdout.splitlines()[-1]))
+    assert answers[0][:2] == [[], "INVALID_VEC_ISA"]
+    assert answers[1] == answers[0]
+
+
+def test_what_is_assumed_in_two_threads_is_forgotten_with_the_last() -> None:
+    from torch._inductor import cpu_vec_isa
+
+    from compile_lens._torch.code import no_compiler
+    from compile_lens._torch.ground import hooks
+
+    probe = cpu_vec_isa.valid_vec_isa_list
+    probe.cache_clear()
+    with hooks.placed():
+        first, second = (no_compiler.not_asked(lambda note: None) for _ in range(2))
+        first.__enter__()
+        cpu_vec_isa.pick_vec_isa()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        cpu_vec_isa.pick_vec_isa()
+        second.__exit__(None, None, None)
+    assert not probe.cache_info().currsize
+
+
 def test_the_variable_for_the_own_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
     assert step(seen_for("avx512")) == 16
