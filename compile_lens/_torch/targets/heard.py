@@ -22,6 +22,7 @@ from .questions import (
     BY_THE_MODEL,
     FUNCTIONS,
     MARKS,
+    METHODS,
     OF_THE_BUILD,
     Questions,
     frame_at,
@@ -35,6 +36,7 @@ Note = Callable[..., None]
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 _USES = (
+    "BINARY",  # it is looked up in a table
     "LOAD_ATTR",
     "LOAD_METHOD",
     "COMPARE_OP",
@@ -170,6 +172,7 @@ class _Watched:
 
     def __init__(self, note: Note) -> None:
         self._ours = {name: _Attribute(note, name) for name in (*ATTRIBUTES, "device")}
+        self._ours |= {name: _Method(note, name) for name in METHODS}
         self._off_by = 1
 
     @contextlib.contextmanager
@@ -219,6 +222,31 @@ class _Attribute:
 
     def __set__(self, tensor: Any, value: Any) -> None:
         self._real.__set__(tensor, value)
+
+
+class _Method(_Attribute):
+    def __init__(self, note: Note, name: str) -> None:
+        super().__init__(note, name)
+        not_compiled(_Method.__get__)
+        not_compiled(_Asking.__init__)
+        not_compiled(_Asking.__call__)
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        real = self._real.__get__(tensor, owner)
+        if tensor is None or sys._getframe(1).f_code.co_filename.startswith(_TORCH):
+            return real
+        return _Asking(self._note, f"{self._name}()", real)
+
+
+class _Asking:
+    def __init__(self, note: Note, name: str, real: Callable[..., Any]) -> None:
+        self._note, self._name, self._real = note, name, real
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        answer = self._real(*args, **kwargs)
+        if not args and not kwargs:  # ``x.type(torch.float16)`` asks nothing
+            self._note(self._name, answer, sys._getframe(1))
+        return answer
 
 
 def _is_used(frame: Any) -> bool:

@@ -73,6 +73,8 @@ def _accelerator(places: Places, device: torch.device) -> None:
     for mark, answers in ((MARK, elsewhere), (PHASE, there)):
         for name, answer in answers.items():
             places.attribute(torch.accelerator, name, mark, answer)
+    if hasattr(torch._C, "_get_accelerator"):  # get_device_module asks it, and finds no driver
+        places.attribute(torch._C, "_get_accelerator", PHASE, lambda *checked: torch.device(device.type))
 
 
 def forget(places: Places) -> None:

@@ -15,6 +15,9 @@ from ...record.graph import Frame
 ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
 """Attributes of a tensor that ask for its device."""
 
+METHODS = ("get_device", "type")
+"""Methods of a tensor that ask for its device where they are given nothing."""
+
 BY_THE_MODEL = tuple(
     f"torch.cuda:{name}"
     for name in (

@@ -64,11 +64,20 @@ def _compiling(real: Any) -> Any:
 
     @functools.wraps(real)
     def compiles(*args: Any, **kwargs: Any) -> Any:
-        # Autograd starts its threads for devices once. For one that came later it works in this thread.
-        with torch.autograd.set_multithreading_enabled(False):
-            return within(*args, **kwargs)
+        _forget_modules()
+        try:
+            # Autograd starts its threads for devices once. For one that came later it works in this thread.
+            with torch.autograd.set_multithreading_enabled(False):
+                return within(*args, **kwargs)
+        finally:
+            _forget_modules()
 
     return compiles
+
+
+def _forget_modules() -> None:
+    """Torch remembers which module is the accelerator's: another where it traces than in Python that it does not."""
+    getattr(torch.get_device_module, "cache_clear", lambda: None)()
 
 
 def _within(mark: str, real: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections import Counter
 from collections.abc import Callable
@@ -280,3 +281,24 @@ def call(args):
 """
     found, within = flow(ast.parse(text), [3, 6])
     assert found == Flow(("", "inner", "inner")) and within == {3: "inner", 6: ""}
+
+
+@pytest.mark.parametrize(
+    ("target", "moved"),
+    [
+        (None, 400 + 4 + 4 + 1),  # C++: two groups in one function; the sum is stored, and loaded again
+        ("h100", 400 + 1),  # Triton: one group, and no pointer to a sum
+    ],
+)
+def test_the_kernel_of_a_condition_moves_what_its_code_accesses(target: str | None, moved: int) -> None:
+    def chosen(p: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(p.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos() * 2, (x,))
+
+    found = compile_lens.capture(chosen, torch.rand(100), torch.rand(100), target=target)
+    (kernel,) = (k for k in found.kernels if "_sum_" in k.name)
+    pointers = set(re.findall(r"\b(?:in|out)_ptr\d+\b", kernel.source))
+    assert len(pointers) == (3 if target is None else 2)
+    (told,) = (k for k in found.traffic().kernels if k.name == kernel.name)
+    assert told.nbytes == moved
+    branches = [k.nbytes for k in found.traffic().kernels if k.name != kernel.name]
+    assert branches == [800, 800] and found.ledger.total.bytes_after == moved + 800

@@ -223,6 +223,39 @@ def test_what_was_asked_where_dynamo_does_not_trace() -> None:
     assert len(found.compilations) == 2 and len(found.breaks) == 1
 
 
+TABLE = {torch.device("cpu"): 2.0, torch.device("cuda", 0): 3.0}
+
+
+@torch.compiler.disable
+def asked_otherwise(x: torch.Tensor) -> torch.Tensor:
+    x = x.type(torch.float32) * TABLE[x.device]  # a
+    if x.type() == "torch.cuda.FloatTensor":  # b
+        return x
+    return x if x.get_device() >= 0 else x + 1  # c
+
+
+def test_a_device_is_also_asked_for_by_a_table_and_by_methods() -> None:
+    found = here(lambda x: asked_otherwise(x.sin()).cos(), rand(4, 4))
+    assert questions(found) == [
+        ("Tensor.device", "'cpu'", "a"),
+        ("Tensor.type()", "'torch.FloatTensor'", "b"),
+        ("Tensor.get_device()", "-1", "c"),
+    ]
+    assert "type" not in vars(torch.Tensor) and "get_device" not in vars(torch.Tensor)
+
+
+def by_module(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.get_device_module() is torch.cuda else x.cos()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here the module is that of the device itself")
+def test_the_accelerator_s_module_is_the_device_s_where_dynamo_traces() -> None:
+    before = torch.get_device_module()  # torch remembers it
+    found = here(by_module, rand(4, 4))
+    assert [n.target for n in found.compilations[0].graphs["dynamo"].calls] == ["sin"]
+    assert questions(found) == [] and torch.get_device_module() is before
+
+
 @torch.compiler.disable
 def mixed(x: torch.Tensor) -> torch.Tensor:
     with torch.autocast("cuda", dtype=torch.bfloat16):  # a
