@@ -83,7 +83,7 @@ class _Answers:
 
 _lock = threading.Lock()
 _going_on: list[_Answers] = []
-"""The first's, once for each capture without a compiler that goes on: what they assume stands in tables of the process."""
+"""The first's, once for each capture that goes on: what they assume stands in tables of the process."""
 
 
 def _begin() -> _Answers:
