@@ -69,7 +69,7 @@ class _Answers:
         found = hook_points.find(_ISAS)
         asked = [getattr(*found)] if found is not None else []
         asked += [value for kind in kinds for base in type(kind).__mro__ for value in vars(base).values()]
-        self.probes = [probe for probe in dict.fromkeys(filter(callable, asked)) if _fresh(probe)]
+        self.probes: list[Any] = [probe for probe in dict.fromkeys(filter(callable, asked)) if _fresh(probe)]
         self.described = [(kind, dict(vars(kind))) for kind in kinds if _fresh(type(kind).__bool__)]
         """Each instruction set is one object, which keeps what the compiler answered."""
 
