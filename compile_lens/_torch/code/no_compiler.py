@@ -51,7 +51,9 @@ def ask_none(undo: Undo, note: Callable[[str], None]) -> None:
 
     A later real build in this process must ask the compiler too, so the answers are not left behind.
     """
-    undo.add(_answered_for, _begin())
+    mine = object()
+    undo.add(_end, mine)
+    _begin(mine)
     kinds = [getattr(*found) for path in _KINDS if (found := hook_points.find(path)) is not None]
     assumed: list[str] = []
     undo.add(_forget, [kind for kind in kinds if _fresh(kind)], assumed)
@@ -81,22 +83,21 @@ class _Answers:
             vars(kind).update(described)
 
 
-_lock = threading.Lock()
-_going_on: list[_Answers] = []
-"""The first's, once for each capture that goes on: what they assume stands in tables of the process."""
+lock = threading.Lock()
+_going_on: dict[object, _Answers] = {}
+"""The first's, for each capture that goes on: what they assume stands in tables of the process."""
 
 
-def _begin() -> _Answers:
-    with _lock:
-        _going_on.append(_going_on[0] if _going_on else _Answers())
-        return _going_on[-1]
+def _begin(mine: object) -> None:
+    with lock:
+        _going_on[mine] = next(iter(_going_on.values())) if _going_on else _Answers()
 
 
-def _answered_for(answers: _Answers) -> None:
-    with _lock:
-        _going_on.remove(answers)
-        if not _going_on:
-            answers.forget()
+def _end(mine: object) -> None:
+    with lock:
+        if list(_going_on) == [mine]:
+            _going_on[mine].forget()
+        _going_on.pop(mine, None)
 
 
 def _fresh(probe: Any) -> bool:

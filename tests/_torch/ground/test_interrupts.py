@@ -117,7 +117,9 @@ def state(functions: list[Any]) -> dict[str, Any]:
     found["drafts"] = len(hooks._local.stack or ())
     found["capturing"] = {k: v for k, v in vars(isolation._capturing).items() if v}
     found["no compiler"] = {k: v for k, v in vars(no_compiler._here).items() if v}
-    found["lock"] = tuple(_free(lock) for lock in (placing.lock, garbage._lock, isolation._one_at_a_time))
+    found["captures without a compiler"] = len(no_compiler._going_on)
+    locks = (placing.lock, garbage._lock, isolation._one_at_a_time, no_compiler.lock)
+    found["lock"] = tuple(_free(lock) for lock in locks)
     return found
 
 
@@ -222,6 +224,7 @@ def test_interrupts(name: str) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("name", CALLS)
 def test_interrupts_at_every_line(name: str) -> None:
     check(name, lambda every: every)
