@@ -1,8 +1,4 @@
-"""Runs kernels in Triton's interpreter, on the CPU, with what the interpreter lacks for Inductor's kernels.
-
-Triton decides when it is imported, by ``TRITON_INTERPRET=1``, whether functions are interpreted, so this works in a
-process that was started for it.
-"""
+"""What Triton's interpreter lacks for Inductor's kernels, and does too slowly. ``launch.py`` launches kernels in it."""
 
 from __future__ import annotations
 
@@ -15,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-ENVIRONMENT = {"TRITON_INTERPRET": "1"}
-"""Variables of a process in which kernels are interpreted."""
 
 
 def installed() -> bool:

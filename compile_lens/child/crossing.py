@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import io
 import linecache
 import os
@@ -110,6 +111,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             return _globals_of, (obj.name,)
         if isinstance(obj, _Storage):
             return _storage, (obj.nbytes, obj.dtype, obj.data, obj.meta)
+        if _is_a_kernel(obj):
+            return _by_name(obj) or (_kernel, (type(obj), obj.fn, _options(obj)))
         name = getattr(obj, "__name__", None) if isinstance(obj, types.ModuleType) else None
         if name is not None and type(obj) is not types.ModuleType and sys.modules.get(name) is obj:
             return importlib.import_module, (
@@ -197,6 +200,30 @@ def is_fake(tensor: Any) -> bool:
     return fake is not None and isinstance(tensor, fake.FakeTensor)
 
 
+def _is_a_kernel(value: Any) -> bool:
+    """Whether it is a function that Triton compiles (``@triton.jit``): it holds a lock, and what it compiled."""
+    jit = sys.modules.get("triton.runtime.jit")
+    return jit is not None and isinstance(value, jit.JITCallable)
+
+
+def _by_name(kernel: Any) -> Any:
+    """A kernel of a module that the child can import, by its name there; ``None`` for another."""
+    name = kernel.fn.__module__
+    found: Any = sys.modules.get(name)
+    for part in kernel.fn.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not kernel or name in ("__main__", *cloudpickle.list_registry_pickle_by_value()):
+        return None
+    return _named, (name, kernel.fn.__qualname__)
+
+
+def _options(kernel: Any) -> dict[str, Any]:
+    """What its decorator was given."""
+    takes = inspect.signature(type(kernel).__init__).parameters
+    held = {name.removeprefix("_"): value for name, value in vars(kernel).items()}
+    return {name: held[name] for name in [*takes][2:] if name in held}
+
+
 def _raw(storage: Any) -> bytes:
     flat = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
     return bytes(flat.numpy().tobytes())
@@ -235,6 +262,17 @@ def _tensor(
     if grad is not None:
         made.grad = grad
     return made
+
+
+def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
+    return kind(fn, **options)
+
+
+def _named(module: str, path: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def _globals_of(name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..engine.entry import FIRST, WITHIN
+from ..engine.inputs import name_of
 from ..engine.perform import perform
 from ..engine.request import Asked
 from ..errors import UsageError
@@ -25,8 +26,7 @@ LIMIT = 8 << 20
 
 HOW = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
 
-OWN = "it launches a kernel that the program wrote in Triton; interpreted are those that Inductor wrote"
-"""Why nothing was compared."""
+OWN = "kernels that the program wrote in Triton ran in the interpreter on both sides: compared is what is around them"
 
 AS_THERE = (
     "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types: without a "
@@ -59,9 +59,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         raise UsageError(
             f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
-    own = tuple((k, OWN) for k in _of_the_user(capture))
-    if own:
-        return Verification((), None, not_run=own)
+    own = OWN if _launches_its_own(capture) else ""
     asked = Asked.again(capture.options)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, _ = carried_settings.taken()
@@ -76,7 +74,6 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         moved / LIMIT,
         draws(capture),
         shows_unwritten(capture),
-        environment=interpreter.ENVIRONMENT,
         first=FIRST,
         failed=CaptureError.of,
         within=WITHIN.get(model.device, ""),
@@ -90,18 +87,18 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
         random=reply["random"],
         unwritten=reply["unwritten"],
-        how="; ".join(filter(None, (HOW, reply["cut"], reply["other"]))),
+        how="; ".join(filter(None, (HOW, own, reply["cut"], reply["other"]))),
     )
 
 
-def _of_the_user(capture: Capture) -> list[str]:
-    """The lines of the program that launch kernels of its own."""
-    found = []
-    for compilation in capture.compilations:
-        for graph in compilation.graphs.values():
-            nodes = [n for n in graph.nodes if n.target.startswith("triton_kernel_wrapper")]
-            found += [f"{n.frames[-1].function}:{n.frames[-1].line}" if n.frames else n.name for n in nodes]
-    return list(dict.fromkeys(found))
+def _launches_its_own(capture: Capture) -> bool:
+    """Whether the program launches kernels that it wrote in Triton."""
+    return any(
+        node.target.startswith("triton_kernel_wrapper")
+        for compilation in capture.compilations
+        for graph in compilation.graphs.values()
+        for node in graph.nodes
+    )
 
 
 def serve(
@@ -117,12 +114,12 @@ def serve(
 ) -> dict[str, Any]:
     """What the child does: the comparison as plain data."""
     from .._torch.targets import carried_settings, on_cpu
+    from .._triton.launch import NotLaunched
 
     with carried_settings.placed(settings), on_cpu.folder() as place:
         cut = ""
         if excess > 1:
             args, kwargs, cut = smaller(fn, args, kwargs, excess)
-        trial = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten)
         made: list[Capture] = []
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
@@ -137,19 +134,26 @@ def serve(
             return perform(fn, args, kwargs, asked, model=model)[1].result
 
         other = ""
+        drew = random
         try:
+            trial = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten)
+            drew = trial.random
             found = trial.against(compiled)
             if not all(c.ok for c in found.comparisons):
                 again = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten, as_there)
                 other, found = AS_THERE, again.against(compiled)
         except CaptureError as error:
             failure = error.capture.failure
-            if failure is None or failure.type != "BuildError":
+            if failure is None or failure.type not in ("BuildError", NotLaunched.__name__):
                 raise
             found = Verification((), None, not_run=((error.capture.function, failure.message),))
+        except UsageError as error:
+            if not isinstance(error.__cause__, NotLaunched):
+                raise
+            found = Verification((), None, not_run=((name_of(fn), str(error.__cause__)),))
         if made and made[0].nothing:  # eager was compared with eager
             found = Verification((), None, not_run=((made[0].function, made[0].nothing),))
-        elif trial.random and made:  # other code was made, so that it draws eager's numbers
+        elif drew and made:  # other code was made, so that it draws eager's numbers
             made[:] = [perform(*copied(fn, args, kwargs), asked, model=model)[0]]
         found = dataclasses.replace(
             found, not_run=(*found.not_run, *(skip for c in made for skip in left_to_python(c)))

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...record.device import DeviceModel
+from . import launches
 from .replaced import Places, aware
 
 MARK = "stand-in"
@@ -46,6 +47,8 @@ def place(places: Places, model: DeviceModel) -> None:
         _register(places, "mps", _mps_interface(properties(model)))
         for name in ("is_available", "is_built"):
             places.attribute(torch.backends.mps, name, PHASE, lambda: True)
+        places.add(setattr, torch.version, "cuda", torch.version.cuda)
+        torch.version.cuda = None  # of torch for a Mac
         for name, answer in (("is_available", False), ("device_count", 0)):
             places.attribute(torch.cuda, name, PHASE, lambda answer=answer: answer)
         newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
@@ -160,6 +163,7 @@ def _triton(places: Places, model: DeviceModel) -> None:
         from ..._triton import driver
 
         places.enter(driver.in_place(model))
+        launches.place(places, MARK)
         version = f"Triton {importlib.metadata.version('triton')}"
     else:
         # Kernels can be written without it, not compiled.

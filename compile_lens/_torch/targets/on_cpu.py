@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ...errors import BuildError
+from . import launches
 
 _number = itertools.count()
 _KERNEL = re.compile(
@@ -32,7 +33,9 @@ class Folder:
 
 @contextlib.contextmanager
 def folder() -> Iterator[Folder]:
-    """A folder for the duration, with the interpreter ready: functions of CUDA's library are numpy's."""
+    """A folder for the duration, in which kernels are launched in the interpreter, those of the program as well:
+    functions of CUDA's library are numpy's."""
+    import triton
     from torch._inductor.runtime import triton_helpers
 
     from ..._triton import interpreter
@@ -44,9 +47,11 @@ def folder() -> Iterator[Folder]:
     before = {name: getattr(triton_helpers, name) for name in ours if hasattr(triton_helpers, name)}
     with (
         tempfile.TemporaryDirectory(prefix="compile-lens-") as name,
-        interpreter.quick(),
+        launches.compared(),
         contextlib.ExitStack() as stack,
     ):
+        if triton.knobs.runtime.interpret:  # the program's own wish: then Triton launches nothing otherwise
+            stack.enter_context(interpreter.quick())
         for key, value in before.items():
             stack.callback(setattr, triton_helpers, key, value)
             setattr(triton_helpers, key, ours[key])
@@ -111,10 +116,31 @@ class _Kernels:
         from ..._triton import interpreter
 
         name, source = self._kernels[index]
-        return interpreter.kernel(source, name, self._place.path, next(_number))
+        made = interpreter.kernel(source, name, self._place.path, next(_number))
+        made.triton_interpret = True  # Inductor's word for a launch without a device
+        made.fn = _ByName(made.fn, made.triton_meta.get("constants", {}))
+        return made
 
     def wait(self, scope: Any) -> None:
         """Nothing is compiled."""
+
+
+class _ByName:
+    """A kernel's function, launched with each argument by its name: a wrapper hands over those alone that are not
+    ``constexpr``, and in a kernel that the program wrote such a one may stand anywhere."""
+
+    def __init__(self, function: Any, constants: dict[Any, Any]) -> None:
+        self._function, self._constants = function, constants
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __getitem__(self, grid: Any) -> Any:
+        def launch(*args: Any, **settings: Any) -> None:
+            names = [p.name for p in self._function.params if not p.is_constexpr]
+            self._function[grid](**{**self._constants, **settings, **dict(zip(names, args))})
+
+        return launch
 
 
 _EDITS = (

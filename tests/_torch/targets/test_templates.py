@@ -13,7 +13,6 @@ from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
 from compile_lens.results.capture import Capture
-from compile_lens.views.words import stamp
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -111,9 +110,4 @@ def test_a_kernel_of_the_users_own(fn: Any, name: str, text: str) -> None:
     assert ours.name.startswith("triton_poi") and own.launches == ours.launches == 1
     assert found.ledger.total.launches == 2 and found.coverage().unexplained == ()
     assert own.machine is not None and own.sass
-    assert found.target is not None
-    (one,) = found.target.questions
-    assert (
-        one.kind == "zeros" and one.frame.text.endswith("# here") and "launched on the device" in one.answer
-    )
-    assert any("cannot run here" in words for words in stamp.of_target(found.target))
+    assert found.target is not None and found.target.questions == ()  # test_launches.py has their values

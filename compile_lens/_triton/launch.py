@@ -1,0 +1,284 @@
+"""Launches kernels that a program wrote in Triton where their device is not: in Triton's interpreter, on the CPU.
+
+``TRITON_INTERPRET=1`` makes every function one for the interpreter, from the import of Triton on; such functions can be
+neither captured nor compiled. Here Triton is as always. What its interpreter changes of the language is changed for
+one launch and put back, and each function that a kernel calls is read again for it.
+
+A launch works on copies, which are copied back when it is through: one that fails leaves everything as it was. The
+interpreter follows addresses blindly, so that each is looked at first.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from . import interpreter
+
+WORK = 1 << 26
+"""Elements that the launches of one capture may compute together, some seconds."""
+
+LEAST = 1 << 10
+"""Elements for which each operation counts at least: so long does Python take for it."""
+
+BYTES = 1 << 28
+"""How much memory the tensors of one launch may lie in: it is copied."""
+
+_ACCESSES = re.compile(r"create_(masked_(load|store)|atomic_\w+)")
+_READS = "create_masked_load", "create_atomic_load"
+
+
+class NotLaunched(NotImplementedError):
+    """Why a kernel was not launched, or not to its end. What it would have written is as it was."""
+
+
+class Launches:
+    """Those of one capture. ``work`` is how many elements they may compute together."""
+
+    def __init__(self, work: int = WORK) -> None:
+        self._work = self._left = work
+
+    def run(self, kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        """As ``JITFunction.run``. Options for the compiler among ``kwargs`` are left out.
+
+        Raises:
+            NotLaunched: where the interpreter cannot do what the kernel does, or not within the bound.
+        """
+        if warmup:  # it only compiles
+            return
+        self._spend(0)
+        memory = _Memory()
+        kwargs = {k: v for k, v in kwargs.items() if k in kernel.signature.parameters}
+        args, kwargs = memory.copied(args), {k: memory.copied(v) for k, v in kwargs.items()}
+        if callable(grid):
+            bound = kernel.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            grid = grid(dict(bound.arguments))
+        for hook in getattr(kernel, "pre_run_hooks", ()):
+            hook(*args, **kwargs)
+        self._run(kernel, args, kwargs, tuple(map(int, grid)), memory)
+        memory.copy_back()
+
+    def _run(
+        self,
+        kernel: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        grid: tuple[int, ...],
+        memory: _Memory,
+    ) -> None:
+        from triton.runtime.interpreter import GridExecutor, InterpreterError
+
+        functions = _Functions()
+        try:
+            with _interpreted(functions, memory, self._spend), np.errstate(all="ignore"):
+                GridExecutor(functions.of(kernel), list(kernel.signature.parameters), grid)(*args, **kwargs)
+        except NotLaunched:
+            raise
+        except Exception as error:  # whatever it has not, it says in its own way
+            cause: BaseException | None = error
+            while isinstance(cause, InterpreterError):
+                cause = cause.__cause__
+            if isinstance(cause, NotLaunched):
+                raise cause from None
+            cause = error if cause is None else cause
+            said = (
+                str(cause) if isinstance(cause, NotImplementedError) else f"{type(cause).__name__}: {cause}"
+            )
+            raise NotLaunched(f"{kernel.__name__} in Triton's interpreter: {said}") from error
+
+    def _spend(self, elements: int) -> None:
+        self._left -= max(elements, LEAST) if elements else 0
+        if self._left < 0:
+            raise NotLaunched(
+                f"kernels of the program's own would compute more than {self._work:,} elements in Triton's "
+                f"interpreter, an operation counting for {LEAST:,} at least"
+            )
+
+
+def launchers() -> tuple[Any, Any]:
+    """Triton's classes whose ``run`` launches: of a function, and of one that is autotuned."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    return JITFunction, Autotuner
+
+
+class _Memory:
+    """Copies of the memory that a launch is given, and what of it was written."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, tuple[Any, Any]] = {}
+        self._written: set[int] = set()
+        self._bounds: tuple[Any, Any] | None = None
+
+    def copied(self, value: Any) -> Any:
+        """``value`` with its tensors in the copies."""
+        from triton._utils import _tuple_create
+        from triton.runtime.jit import TensorWrapper
+
+        if isinstance(value, tuple):
+            return _tuple_create(value, [self.copied(v) for v in value])
+        if isinstance(value, TensorWrapper):
+            return TensorWrapper(self.copied(value.base), value.dtype)
+        if dataclasses.is_dataclass(value) and hasattr(value, "base"):  # a descriptor of a tensor
+            return dataclasses.replace(value, base=self.copied(value.base))  # type: ignore[type-var]
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value.detach())
+        if hasattr(value, "data_ptr"):
+            raise NotLaunched(f"a kernel is given a {type(value).__name__}, whose memory is not known")
+        return value
+
+    def _tensor(self, given: Any) -> Any:
+        if given.device.type != "cpu":
+            raise NotLaunched(
+                f"a kernel is given a tensor on {given.device}, and is interpreted on the CPU alone"
+            )
+        storage = given.untyped_storage()
+        key = storage.data_ptr()
+        if key not in self._storages:
+            if storage.nbytes() + sum(s.nbytes() for s, _ in self._storages.values()) > BYTES:
+                raise NotLaunched(
+                    f"the tensors of a kernel lie in more than {BYTES:,} bytes, which would be copied"
+                )
+            self._storages[key] = storage, storage.clone()
+        copy = torch.empty(0, dtype=given.dtype)
+        return copy.set_(self._storages[key][1], given.storage_offset(), given.shape, given.stride())
+
+    def look(self, name: str, addresses: Any, width: int) -> None:
+        """That each of the ``addresses``, of elements ``width`` bytes wide, is in the memory that was given."""
+        if self._bounds is None:
+            ranges = sorted(
+                (c.data_ptr(), c.data_ptr() + c.nbytes(), k) for k, (_, c) in self._storages.items()
+            )
+            self._keys = [key for _, _, key in ranges]
+            self._bounds = tuple(np.array([r[i] for r in ranges], dtype=np.uint64) for i in (0, 1))  # type: ignore[assignment]
+            assert self._bounds is not None
+        starts, ends = self._bounds
+        of = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1
+        known = (of >= 0) & (addresses + np.uint64(width) <= ends[of] if len(ends) else False)
+        if not known.all():
+            what = "reads" if name in _READS else "writes"
+            raise NotLaunched(
+                f"it {what} {np.count_nonzero(~known):,} elements outside of the tensors that it is given"
+            )
+        if name not in _READS:
+            self._written.update(self._keys[i] for i in np.unique(of))
+
+    def copy_back(self) -> None:
+        for key in self._written:
+            given, copy = self._storages[key]
+            given.copy_(copy)
+
+
+class _Functions:
+    """What kernels and the functions that they call are for the interpreter: read again, in names of their own."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+    def of(self, kernel: Any) -> Callable[..., Any]:
+        """``kernel`` is a function with ``@triton.jit``."""
+        if id(kernel) not in self._found:
+            self._found[id(kernel)] = kernel, _read(kernel)
+        return self._found[id(kernel)][1]
+
+
+def _read(kernel: Any) -> Callable[..., Any]:
+    from triton.runtime import interpreter as triton_interpreter
+
+    fn = kernel.fn
+    names = {**vars(triton_interpreter), **fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
+    library = interpreter.Library()
+    for name, value in names.items():
+        if isinstance(value, types.ModuleType) and value.__name__.endswith("libdevice"):
+            names[name] = library
+    tree = triton_interpreter.FunctionRewriter.ast_transformer.visit(ast.parse(kernel.src))
+    # Not its file: nobody is to take what runs here for a line of the program's.
+    code = compile(ast.fix_missing_locations(tree), f"<{fn.__name__}>", "exec", dont_inherit=True)
+    exec(code, names)
+    found: Callable[..., Any] = names[fn.__name__]
+    return found
+
+
+@contextlib.contextmanager
+def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], None]) -> Iterator[None]:
+    """For the duration, Triton's functions can be called, as the interpreter needs them."""
+    import triton.language as tl
+    from triton.runtime import interpreter as triton_interpreter
+    from triton.runtime.jit import JITFunction
+
+    def called(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        return functions.of(kernel)(*args, **kwargs)
+
+    def bound(kernel: Any, owner: Any, kind: Any = None) -> Any:
+        """``x.sum()`` of a value in a kernel."""
+        return functools.partial(kernel, owner) if isinstance(owner, tl.tensor) else kernel
+
+    handle = triton_interpreter.TensorHandle
+    made = handle.__init__
+
+    def counted(value: Any, *args: Any, **kwargs: Any) -> None:
+        made(value, *args, **kwargs)
+        spend(max(getattr(value.data, "size", 1), 1))
+
+    builder = triton_interpreter.interpreter_builder
+    with interpreter.quick(), contextlib.ExitStack() as stack:
+
+        def put(owner: Any, name: str, value: Any) -> None:
+            if name in vars(owner):
+                stack.callback(setattr, owner, name, vars(owner)[name])
+            else:
+                stack.callback(delattr, owner, name)
+            setattr(owner, name, value)
+
+        put(triton_interpreter, "_implicit_cvt", _of_truth(triton_interpreter._implicit_cvt))
+        put(JITFunction, "__call__", called)
+        put(JITFunction, "__get__", bound)
+        put(handle, "__init__", counted)
+        for name in dir(builder):
+            if _ACCESSES.fullmatch(name):
+                put(builder, name, _looking(name, getattr(builder, name), memory))
+        yield
+
+
+def _of_truth(real: Callable[..., Any]) -> Callable[..., Any]:
+    """How an argument becomes a value in a kernel: the interpreter's own way makes 32 bits of a ``bool``, and refuses
+    them."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def value(given: Any) -> Any:
+        if isinstance(given, bool):
+            return tl.tensor(TensorHandle(np.array([given]), tl.int1), tl.int1)
+        return real(given)
+
+    return value
+
+
+def _looking(name: str, real: Callable[..., Any], memory: _Memory) -> Callable[..., Any]:
+    """An access of the interpreter's that looks first at where it goes."""
+    signature = inspect.signature(real)
+    at = next(n for n in signature.parameters if n in ("ptr", "ptrs"))
+
+    def access(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        pointers, mask = given[at], given.get("mask")
+        addresses = np.asarray(pointers.data)
+        if mask is not None:
+            addresses = addresses[np.broadcast_to(np.asarray(mask.data).astype(bool), addresses.shape)]
+        width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        memory.look(name, addresses.reshape(-1), width)
+        return real(*args, **kwargs)
+
+    return access
