@@ -169,3 +169,9 @@ NEEDS = {
 }
 """Operators whose lowering needs more than loops: the backend feature that torch asks for, and what it gives
 (``torch/_inductor/ir.py``: ``Scan.create``, ``Sort.create``; ``torch/_inductor/lowering.py``: ``bucketize``)."""
+
+TEMPLATES = (
+    "mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "_grouped_mm", "convolution", "flex_attention",
+    "flex_attention_backward",
+)  # fmt: skip
+"""Operators that Inductor has templates of."""

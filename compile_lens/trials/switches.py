@@ -11,6 +11,7 @@ from ..measures.quantities import OF_ALL
 from ..record.capture import Record
 from ..record.figures import Figure
 from ..record.graph import Node
+from ..record.support import TEMPLATES
 
 
 @dataclass(frozen=True)
@@ -219,12 +220,6 @@ def _autotune(held: Held) -> str:
         )
     return "it chooses by timing on the device, which the code alone does not tell: benchmark it"
 
-
-TEMPLATES = (
-    "mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "_grouped_mm", "convolution", "flex_attention",
-    "flex_attention_backward",
-)  # fmt: skip
-"""Operators that Inductor has templates of."""
 
 _ONLY_RUN = (
     (

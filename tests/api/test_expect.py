@@ -118,6 +118,9 @@ def test_recompiles(of: Programs) -> None:
     said = fails(lambda: of(compiled_again).recompiles(0))
     assert "recompiles: expected 0, found 1" in said and "helper" in said
     assert "is a recompile of helper" in said and "expected 3, actual 4" in said
+    assert "mark_dynamic(tensor, 0)" in said and "graph_break" not in said  # which is not why
+    # What it advises helps.
+    of(compiled_again, dynamic=True).recompiles(0)
 
 
 def test_bytes(of: Programs) -> None:
@@ -132,6 +135,11 @@ def test_extern(of: Programs) -> None:
     of(around_a_sort).extern(1)
     said = fails(lambda: of(around_a_sort).extern(0))
     assert "torch.ops.aten.sort.stable, library call, 1 launch ← short_programs.py:" in said
+    assert "Inductor writes sorts itself where its backend can" in said
+    assert "compile_lens.support('aten.sort.stable')" in said
+    assert compile_lens.support("aten.sort.stable").overloads  # what it names can be asked
+    product = fails(lambda: of(lambda x: x @ x).extern(0))
+    assert "by default a library computes it" in product and "max-autotune" in product
 
 
 def test_peak(of: Programs) -> None:
@@ -144,6 +152,9 @@ def test_saved(of: Programs) -> None:
     of(squared, grad=True).saved(0)  # the input, which is there in any case
     said = fails(lambda: of(lambda x: (x @ x).sin().sum(), grad=True).saved(0))
     assert "found 16,384, modelled" in said and "to compute again than to keep" in said
+    assert "activation_memory_budget" in said
+    with torch._functorch.config.patch(activation_memory_budget=0.0):  # what it advises helps
+        expect(lambda x: (x @ x).sin().sum(), X.clone().requires_grad_()).saved(0)
     assert "there is no backward" in fails(lambda: of(one).saved(0))
     assert "backward=False" in fails(lambda: of(one, backward=False).saved(0))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.fusion import NOT_FUSED, Why, why
 from compile_lens.measures.neighbours import Apart, apart
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.support import NEEDS, TEMPLATES
 
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
@@ -42,7 +44,12 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
             shown = (k for k in code.kernels if not only or k.language in only)
             found += [told(capture, place, code, kernel) for kernel in shown]
     if only:  # library calls are what they are, whatever they stand beside
-        return Explained(few(found, "kernels", "capture.kernels"))
+        called = (kernel for place in seen for kernel in _calls(place))
+        told_of = dict.fromkeys(_of_library(operators.called(kernel.name)) for kernel in called)
+        why_called, to_try = ([words[n] for words in told_of] for n in (0, 1))
+        return Explained(
+            few(found, "kernels", "capture.kernels"), few(why_called, "calls"), tuple(dict.fromkeys(to_try))
+        )
     reasons = list(across(capture, seen))
     remedies = [FORWARD_ALONE] if TWO_PHASES in reasons else []
     if len({place.compilation.id for place in seen}) > 1:
@@ -55,6 +62,31 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         few(found, "kernels", "capture.kernels"),
         few(reasons, "pairs", "capture.why(a, b)"),
         tuple(dict.fromkeys(filter(None, remedies))),
+    )
+
+
+def _calls(place: Place) -> Iterator[Kernel]:
+    """The library calls of one graph."""
+    code = place.compilation.code.get(place.phase)
+    yield from (k for k in (code.kernels if code is not None else ()) if k.language == "extern")
+
+
+def _of_library(name: str) -> tuple[str, str]:
+    """Why a library is called, as far as that is known of the operator, and what to try."""
+    feature, words = NEEDS.get(operators.bare(name), ("", ""))
+    if feature:
+        return (
+            f"{name}: Inductor writes {words} itself where its backend can, and within limits; here it did not",
+            f"compile_lens.support({name!r}) says which of its backends can",
+        )
+    if operators.bare(name) in TEMPLATES:
+        return (
+            f"{name}: by default a library computes it; what stands beside it is not fused with it",
+            "mode='max-autotune' times Inductor's own templates against the library, which needs the device",
+        )
+    return (
+        f"{name}: Inductor calls a library for it",
+        f"compile_lens.support({name!r}) says what Inductor has for it",
     )
 
 
@@ -102,6 +134,11 @@ def ended(capture: Record) -> Iterator[str]:
     for ending in capture.breaks:
         what = ending.reason.strip().partition("\n")[0]
         yield f"A graph break{lines(ending.frames[-1:])}: {what or outline.UNSAID}"
+    yield from recompiled(capture)
+
+
+def recompiled(capture: Record) -> Iterator[str]:
+    """What was compiled again, and the guards that failed."""
     for again in capture.recompiles:
         yield f"{again.id} is a recompile of {again.function}: {'; '.join(again.guards) or outline.UNSAID}"
 

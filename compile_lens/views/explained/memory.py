@@ -12,6 +12,12 @@ from .model import Explained, few
 WHERE = "capture.compilations[i].memory"
 
 
+LESS = (
+    "torch._functorch.config.activation_memory_budget below 1 keeps less and computes more again (what_if tries it), "
+    "and so does torch.utils.checkpoint around a part"
+)
+
+
 def held(capture: Record, phase: str = "") -> Explained:
     """The buffers of each graph, and where its peak is."""
     found: list[str] = []
@@ -57,4 +63,6 @@ def kept(capture: Record) -> Explained:
             f"{where}: the min-cut partitioner keeps what costs more to compute again than to keep; "
             f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"
         )
-    return Explained(few(found, "tensors", "capture.compilations[i].partition"), tuple(why))
+    return Explained(
+        few(found, "tensors", "capture.compilations[i].partition"), tuple(why), (LESS,) if found else ()
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
 
 from ..words import outcome, outline
-from .kernels import ended, hints, lines
+from .kernels import ended, hints, lines, recompiled
 from .model import Explained, few
 
 
@@ -19,8 +20,30 @@ def compilations(capture: Record, again: bool = False) -> Explained:
         for c in capture.compilations
         if c.recompile_reasons or not again
     ]
+    if again:
+        why = few(recompiled(capture), "reasons", "capture.recompiles")
+        tried = (of_guard(guard) for one in capture.recompiles for guard in one.guards)
+        return Explained(
+            few(found, "compilations", "capture.compilations"), why, tuple(dict.fromkeys(filter(None, tried)))
+        )
     why = few(ended(capture), "reasons", "capture.breaks, capture.recompiles")
     return Explained(few(found, "compilations", "capture.compilations"), why, tuple(hints(capture)))
+
+
+def of_guard(guard: str) -> str:
+    """What to try so that a function is not compiled again for a guard that failed; ``""`` where nothing is known."""
+    if size := _SIZE.search(guard):
+        return (
+            f"give {size[1]} one size, mark the dimension before the first call (torch._dynamo.mark_dynamic(tensor, "
+            f"{size[2]})), or compile with dynamic=True"
+        )
+    if _KIND.search(guard):
+        return "call it with one kind of tensor, or compile one function for each"
+    return ""
+
+
+_SIZE = re.compile(r"tensor '([^']+)' (?:size|stride) mismatch at index (\d+)")
+_KIND = re.compile(r"tensor '[^']+' (?:dtype|rank|requires_grad|dispatch key set) mismatch")
 
 
 def left_to_python(capture: Record) -> Explained:
