@@ -154,3 +154,13 @@ def test_a_program_is_watched() -> None:
     assert counts == f"graphs {2 + len(again)}, recompiles {len(again)}"
     assert lessons.said(lessons.prose(NAME)["program-meaning"], r"cuts the function in (\w+)") == (2,)
     assert " ".join(cells["program"].split()) == "0 1 2 3 4 5", "as without a watch"
+
+
+def test_what_a_print_costs_is_told() -> None:
+    """One break, one graph and one launch of the backward, as captures of both count them."""
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    cause, so, fused = cells["program-diff"].strip().splitlines()[-3:]
+    assert cause.startswith("a graph break is gone: ") and cause.endswith('print(step, end=" ")')
+    assert "graphs 2 → 1 (-1), graph breaks 1 → 0 (-1), launches 5 → 4 (-1)" in so
+    assert fused.startswith("backward: ") and "was several groups, and is one" in fused
+    assert "what stood apart in them is fused" in lessons.prose(NAME)["program-diff-meaning"]
