@@ -72,7 +72,7 @@ def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
     changes = nodes("operators", where, sides, phases, handed)
     changes += inductor.rewrites(where, sides, phases)
     changes += inductor.rewrites(where, sides, after)
-    names = [list(side.numbers(key)) for side, key in zip(sides, after)]
+    names = [[(i.address[0], i.address[2]) for i in side.stage(key)] for side, key in zip(sides, after)]
     pairs = {names[0][one]: names[1][two] for one, two in lowered.pairs.items()}
     changes += inductor.lowering(where, sides, phases, pairs)
     changes += inductor.fusion(where, sides, phases, lowered)
