@@ -28,12 +28,18 @@ def now() -> Any:
     return found and found.type
 
 
+def state() -> Any:
+    """A CUDA build without a driver has a guard of its own for CUDA, which torch makes anew in each thread."""
+    left = {accelerator.NUMBERS["cuda"]} if torch.version.cuda else set()
+    return [word for n, word in enumerate(accelerator._table()) if n not in left], now()
+
+
 @pytest.fixture
 def table() -> Iterator[None]:
     """Holds that the table of guards and the accelerator are after the test what they were before it."""
-    before = [*accelerator._table()], now()
+    before = state()
     yield
-    assert ([*accelerator._table()], now()) == before
+    assert state() == before
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
@@ -68,13 +74,15 @@ def test_also_after_an_error(kind: str) -> None:
 def test_a_build_that_does_not_fit_is_refused(
     name: str, value: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = [*accelerator._table()], now()
+    if name == "_IS_BUILT" and torch.version.cuda:
+        pytest.skip("a CUDA build says by itself that it is built")
+    before = state()
     with monkeypatch.context() as patch:
         patch.setattr(accelerator, name, value)
         with pytest.raises(UsageError, match=said) as raised, Places() as places, places:
             accelerator.place(places, "cuda")
     assert torch.__version__ in str(raised.value) and "Linux" in str(raised.value)
-    assert ([*accelerator._table()], now()) == before
+    assert state() == before
 
 
 def test_a_child_that_ends_when_it_is_told_is_a_build_that_does_not_fit(
