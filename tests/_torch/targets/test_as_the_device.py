@@ -428,6 +428,10 @@ def unsafe(x: Any) -> Any:
     ids=lambda v: getattr(v, "__name__", None),
 )
 def test_the_error_is_the_devices(fn: Any, words: str) -> None:
+    if fn is unsafe and TORCH >= (2, 15):  # Dynamo leaves it to Python, which runs on the CPU: that is said
+        found = here(fn, rand(4, 4)).target
+        assert found is not None and [q.kind for q in found.questions] == ["entered"]
+        return
     with pytest.raises(CaptureError) as raised:
         here(fn, rand(4, 4))
     assert re.search(words, str(raised.value), re.S), raised.value

@@ -56,7 +56,12 @@ def test_a_step(kind: str, options: dict[str, Any], name: str) -> None:
     assert {k.language for k in found.kernels} == {"triton"}
     assert any(k.name.startswith(name) for k in found.kernels) and found.coverage().unexplained == ()
     devices = {
-        t.device for c in found.compilations for g in c.graphs.values() for n in g.calls for t in n.outputs
+        t.device
+        for c in found.compilations
+        for g in c.graphs.values()
+        for n in g.calls
+        for t in n.outputs
+        if "lift_fresh_copy" not in n.target  # a literal of torch 2.15's step, on the CPU there as well
     }
     assert devices == {"cuda:0"}
 
