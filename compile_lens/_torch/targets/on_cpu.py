@@ -106,6 +106,16 @@ def _runs_on_cpu(space: str, name: str, overload: str) -> bool:
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(full, key) for key in keys)
 
 
+def kernel(source: str, name: str, place: Folder) -> Any:
+    """A kernel of Inductor's as something with ``run(…)``, which launches it in the interpreter."""
+    from ..._triton import interpreter
+
+    made = interpreter.kernel(source, name, place.path, next(_number))
+    made.triton_interpret = True  # Inductor's word for a launch without a device
+    made.fn = _ByName(made.fn, made.triton_meta.get("constants", {}))
+    return made
+
+
 class _Kernels:
     """Stands where the wrapper asks for its kernels."""
 
@@ -113,13 +123,8 @@ class _Kernels:
         self._kernels, self._place = kernels, place
 
     def kernel(self, index: int) -> Any:
-        from ..._triton import interpreter
-
         name, source = self._kernels[index]
-        made = interpreter.kernel(source, name, self._place.path, next(_number))
-        made.triton_interpret = True  # Inductor's word for a launch without a device
-        made.fn = _ByName(made.fn, made.triton_meta.get("constants", {}))
-        return made
+        return kernel(source, name, self._place)
 
     def wait(self, scope: Any) -> None:
         """Nothing is compiled."""
