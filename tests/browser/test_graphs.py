@@ -442,6 +442,68 @@ def test_of_equal_layers_the_first_is_open_and_the_others_say_so(viewer: Open) -
     pane = page.pane("inference")
     pane.locator(".node.open, .graph-frame").first.wait_for(state="attached")
     assert pane.locator(".graph-frame").count() == 1
-    assert pane.locator(".heading").all_text_contents() == ["layers.0"]
+    assert pane.locator(".heading").all_text_contents() == ["layers.0 = layers.1 = layers.2"]
     said = [text for text in pane.locator(".target").all_text_contents() if text.startswith("= ")]
     assert [text.partition(",")[0] for text in said] == ["= layers.0"] * 2
+
+
+@functools.cache
+def blocks() -> Capture:
+    """Four blocks of two branches, forward and backward: wider and higher than a pane."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.up, self.down = nn.LayerNorm(16), nn.Linear(16, 64), nn.Linear(64, 16)
+            self.gate = nn.Linear(16, 64)
+
+        def forward(self, x: Any) -> Any:
+            y = self.norm(x)
+            gate = torch.sigmoid(self.gate(y))
+            up = torch.relu(self.up(y))
+            both = gate * up
+            down = self.down(both)
+            return x + down
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.place = nn.Embedding(100, 16), nn.Embedding(32, 16)
+            self.blocks = nn.ModuleList(Block() for _ in range(4))
+
+        def forward(self, ids: Any) -> Any:
+            x = self.embedding(ids)
+            place = self.place(torch.arange(ids.shape[1]))
+            x = x + place
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    return capture(Net(), torch.randint(0, 100, (2, 32)))
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_a_transformer_opens_on_its_first_layer(viewer: Open, viewport: tuple[int, int]) -> None:
+    """Its name is in view, though the layer is wider than the pane, and what it computes stands in the middle."""
+    page = viewer(blocks())
+    pane = page.find(".frame:has(.graph-pane)")
+    pane.locator(".heading").first.wait_for()
+    page.frame()
+    view, heading = box(pane.locator(".graph-view")), pane.locator(".heading").first
+    assert (heading.text_content() or "").startswith("blocks.0 = blocks.1 = blocks.2")
+    name, frame = box(heading), box(pane.locator(".graph-frame").first)
+    assert frame["width"] > view["width"] and frame["x"] < view["x"]
+    assert view["x"] <= name["x"] and name["x"] + name["width"] <= view["x"] + view["width"]
+    assert view["y"] <= name["y"] and name["y"] + name["height"] <= view["y"] + view["height"]
+    assert pane.locator(".graph-view").evaluate("e => e.scrollTop") == 0
+    faces = [box(one) for one in pane.locator(".node:not(.open) > .graph-stop > .face:not(.back)").all()]
+    inside = [f for f in faces if frame["y"] < f["y"] < view["y"] + view["height"]]
+    middle = view["x"] + view["width"] / 2
+    assert inside and any(f["x"] < middle < f["x"] + f["width"] for f in inside)
+    # It follows the window.
+    pane.locator(".graph-view").evaluate("e => e.scrollBy(60, 0)")
+    page.frame()
+    moved = box(heading)
+    assert abs(moved["x"] - name["x"]) < 4 and moved["x"] >= view["x"]

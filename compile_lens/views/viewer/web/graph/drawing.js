@@ -6,7 +6,17 @@ import { Culling } from "./culling.js";
 import { halfway } from "./curves.js";
 import { Lighting } from "./lighting.js";
 import { arranged } from "./scene.js";
-import { barShapes, cardShapes, curve, pixel, putLabel, signShapes, stubShapes, translate } from "./shapes.js";
+import {
+  barShapes,
+  cardShapes,
+  curve,
+  keepHeading,
+  pixel,
+  putLabel,
+  signShapes,
+  stubShapes,
+  translate,
+} from "./shapes.js";
 import { hasSlot, unitShapes, unitsOfBox } from "./unit_shapes.js";
 import { BoxView, EdgeView, LevelView, StubView } from "./views.js";
 import { topmost } from "./walk.js";
@@ -48,6 +58,10 @@ export class Drawing {
     this.height = 0;
     /** Boxes in the order of the drawing, frames before what they hold. @type {BoxView[]} */
     this.boxes = [];
+    /** Those that are open. @type {BoxView[]} */
+    this.frames = [];
+    /** What is in view. */
+    this.seen = { x: 0, y: 0, width: Infinity, height: Infinity };
     /** @type {StubView[]} */
     this.stubs = [];
     /** The closed box that stands for each node of the drawing. @type {(BoxView | undefined)[]} */
@@ -88,6 +102,7 @@ export class Drawing {
    */
   update(open, fresh = false) {
     this.boxes = [];
+    this.frames = [];
     this.stubs = [];
     this.shown = [];
     this.width = 0;
@@ -109,8 +124,10 @@ export class Drawing {
    * @param {{ x: number, y: number, width: number, height: number }} view
    */
   look(view) {
+    this.seen = view;
     this.culling.look(this, view);
     this.begin();
+    for (const frame of this.frames) keepHeading(frame, view.x, view.x + view.width);
   }
 
   begin() {
@@ -143,6 +160,7 @@ export class Drawing {
         view.inside = null;
       }
       if (inner) {
+        this.frames.push(view);
         const born = view.inside === null;
         view.inside ??= new LevelView(this.data, inner.placed.body, view);
         view.inside.element.setAttribute("transform", translate(inner.x - bx, inner.y - by));
@@ -286,7 +304,7 @@ export class Drawing {
     const title = s("title", {}, this.words.tip(box));
     if (inside) {
       element.prepend(s("rect", { class: "graph-frame", width: pixel(w), height: pixel(h), rx: 6 }));
-      card.replaceChildren(title, ...barShapes(box, w, plural(box.members.length, "node")));
+      card.replaceChildren(title, ...barShapes(box, w, plural(box.members.length, "node"), view.same));
       element.append(inside.element);
     } else {
       const banded = view.units.size > 1 && hasSlot(box);
@@ -303,6 +321,7 @@ export class Drawing {
       opener.setAttribute("aria-label", `${word} ${box.name.slice(0, 200)}`);
       opener.replaceChildren(s("title", {}, word), ...signShapes(inside !== null));
     }
+    if (inside) keepHeading(view, this.seen.x, this.seen.x + this.seen.width);
     this.lighting.paint(view);
   }
 

@@ -145,7 +145,7 @@ export class GraphPane {
     drawing.show(body, this.open);
     this.input.last = null;
     this.fitted();
-    this.viewport.start(trunk(drawing.boxes, this.viewport.element.clientHeight), this.left.get(body));
+    this.viewport.start((height) => trunk(drawing.boxes, height), this.left.get(body));
     this.minimap.moved();
     this.describe();
     this.narrowing.update();

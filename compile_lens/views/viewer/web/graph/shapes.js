@@ -4,6 +4,7 @@ import { s, shortened } from "../dom.js";
 import { FRAME_BAR } from "./scene.js";
 
 /** @import { BodyBox } from "../types.d.ts" */
+/** @import { BoxView } from "./views.js" */
 
 /** Kinds that have colours of their own. */
 const DRAWN_KINDS = new Set([
@@ -100,18 +101,40 @@ export function tagShapes(name, text, right, top) {
   ];
 }
 
+/** Where the name in a bar begins, after the sign that closes the box. */
+const HEADING = 28;
+
+/**
+ * Keeps the name in the bar of an open box in view, and the sign beside it, where the box is wider than the window.
+ * @param {BoxView} view
+ * @param {number} left of what is in view
+ * @param {number} right
+ */
+export function keepHeading(view, left, right) {
+  const [x, , w] = view.at;
+  const heading = view.card?.querySelector(".heading");
+  if (!heading || !view.opener) return;
+  const room = Math.min(w, right - x) - HEADING - (heading.textContent ?? "").length * LINE_SIZES.name * CHARACTER - 8;
+  const shift = pixel(Math.max(0, Math.min(left - x, room)));
+  heading.setAttribute("x", String(HEADING + shift));
+  view.opener.setAttribute("transform", `translate(${15 + shift} 13)`);
+}
+
 /**
  * The bar on top of an open box.
  * @param {BodyBox} box
  * @param {number} w
  * @param {string} words how much is in it
+ * @param {string} [same] which others compute the same
  */
-export function barShapes(box, w, words) {
+export function barShapes(box, w, words, same = "") {
   const columns = Math.floor((w - 36) / (LINE_SIZES.name * CHARACTER));
   const name = shortened(box.name, Math.max(4, columns));
-  const rest = columns - name.length - 2;
+  const said = same && columns > name.length + same.length + 2 ? ` ${same}` : "";
+  const rest = columns - name.length - said.length - 2;
   const round = `M0 ${FRAME_BAR}V6a6 6 0 0 1 6-6H${pixel(w - 6)}a6 6 0 0 1 6 6V${FRAME_BAR}z`;
-  const shapes = [s("path", { class: "bar", d: round }), s("text", { class: "heading", x: 28, y: 17.5 }, name)];
+  const heading = s("text", { class: "heading", x: HEADING, y: 17.5 }, name, said && s("tspan", {}, said));
+  const shapes = [s("path", { class: "bar", d: round }), heading];
   if (rest >= words.length) shapes.push(s("text", { class: "count", x: pixel(w - 10), y: 17.5 }, words));
   return shapes;
 }

@@ -14,6 +14,8 @@ const STILL = 4;
 
 /** @typedef {{ scale: number, left: number, top: number }} ViewState */
 
+/** @typedef {(height: number) => number} Entry */
+
 export class Viewport {
   /**
    * @param {SVGSVGElement} svg
@@ -33,8 +35,8 @@ export class Viewport {
     this.started = false;
     /** Whether anyone has scrolled or zoomed; until then the scale follows the size of the element. */
     this.touched = false;
-    /** The middle of what should be seen first, from left to right. */
-    this.entry = 0;
+    /** The middle of what should be seen first, from left to right, in a window of a height. @type {Entry} */
+    this.entry = () => 0;
     /** Distance of two fingers at the last move. */
     this.fingers = 0;
     this.frame = 0;
@@ -70,7 +72,7 @@ export class Viewport {
 
   /**
    * Chooses scale and place anew: as large as it is, or larger if all of it is in view then, and its top.
-   * @param {number} entry the middle of what should be seen, if not all is in view
+   * @param {Entry} entry the middle of what should be seen, if not all is in view
    * @param {ViewState | undefined} state to go back to instead
    */
   start(entry, state) {
@@ -87,7 +89,7 @@ export class Viewport {
     const whole = Math.min(clientWidth / (this.width + 2 * MARGIN), clientHeight / (this.height + 2 * MARGIN));
     this.scale = Math.max(1, Math.min(LARGEST_START, whole));
     this.apply();
-    this.moveTo((entry + MARGIN) * this.scale - this.element.clientWidth / 2, 0);
+    this.moveTo((entry(clientHeight / this.scale) + MARGIN) * this.scale - this.element.clientWidth / 2, 0);
   }
 
   /** @returns {ViewState} */

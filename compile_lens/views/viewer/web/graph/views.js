@@ -96,6 +96,14 @@ export class BoxView {
     };
   }
 
+  /** Which boxes compute the same as this one, the first of them, in words; "" for none. */
+  get same() {
+    const { like, boxes } = this.level;
+    const names = boxes.filter(({ box }) => like.get(box.body) === this.box).map(({ box }) => shortened(box.name, 16));
+    if (names.length < 3) return names.map((name) => `= ${name}`).join(" ");
+    return `= ${names[0]} … ${names[names.length - 1]}`;
+  }
+
   /**
    * The items that it stands for.
    * @param {number} start the item that node 0 is

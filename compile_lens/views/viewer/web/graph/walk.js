@@ -106,17 +106,28 @@ function middle(stop) {
   return [x + w / 2, y + h / 2];
 }
 
+/** Kinds of nodes that do no work. */
+const IDLE = new Set(["input", "output", "constant", "symbol"]);
+
+/** Of the height of a window, how far down an open box begins at most that is to be seen first. */
+const NEAR = 0.6;
+
 /**
- * The middle, from left to right, of what does the work at the top of a drawing.
+ * The middle, from left to right, of what does the work at the top of a drawing: of what is in the first box that is
+ * open there, such as a layer, else of all.
  * @param {BoxView[]} boxes
  * @param {number} height of the window
  */
 export function trunk(boxes, height) {
   const first = topmost(boxes);
   if (first === null) return 0;
-  const idle = new Set(["input", "output", "constant", "symbol"]);
-  const middles = boxes
-    .filter(({ box, inside, at }) => !inside && !idle.has(box.kind) && at[1] < first.at[1] + height)
+  const until =
+    (/** @type {number} */ share) =>
+    (/** @type {BoxView} */ { at }) =>
+      at[1] < first.at[1] + height * share;
+  const open = topmost(boxes.filter(({ inside, level }) => inside && !level.parent).filter(until(NEAR)));
+  const middles = (open?.inside?.boxes ?? boxes.filter(until(1)))
+    .filter(({ box, inside }) => !inside && !IDLE.has(box.kind))
     .map(({ at }) => at[0] + at[2] / 2)
     .sort((a, b) => a - b);
   return middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
