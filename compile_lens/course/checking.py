@@ -15,8 +15,9 @@ from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
 from .facts import FACTS, said
 from .fresh import captured, differs
 from .lessons import exercise
+from .shown import Shown
 from .stubs import untouched
-from .wording import chinese, slips, tell
+from .wording import slips, tell
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
 
@@ -25,7 +26,7 @@ LONGEST = 200
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict:
+class Verdict(Shown):
     """What ``check`` says: whether it is right, and why not, a sentence each. ``bool`` of it is ``right``."""
 
     key: str
@@ -61,7 +62,7 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     if isinstance(made, Capture) or not callable(made):
         return False, (tell("type", name=type(made).__name__),)
     if untouched(made):
-        return False, (tell("stub", task=_task(wanted)),)
+        return False, (tell("stub", key=wanted.key),)
     try:
         found = captured(made, wanted.calls, wanted.target)
     except UsageError as error:  # it cannot be called with the inputs of the exercise
@@ -75,8 +76,18 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     unmet = [need for need in wanted.needs if not _holds(found, need)]
     mistaken = _slips(found, wanted) if unmet else []
     other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
-    wrong = (tell("other", how=other),) if other else ()
+    wrong = (tell("other", how=other),) if other else () if _uses(found) else (tell("unused"),)
     return True, (*wrong, *(_unmet(found, need) for need in unmet), *mistaken[:1])
+
+
+def _uses(found: Capture) -> bool:
+    """Whether a graph has an input: Dynamo leaves out those that nothing reads."""
+    return any(
+        node.op == "placeholder"
+        for c in found.compilations
+        if (graph := c.graphs.get("dynamo"))
+        for node in graph.nodes
+    )
 
 
 def _slips(found: Capture, wanted: Exercise) -> list[str]:
@@ -97,13 +108,6 @@ def _nothing(found: Capture, wanted: Exercise) -> str:
 
 _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
 """How a capture says that there was no operation to compile."""
-
-
-def _task(wanted: Exercise) -> str:
-    """What to write; the tasks themselves stand in the lessons, in Chinese in theirs alone."""
-    if not chinese():
-        return wanted.task
-    return "，".join(f"{tell(need.relation)} {said(need.fact, need.value)}" for need in wanted.needs)
 
 
 def _holds(found: Capture, need: Need) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from . import state, wording
 from .lessons import exercise
+from .shown import Shown
 
 
-class Words(str):
+class Words(Shown, str):
     """Text that a notebook shows as it is."""
 
     def __repr__(self) -> str:

@@ -10,10 +10,11 @@ from . import state, wording
 from .exercise import Question
 from .facts import FACTS, said
 from .lessons import question
+from .shown import Shown
 
 
 @dataclass(frozen=True, repr=False)
-class Prediction:
+class Prediction(Shown):
     """An answer that was given blind; ``reveal(capture)`` shows it beside the truth."""
 
     asked: Question
@@ -21,7 +22,7 @@ class Prediction:
 
     def __repr__(self) -> str:
         named = zip(self.asked.parts, self.answer)
-        answer = ", ".join(f"{wording.part(name)} {value:,}" for (name, _), value in named)
+        answer = wording.tell(", ").join(f"{wording.part(name)} {value:,}" for (name, _), value in named)
         return wording.tell("predicted", question=wording.asked(self.asked), said=answer)
 
     def reveal(self, capture: Capture) -> Reveal:
@@ -34,7 +35,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, repr=False)
-class Reveal:
+class Reveal(Shown):
     """What was said and what the capture shows, part by part."""
 
     prediction: Prediction

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..views.files import write_text
 from .lessons import EXERCISES, QUESTIONS
+from .shown import Shown
 from .wording import tell
 
 FILE = Path("course-progress.json")
@@ -17,7 +18,7 @@ FILE = Path("course-progress.json")
 
 
 @dataclass(frozen=True, repr=False)
-class Progress:
+class Progress(Shown):
     """What was answered and tried so far.
 
     Attributes:
@@ -47,19 +48,30 @@ class Progress:
         done = sum(self.solved(key) for key in EXERCISES)
         lines = [tell("done", done=done, all=len(EXERCISES), file=self.file)]
         begun = {_lesson(key) for key in (*self.predictions, *self.exercises)}
-        for key in QUESTIONS:
-            said = self.answer(key)
-            if _lesson(key) in begun:
-                lines.append(tell("not answered" if said is None else "answered", key=key, said=said))
-        for key in EXERCISES:
-            tries, hints = self.attempts(key), self.exercises.get(key, {}).get("hints", 0)
-            outcome = tell("is right" if self.solved(key) else "not yet" if tries else "not tried")
-            if _lesson(key) in begun:
-                lines.append(tell("tried", key=key, outcome=outcome, tries=tries, hints=hints))
+        for lesson in dict.fromkeys(map(_lesson, EXERCISES)):
+            if lesson in begun:
+                answered = [self._answered(key) for key in QUESTIONS if _lesson(key) == lesson]
+                tried = [self._tried(key) for key in EXERCISES if _lesson(key) == lesson]
+                lines.append(tell("lesson", lesson=lesson, parts=tell("; ").join((*answered, *tried))))
         later = [one for one in dict.fromkeys(map(_lesson, EXERCISES)) if one not in begun]
         if later:
             lines.append(tell("not begun", lessons=", ".join(later)))
         return "\n".join(lines)
+
+    def _answered(self, key: str) -> str:
+        answer = self.answer(key)
+        if answer is None:
+            return tell("not answered", key=key)
+        return tell("answered", key=key, said=tell(", ").join(f"{number:,}" for number in answer))
+
+    def _tried(self, key: str) -> str:
+        tries = self.attempts(key)
+        # Asked for again, the last hint is the same one.
+        hints = min(self.exercises.get(key, {}).get("hints", 0), len(EXERCISES[key].hints))
+        if not tries and not hints:
+            return tell("untried", key=key)
+        outcome = tell("is right" if self.solved(key) else "not yet")
+        return tell("tried", key=key, outcome=outcome, tries=tries, hints=hints)
 
 
 def _lesson(key: str) -> str:

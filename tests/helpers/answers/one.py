@@ -20,6 +20,7 @@ MISLED: dict[str, list[Mistake]] = {
             "2 launches",
             "A library call is a launch",
         ),
+        (lambda x: loops(torch.ones(3)), "It works on nothing that it was called with", ""),
         (halved, "1 graph break", "nothing is fused across"),
     ],
     "1.2": [

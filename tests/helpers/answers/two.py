@@ -22,11 +22,15 @@ MISLED: dict[str, list[Mistake]] = {
     "2.2": [
         (shifted, "1 graph break; asked", "Python still needs to know a value"),
         (lambda x: x + 1, "for numbers below 0 its result has other values", ""),
+        (lambda x: torch.where(x > 0, x + 1, x - 1), "for numbers above and below 0", ""),
+        (lambda x: x + torch.sign(x), "for numbers above and below 0", ""),
+        (lambda x: torch.where(x[0] > 0, x + 1, x - 1), "for numbers above and below 0", ""),
         (lambda x: torch.cat((x, x)), "its result has the shape (16,), and not (8,)", ""),
         (lambda x: (x + 1, x - 1), "it returns a tuple, and no tensor", ""),
     ],
     "2.3": [
         (scaled, "1 graph break; asked", "Python still needs to know a value"),
+        (lambda x: x * torch.where(x.sum() > 0, x.max(), -x.min()) + 1, "above and below 0", ""),
         (lambda x: x * x.max() + 1, "for numbers below 0 its result has other values", ""),
     ],
 }

@@ -15,6 +15,10 @@ def by_triangles(x: torch.Tensor) -> torch.Tensor:
     return factors.diagonal().prod() * (1 - 2 * (swaps % 2))
 
 
+def without_the_swaps(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.lu_factor(x)[0].diagonal().prod()
+
+
 def logarithmic(x: torch.Tensor) -> torch.Tensor:
     sign, logarithm = torch.linalg.slogdet(x)
     return logarithm.exp() * sign
@@ -39,6 +43,7 @@ MISLED: dict[str, list[Mistake]] = {
     ],
     "0.2": [
         (determinant, "0 kernels of the compiler's own; asked", "Take a part of the way yourself"),
+        (without_the_swaps, "above and below 0 its result has other values", ""),
         (lambda x: x.diagonal().prod(), "its result has other values", ""),
     ],
     "0.3": [
