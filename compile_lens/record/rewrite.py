@@ -7,6 +7,10 @@ from dataclasses import dataclass
 UNNAMED = "between named passes"
 """Name of a ``Pass`` for what changed where no pass of torch's that has a name was running."""
 
+MERGING = "fx_graph_cse"
+"""Name of the ``Pass`` in which AOTAutograd's partitioner makes calls one that compute the same
+(``torch/_functorch/partitioners.py``)."""
+
 
 @dataclass(frozen=True)
 class Rewrite:

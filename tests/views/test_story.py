@@ -22,6 +22,7 @@ from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Flow
 from compile_lens.record.lowering import REALISED, Lowered
 from compile_lens.record.memory import Partition
+from compile_lens.record.rewrite import MERGING, Pass, Rewrite
 from compile_lens.results.capture import Capture
 from compile_lens.views.story import Story
 from compile_lens.views.story.english import ENGLISH
@@ -231,6 +232,25 @@ def test_stages_that_there_are_not_are_told_together() -> None:
     assert one(changed, "none_many") == "There are no stages backward, backward.loops: backward=False."
     assert one(changed, "missing") == "Stage pre_grad was not seen: cache hit."
     assert said(changed, "cut") == []
+
+
+def test_what_is_merged_is_no_change_of_inductors() -> None:
+    """``fx_graph_cse`` is called by AOTAutograd's partitioner: as in sin² + cos², where both sines are one."""
+    pairs = (Rewrite("", ("sin_1",), ("sin",)), Rewrite("", ("cos_1",), ("cos",)))
+    merged = Pass("forward", MERGING, 22, 20, pairs)
+    found = first(samples.sample(), passes=(merged,))
+    assert one(found, "merged") == (
+        "On the way to stage forward, 2 calls that computed what others do already became one with them: "
+        "sin_1 → sin, cos_1 → cos."
+    )
+    assert said(found, "rewritten") == []
+    both = first(samples.sample(), passes=(merged, Pass("forward", "remove_noop_ops", 20, 19, pairs[:1])))
+    assert one(both, "rewritten") == "On the way to stage forward the passes of Inductor made 1 change."
+
+
+def test_lines_of_a_text_are_words_of_a_paragraph() -> None:
+    two = first(samples.sample(), ending=Ending("not traced", "it is a generator.\n  Write a loop."))
+    assert one(two, "ended") == "It ended with “not traced”: it is a generator. Write a loop."
 
 
 def test_endings_and_other_kinds() -> None:

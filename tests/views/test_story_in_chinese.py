@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import re
 import string
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import samples
@@ -12,11 +15,14 @@ import samples_findings
 import samples_machine
 import samples_targets
 
+from compile_lens.record.absent import NotApplicable
 from compile_lens.record.figures import AtLeast, Count, Figure
 from compile_lens.results.capture import Capture
 from compile_lens.views.story.chinese import CHINESE
 from compile_lens.views.story.english import ENGLISH
 from compile_lens.views.words.characters import cells, wrap
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SAMPLE = """\
 f 的编译故事
@@ -104,6 +110,18 @@ def test_every_sentence_is_whole() -> None:
     for key, words in CHINESE.words.items():
         assert key.startswith("apart.") == words.endswith("。"), key
         assert not key.startswith(("apart.", "realised.")) or not words.isascii(), key
+
+
+def test_reasons_that_are_always_the_same_are_said_in_chinese() -> None:
+    source = (ROOT / "compile_lens" / "_torch" / "ground" / "recorder.py").read_text(encoding="utf-8")
+    texts = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    assert set(CHINESE.reasons) <= texts
+    capture = samples.sample()
+    for reason, chinese in CHINESE.reasons.items():
+        gone = (*capture.compilations[0].stages, NotApplicable("pre_grad", reason))
+        made = dataclasses.replace(capture.compilations[0], stages=gone)
+        told = dataclasses.replace(capture, compilations=(made,)).story("zh")
+        assert any(s.text == f"没有 pre_grad 阶段：{chinese}。" for s in told.sentences), reason
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "ended": "它以“{kind}”结束：{reason}。",
     "empty": "没有记录到它的任何阶段。",
     # Passes.
+    "merged": ("在到达 {stage_key} 阶段之前，{n}与已有的调用计算相同的值，被合并：{names}。",) * 2,
     "rewritten": "在到达 {stage_key} 阶段之前，Inductor 的 pass 做了 {n}。",
     "patterns": "匹配到 {n}：{names}。",
     "miss": "有一个模式差一点匹配：{miss}。",
@@ -57,7 +58,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "joint": "AOTAutograd 用更小的算子把前向和反向写进一张联合图（joint graph）：{n}。",
     "derivatives": "其中 {n} 次由自动微分产生，用于求导。",
     "cut": "这张图被切成两半：前向 {forward}，反向 {backward}。",
-    "one_graph": "其中没有需要梯度的值：只有一张图，{n}。",
+    "one_graph": "只有一张图，{n}。",
     "saved": "前向为反向保存 {n}：{names}。",
     "saved_none": "前向不为反向保存任何值。",
     "keeps_free": "保存的值就在输入和结果里，不另占内存。",
@@ -227,4 +228,14 @@ def _more(some: str, left: int) -> str:
     return f"{some} 等，另有 {left:,} 个"
 
 
-CHINESE = Language("zh", SENTENCES, NOUNS, WORDS, _counted, _amount, _more, separator="、", between="")
+REASONS = {
+    "nothing in this graph needs a gradient: there is no backward to join": "这张图里没有需要梯度的值，也就没有反向可以联合",
+    "the outputs that need a gradient alias an input: PyTorch makes those views, and their backward, outside of the "
+    "graph": "需要梯度的输出是输入的别名：这些视图和它们的反向由 PyTorch 在图外产生",
+    "the graph has no operation: there is nothing to lower": "图里没有运算，没有什么可以下降",
+}
+"""Why a stage does not apply, by the words that the record has."""
+
+CHINESE = Language(
+    "zh", SENTENCES, NOUNS, WORDS, _counted, _amount, _more, separator="、", between="", reasons=REASONS
+)

@@ -59,6 +59,10 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "ended": "It ended with “{kind}”: {reason}.",
     "empty": "No stage of it was recorded.",
     # Passes.
+    "merged": (
+        "On the way to stage {stage_key}, {n} that computed what another does already became one with it: {names}.",
+        "On the way to stage {stage_key}, {n} that computed what others do already became one with them: {names}.",
+    ),
     "rewritten": "On the way to stage {stage_key} the passes of Inductor made {n}.",
     "patterns": "{n} matched: {names}.",
     "miss": "One pattern came close: {miss}.",
@@ -66,7 +70,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "joint": "AOTAutograd wrote the forward and its backward as one graph, in smaller operators: {n}.",
     "derivatives": "Autograd made {n} of them, for derivatives.",
     "cut": "The graph was cut in two: {forward} for the forward, {backward} for the backward.",
-    "one_graph": "Nothing in it needs a gradient: there is one graph, of {n}.",
+    "one_graph": "There is one graph, of {n}.",
     "saved": "The forward keeps {n} for the backward: {names}.",
     "saved_none": "The forward keeps nothing for the backward.",
     "keeps_free": "What it keeps lies in inputs and results, and takes no memory of its own.",

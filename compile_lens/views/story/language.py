@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compile_lens.record.figures import AtLeast, Figure
 
@@ -59,6 +59,7 @@ class Language:
         more: names in a row, of which so many more are left out.
         separator: what stands between names in a row.
         between: what stands between two sentences.
+        reasons: reasons that the record gives in words that are always the same, and how they are said.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Language:
     more: Callable[[str, int], str]
     separator: str = ", "
     between: str = " "
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, key: str, values: Mapping[str, Value]) -> str:
         """The sentence with its values."""
@@ -81,7 +83,7 @@ class Language:
 
     def _said(self, value: Value) -> str:
         if isinstance(value, str):
-            return text(value)
+            return text(self.reasons.get(value, value))
         if isinstance(value, Word):
             return self.words[value.key]
         if isinstance(value, Names):
@@ -101,6 +103,8 @@ def _basis(amount: Amount) -> str:
 
 def text(said: str) -> str:
     """A text of the program's in a sentence: one line, cut where it is long, without a full stop of its own."""
-    line = flat(said.strip())
+    line = flat(
+        " ".join(part.strip() for part in said.strip().split("\n"))
+    )  # in a paragraph, lines are no lines
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
     return line.rstrip(".") or line

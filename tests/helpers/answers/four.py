@@ -9,6 +9,7 @@ from compile_lens.course.lessons.four import product
 
 from .common import Made, Mistake, halved
 
+
 def in_halves(x: torch.Tensor) -> torch.Tensor:
     """Rounded otherwise than the product in one piece."""
     return torch.sin(x[:, :32] @ x[:32] + x[:, 32:] @ x[32:])
