@@ -41,8 +41,8 @@ LOOP = each.__code__.co_filename
 
 
 MIXED = 4
-"""How often two functions are compared on numbers of both signs: what depends on the order of rows, or on the sign of one
-number, shows in some of them."""
+"""How often two functions are compared on numbers of both signs: what depends on the order of rows, or on the sign of
+one number, shows in some of them."""
 
 ROUNDING = 16
 """How many times the rounding error of what was asked, computed as it was asked, another way of writing it may have."""
@@ -54,8 +54,8 @@ SLACK = 1e-5
 def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
     """How the results of two functions differ, on numbers above 0, below 0, and on both sides; ``""`` where they agree.
 
-    What is right is computed with 64 bits; how far from it a program may be, depends on how far from it ``other`` is with
-    the bits that the program has.
+    What is right is computed with 64 bits; how far from it a program may be, depends on how far from it ``other`` is
+    with the bits that the program has.
     """
     for inputs in calls:
         for which, numbers in _draws(inputs):

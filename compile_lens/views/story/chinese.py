@@ -229,7 +229,9 @@ def _more(some: str, left: int) -> str:
 
 
 REASONS = {
-    "nothing in this graph needs a gradient: there is no backward to join": "这张图里没有需要梯度的值，也就没有反向可以联合",
+    "nothing in this graph needs a gradient: there is no backward to join": (
+        "这张图里没有需要梯度的值，也就没有反向可以联合"
+    ),
     "the outputs that need a gradient alias an input: PyTorch makes those views, and their backward, outside of the "
     "graph": "需要梯度的输出是输入的别名：这些视图和它们的反向由 PyTorch 在图外产生",
     "the graph has no operation: there is nothing to lower": "图里没有运算，没有什么可以下降",
