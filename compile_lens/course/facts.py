@@ -149,8 +149,8 @@ FACTS: dict[str, Fact] = {
     "patterns": Fact(_patterns, "pattern that matched", "patterns that matched"),
     "apart_by_size": Fact(
         lambda capture: sum(not d.fused and d.reason == "different sizes" for d in capture.decisions),
-        "pair of loops apart by size",
-        "pairs of loops apart by size",
+        "pair of loops kept apart by their sizes",
+        "pairs of loops kept apart by their sizes",
     ),
     "step": Fact(_step, "number at a time", "numbers at a time"),
     "tails": Fact(_tails, "tail", "tails"),

@@ -29,6 +29,7 @@ def test_it_shows_what_it_asks() -> None:
     assert symbol
     eight, any_size = re.split(r"^(?=op0: )", cells["loops"], flags=re.M)[1:]
     assert any_size.replace(symbol[1], "8").replace("arg1_1", "arg0_1") == eight
+    assert "arg0_1[" in eight and "arg1_1[" in any_size and "arg0_1" not in any_size
     assert cells["guards"].strip() == "2 <= L['x'].size()[0]"
     assert "you said 12, but the capture has 8 compilations" in cells["numbers"]
     changes = re.findall(r"s was ([\d.]+), now ([\d.]+):  return x\*\*s\n", cells["numbers-watch"])

@@ -8,6 +8,7 @@ import lessons
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._inductor.decomposition import select_decomp_table
 
 from compile_lens import capture
 
@@ -38,7 +39,9 @@ def test_a_pattern_matches_and_misses() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     assert re.match(r"_sfdp_pattern_\w+: 19 operators became 2\n", cells["passes"])
     assert "_scaled_dot_product_flash_attention_for_cpu" in cells["passes"] and "getitem" in cells["passes"]
-    assert "finds %tanh = aten.tanh.default(%div)" in cells["miss"] and "without %tanh" in cells["miss"]
+    miss = " ".join(cells["miss"].split())
+    assert "finds %tanh = aten.tanh.default(%div)" in miss and "without %tanh" in miss
+    assert max(map(len, (cells["passes"] + cells["miss"]).splitlines())) <= 100
     before, after = map(int, re.findall(r"launches: (\d+) became (\d+)", cells["miss"])[0])
     assert before == 1 < after
 
@@ -53,6 +56,17 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert lessons.said(prose["take-home"], r"one `var_mean` into (\w+) of its own") == (len(alone),)
     cubed = capture(lambda x: x**3, x).compilations[0].graphs["inference.loops"].readable()
     assert lessons.said(prose["cubed-meaning"], r"(\w+) multiplications") == (cubed.count(" = mul("),)
+
+
+def test_what_it_says_of_decompositions_is_so_in_torchs_own_table() -> None:
+    prose = lessons.prose(NAME)["aten-meaning"]
+    table = {
+        operator.name().partition(".")[0].partition("::")[2]
+        for operator in select_decomp_table()
+        if isinstance(operator, torch._ops.OpOverload)
+    }
+    assert "Most large operators have a **decomposition**" in prose and {"mse_loss", "gelu"} <= table
+    assert "(A few have none, a convolution or a sort" in prose and not {"convolution", "sort"} & table
 
 
 def test_its_exercises_wait_for_their_functions() -> None:

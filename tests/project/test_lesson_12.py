@@ -110,6 +110,9 @@ def test_the_roof_is_where_the_text_says() -> None:
     assert any("mm" in row[2] for row in rows if row[0] == "whole"), "the small product as well"
     (drawn,) = lessons.run(NAME)["roof-drawn"]
     assert "<svg" in drawn.data["image/svg+xml"]
+    assert lessons.said(lessons.prose(NAME)["roof-meaning"], r"has the (\w+) kernels of `dense`") == (
+        len(bound),
+    )
 
     def whole(matrices: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         return torch.tanh(matrices.flatten(1) @ weights)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import lessons
 import nbformat
 import pytest
 import torch
@@ -78,6 +79,8 @@ def test_the_first_lesson_reads_each_stage(first: Mapping[str, Any]) -> None:
     assert {"sin(", "cos(", "mul(", "add("} <= set(re.findall(r"\w+\(", body))
     assert "op0: pointwise, one loop" in _text(first["groups"])
     assert f"{KERNELS[0]} launches: 1" in _text(first["kernel"])
+    assert {*re.findall(r"auto (tmp\d)", _text(first["kernel"]))} == {f"tmp{n}" for n in range(6)}
+    assert "`tmp0` is the number that is loaded, and the other five" in lessons.prose(FIRST)["kernel-why"]
     assert ".sin()" in _text(first["kernel"]) or "std::sin(" in _text(first["kernel"])
     assert _text(first["code-only"]) == "'generated only'"
 
@@ -92,14 +95,14 @@ def test_the_first_lesson_reckons_right(first: Mapping[str, Any]) -> None:
 
 
 def test_the_first_lesson_walks_the_chain(first: Mapping[str, Any]) -> None:
-    up = _text(first["chain-up"]).splitlines()
-    assert up and all(
-        line == "line 2 of f: return torch.sin(x) ** 2 + torch.cos(x) ** 2" for line in map(str.strip, up)
-    )
+    assert _text(first["chain-up"]).strip() == "line 2 of f: return torch.sin(x) ** 2 + torch.cos(x) ** 2"
     assert re.findall(r"'(\w+)'", _text(first["chain-down"])) == KERNELS
-    reached = [line.split() for line in _text(first["chain-one"]).splitlines()]
-    assert ["forward.code", KERNELS[0]] in reached and ["backward.code", KERNELS[1]] in reached
-    assert ["joint", "cos_1"] in reached, "the derivative of sin"
+    rows = (line.partition(" ") for line in _text(first["chain-one"]).splitlines())
+    reached = {stage: names.strip().split(", ") for stage, _, names in rows}
+    assert reached["forward.code"] == KERNELS[:1] and reached["backward.code"] == KERNELS[1:]
+    assert "cos_1" in reached["joint"], "the derivative of sin"
+    assert "cos" in reached["forward"] and "cos" in reached["backward"], "it was merged with the other"
+    assert [*reached][-1] == "backward.code" and len(reached) == len(_text(first["chain-one"]).splitlines())
 
 
 def test_the_first_lesson_asks_before_it_shows(first: Mapping[str, Any]) -> None:
@@ -232,6 +235,8 @@ def test_the_sixth_lesson_tells_inlining_from_fusion(sixth: Mapping[str, Any]) -
 
 
 def test_the_sixth_lesson_reckons_right(sixth: Mapping[str, Any]) -> None:
+    made = capture(lambda x: torch.square(torch.square(x)), torch.rand(16)).compilations[0]
+    assert [call.name for call in made.graphs["inference"].calls] == ["pow_1", "pow_2"], "as the text says"
     tensor = 4 * 2**20
     moved = [line.replace(",", "").split() for line in _text(sixth["square-bytes"]).splitlines()]
     assert [(int(line[1]), int(line[4])) for line in moved] == [(4 * tensor, 4), (2 * tensor, 2)]

@@ -101,6 +101,16 @@ CLOCKED = frozenset(("calls", "spread", "later", "turns", "paid"))
 """Cells of lesson 11 that print times."""
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LESSONS)
+def test_it_runs_and_answers_in_chinese(name: str) -> None:
+    """Every cell, from clean, without noise; and its exercises wait."""
+    cells = {cell: lessons.text(outputs) for cell, outputs in lessons.run(f"zh/{name}").items()}
+    waiting = [cells[f"exercise-{which}"] for which in (1, 2, 3)]
+    assert all(is_chinese(verdict) and verdict.startswith(f"{int(name[:2])}.") for verdict in waiting)
+    assert is_chinese(cells["progress"])
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LESSONS)
 def test_it_runs_and_prints_the_same_numbers(name: str) -> None:

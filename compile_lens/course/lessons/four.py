@@ -10,8 +10,9 @@ from .common import TRAINED, UNBROKEN
 QUESTIONS = (
     Question(
         "4.kept",
-        "How many tensors does the forward of sin²(x) + cos²(x) keep for its backward, without recomputing and with?",
-        (("without recomputing", "kept_by_default"), ("with recomputing", "saved")),
+        "How many tensors does the forward of sin²(x) + cos²(x) keep for its backward, by the default partitioner and "
+        "by Inductor's?",
+        (("default", "kept_by_default"), ("Inductor's", "saved")),
     ),
 )
 

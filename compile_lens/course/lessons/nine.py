@@ -43,7 +43,7 @@ EXERCISES = (
             ),
         ),
         (
-            "A wall has two sides.",
+            "Work before the library call becomes one kernel, work after it another.",
             "Put work that is done number by number before the call, and more of it after.",
         ),
         "def f(x):\n    return torch.cos(torch.sort(torch.sin(x))[0])",

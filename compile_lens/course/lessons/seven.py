@@ -35,7 +35,7 @@ EXERCISES = (
         ),
         (
             "The type of what is computed may differ from that of x.",
-            "Make x short before you do anything else with it.",
+            "Convert x to a shorter type before you do anything else with it.",
         ),
         "def f(x):\n    return torch.sin(x.bfloat16())",
         target=_TARGET,

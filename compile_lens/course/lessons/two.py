@@ -55,7 +55,7 @@ EXERCISES = (
             ),
         ),
         (
-            "Breaks part graphs, but a graph without any work on tensors is none.",
+            "A break cuts the function in two. Dynamo makes no graph of a part that does nothing with tensors.",
             "Where would the break have to stand, so that one of its sides has nothing to do?",
         ),
         'def f(x):\n    y = torch.sin(x)\n    print("done")\n    return y',

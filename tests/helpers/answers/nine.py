@@ -27,9 +27,17 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: x * 6, "its result has other values", ""),
     ],
     "9.3": [
-        (lambda x: (x.sin(), x.cos()), "0 pairs of loops apart by size; asked", "fit into one group"),
-        (lambda x: (x.sum(0), x.sum(1)), "0 pairs of loops apart by size; asked", "for another reason"),
-        (lambda x: x / x.sum(), "0 pairs of loops apart by size; asked", "for another reason"),
+        (
+            lambda x: (x.sin(), x.cos()),
+            "0 pairs of loops kept apart by their sizes; asked",
+            "fit into one group",
+        ),
+        (
+            lambda x: (x.sum(0), x.sum(1)),
+            "0 pairs of loops kept apart by their sizes; asked",
+            "for another reason",
+        ),
+        (lambda x: x / x.sum(), "0 pairs of loops kept apart by their sizes; asked", "for another reason"),
         (lambda x: (x @ x, x[:8].sin()), "1 library call; asked", "A library call is another wall"),
     ],
 }
