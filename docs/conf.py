@@ -30,6 +30,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "docstrings",
     "links",
+    "lecturers",
     "solutions",
 ]
 root_doc = "docs/index"
@@ -48,7 +49,7 @@ exclude_patterns = [
     ".*", "**/.*", "**/node_modules", "benchmarks", "build", "compile_lens", "compile-lens-demo", "dist", "tests",
 ]  # fmt: skip
 if not tags.has("solutions"):  # type: ignore[name-defined]  # noqa: F821  # Sphinx brings it
-    exclude_patterns.append("docs/solutions.md")
+    exclude_patterns += ["docs/solutions.md", "tutorials/INSTRUCTORS.md"]
 
 html_theme = "sphinx_book_theme"
 html_title = "compile_lens"

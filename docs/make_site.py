@@ -31,7 +31,9 @@ def main() -> int:
     parser.add_argument(
         "--lessons", default="*", metavar="PATTERN", help="the lessons that are run; '' for none"
     )
-    parser.add_argument("--solutions", action="store_true", help="also a page of solutions, for lecturers")
+    parser.add_argument(
+        "--solutions", action="store_true", help="for lecturers: also the guide, and a page of solutions"
+    )
     parser.add_argument("--links", action="store_true", help="ask the addresses outside; makes no pages")
     given = parser.parse_args()
     if importlib.util.find_spec("sphinx") is None:

@@ -63,7 +63,7 @@ def test_every_page_is_there(site: Path) -> None:
         "assets/gallery/*.md",
     )
     wanted = {p.relative_to(ROOT).with_suffix(".html") for pattern in patterns for p in ROOT.glob(pattern)}
-    wanted.remove(Path("docs/solutions.html"))
+    wanted -= {Path("docs/solutions.html"), Path("tutorials/INSTRUCTORS.html")}
     made = {page.relative_to(site) for page in pages(site)}
     assert wanted <= made and len(wanted) > 60
     assert 'url=docs/index.html"' in _text(site / "index.html")
@@ -126,6 +126,9 @@ def test_a_lesson_that_was_run_is_alive_and_another_shows_its_code(site: Path) -
 def test_no_solution_is_given_away(site: Path) -> None:
     """A student finds it by ``course.solution``, after an attempt."""
     assert not (site / "docs" / "solutions.html").exists()
+    assert not (site / "tutorials" / "INSTRUCTORS.html").exists(), "it has the answers to the questions"
+    assert not [file for file in site.rglob("*") if "INSTRUCTORS" in file.name]
+    assert not [page for page in pages(site) if re.search(r'href="[^"]*INSTRUCTORS', _text(page))]
     text = "\n".join(_text(page) for page in pages(site) if "tutorials" in page.parts)
     plain = html.unescape(re.sub(r"<[^>]+>", "", text))
     assert "return None  # your function" in plain
@@ -159,6 +162,31 @@ def test_it_opens_from_a_folder_and_no_page_scrolls_sideways(site: Path, page: P
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             wide.append(file.relative_to(site).as_posix())
     assert not wide
+
+
+CUT = """() => [...document.querySelectorAll(".cell_output pre")].filter(
+    (one) => one.checkVisibility() && one.scrollWidth > one.clientWidth).map((one) => one.textContent)"""
+
+
+@pytest.mark.browser
+def test_what_a_lesson_printed_is_not_cut(site: Path, page: Page, watch: Watch) -> None:
+    """The C++ of lesson 1 has lines that are wider than the column: they go on below."""
+    watch.allow(f"{site.as_uri()}/")
+    page.goto((site / f"{RUN}.html").as_uri())
+    assert page.locator(".cell_output pre").count() > 5
+    assert page.evaluate(CUT) == []
+
+
+@pytest.mark.browser
+def test_the_lessons_come_right_after_the_start(site: Path, page: Page, watch: Watch) -> None:
+    """In the side bar, above the fold; the pages of the tool come after them."""
+    watch.allow(f"{site.as_uri()}/")
+    page.goto((site / "docs" / "index.html").as_uri())
+    links = page.locator(".bd-links a.reference").evaluate_all(
+        "all => all.map((one) => one.getAttribute('href'))"
+    )
+    assert [one.rpartition("/")[2] for one in links[:3]] == ["README.html", "README.html", "00-devices.html"]
+    assert "tutorials" in links[1] and "tutorials" not in links[0]
 
 
 @pytest.mark.browser
