@@ -144,7 +144,7 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
         )
         with hooks.compiling(draft):
             lineage = aot.handed_over(draft, phase, gm)
-            pipeline.begin(draft, phase, lineage)
+            pipeline.begin(draft, phase, lineage, kwargs.get("static_input_idxs") or ())
             passes.begin(draft, f"{phase}.post_grad", gm, lineage.origins)
             try:
                 with lineage.watching(gm):

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from ..errors import UsageError
 from ..versions import __version__
-from . import commands
+from . import commands, imports
 from .check import check
 from .compare import compare
 from .diff import diff
@@ -196,12 +196,27 @@ def parser() -> argparse.ArgumentParser:
 
     imported = add(
         "import",
-        commands.imported,
-        "Read what torch logged of a program that ran with TORCH_TRACE set",
+        imports.imported,
+        "Read what torch logged of a program that ran with TORCH_TRACE set, or what its profiler measured",
         "Needs no torch and runs nothing\nof the log.",
     )
     imported.add_argument(
-        "record", type=Path, metavar="LOG", help="the folder that TORCH_TRACE named, or a log in it"
+        "record",
+        type=Path,
+        metavar="LOG",
+        help="the folder that TORCH_TRACE named, or a log in it; with --into a trace of torch.profiler",
+    )
+    imported.add_argument(
+        "--into",
+        type=Path,
+        metavar="FILE",
+        help="a saved .json record of a capture or a program, beside whose kernels the profiler's times are put",
+    )
+    imported.add_argument(
+        "--id",
+        default="",
+        metavar="ID",
+        help="which compiled graph of the profiler's trace the capture is of: 3/0 (default: that with its launches)",
     )
     _add_out(imported, "program")
 

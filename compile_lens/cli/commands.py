@@ -1,4 +1,4 @@
-"""The commands ``demo``, ``show``, ``open``, ``import`` and ``doctor``."""
+"""The commands ``demo``, ``show``, ``open`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -78,17 +78,11 @@ def opened_program(args: argparse.Namespace) -> int:
 
     if args.story:
         raise UsageError("a program has no story; open it without --story")
-    return _told(args, Program.load)
+    return told(args, Program.load)
 
 
-def imported(args: argparse.Namespace) -> int:
-    """Print or convert what torch logged of a program."""
-    from ..api.logs import import_trace
-
-    return _told(args, import_trace)
-
-
-def _told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
+def told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
+    """Print or convert what ``read`` makes of a file that holds a program."""
     from ..views.program.files import FORMS
 
     check_endings(args.out, FORMS)

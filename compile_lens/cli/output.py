@@ -169,6 +169,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
             **_place(failure.frames),
         },
         "target": _target(capture),
+        "profile": None if capture.profile is None else asdict(capture.profile),
         "notes": list(capture.notes),
         "unknown_fields": list(capture.unknown_fields),
     }

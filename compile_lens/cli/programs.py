@@ -41,6 +41,7 @@ def summary(program: Program) -> dict[str, Any]:
             }
             for file, found in program.lines.items()
         },
+        "profile": None if record.profile is None else asdict(record.profile),
         "missing": [asdict(missing) for missing in record.missing],
         "notes": list(record.notes),
         "unknown_fields": list(record.unknown_fields),

@@ -18,6 +18,7 @@ from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
 from .kernel import Kernel
+from .profile import Profile
 
 SCHEMA_VERSION = 1
 """Version of the JSON form. A record with a greater number is refused."""
@@ -105,6 +106,7 @@ class Record:
         notes: things that a reader should know (a warning of the compiler, a stage order).
         ablations: the steps that ``ablate`` ran, from least to most.
         benchmark: what ``benchmark`` measured.
+        profile: times that torch's profiler measured, joined from a trace.
         skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
             ``breaks``, all of it was.
         unseen: why what ran eagerly is not known: the record is of graphs alone, which the named backend was handed.
@@ -136,6 +138,7 @@ class Record:
     skipped: tuple[Skip, ...] = ()
     unseen: str = ""
     calls: tuple[Called, ...] = ()
+    profile: Profile | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

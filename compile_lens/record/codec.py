@@ -24,6 +24,7 @@ from . import breaks as _breaks
 from . import capture as _record
 from . import compilation as _compilation
 from . import contest as _contest
+from . import cuda_graphs as _cuda_graphs
 from . import decision as _decision
 from . import device as _device_model
 from . import graph as _graph
@@ -31,6 +32,7 @@ from . import kernel as _kernel
 from . import lowering as _lowered
 from . import machine_code as _machine
 from . import memory as _memory
+from . import profile as _profile
 from . import program as _program
 from . import rewrite as _rewrite
 from .capture import SCHEMA_VERSION, Record
@@ -51,11 +53,13 @@ _NAMES = {
         _machine,
         _kernel,
         _contest,
+        _cuda_graphs,
         _decision,
         _lowered,
         _rewrite,
         _memory,
         _measurement,
+        _profile,
         _device_model,
         _compilation,
         _record,

@@ -10,6 +10,7 @@ from ..errors import StageMissing
 from .absent import Absent, Codes, Missing, NotApplicable
 from .breaks import Ending
 from .contest import Contest
+from .cuda_graphs import CudaGraphs
 from .decision import Decision
 from .graph import Graph
 from .kernel import Code
@@ -95,7 +96,8 @@ class Compilation:
     counted (``eager_note`` says why). ``decisions`` are those of the scheduler, by phase; a phase that is not
     there was not overheard. ``lowered`` says what lowering made of each ATen node, ``passes`` what Inductor's
     passes changed in the graphs, ``memory`` which buffers the generated code holds, ``partition`` what the
-    forward keeps for the backward, ``contests`` what ``max-autotune`` would time on a device that was not there.
+    forward keeps for the backward, ``contests`` what ``max-autotune`` would time on a device that was not there,
+    ``cuda_graphs`` which parts torch would record as CUDA graphs.
     """
 
     id: str
@@ -115,6 +117,7 @@ class Compilation:
     memory: tuple[Memory, ...] = ()
     partition: Partition | None = None
     contests: tuple[Contest, ...] = ()
+    cuda_graphs: tuple[CudaGraphs, ...] = ()
 
     @property
     def graphs(self) -> Stages:

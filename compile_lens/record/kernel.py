@@ -16,6 +16,9 @@ LINE_FORMS = frozenset(
 UNSAID = "Inductor did not say which operation it is of"
 """``no_origin`` of every other line that has no origin."""
 
+SAME_CODE = "same code, verified"
+"""How the stamp of code begins that was generated again, where its text is that of what ran."""
+
 NO_LINES = "the lines of kernels have no origins"
 """How the note of a capture begins whose lines could not be followed."""
 

@@ -15,6 +15,7 @@ from .breaks import Ending
 from .capture import SCHEMA_VERSION, Environment
 from .compilation import DynamicDim
 from .graph import Frame, Source
+from .profile import Profile
 
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""
@@ -330,6 +331,7 @@ class ProgramRecord:
             ``missing``.
         rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
         world: how many processes there are; 0 where that is not known.
+        profile: times that torch's profiler measured, joined from a trace.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -352,6 +354,7 @@ class ProgramRecord:
     log: str = ""
     rank: int | None = None
     world: int = 0
+    profile: Profile | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

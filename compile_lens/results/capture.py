@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +29,13 @@ class Capture(Record):
     # The attributes are the record's, told once.
     __doc__ = f"""{(Record.__doc__ or "").rstrip()}
 
-    ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``target`` a ``Target``; ``sources`` hold
-    ``Source``, ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger`` (``Ledger``),
-    ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
+    ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``profile`` a ``Profile``, ``target`` a ``Target``;
+    ``sources`` hold ``Source``, ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger``
+    (``Ledger``), ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
     ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``contests``
     (``Contest``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
     (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``), ``coverage`` (``Coverage``), ``story``
-    (``Story``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``save``, ``to_json`` and
+    (``Story``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``join``, ``save``, ``to_json`` and
     ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
@@ -87,6 +89,28 @@ class Capture(Record):
         """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
         lacking: Lacking = delegate("Capture.unsupported")(self, target)
         return lacking
+
+    def join(self, trace: str | Path, id: str | Mapping[str, str] = "") -> Capture:
+        """This capture with the times that torch's profiler measured of its kernels, from a trace that it exported
+        (``profiler.export_chrome_trace``): ``profile`` of what is returned.
+
+        Which compiled graph of the trace is which compilation is told by its launches: their names, in the order of
+        the code. What cannot be told so is left out, with the reason.
+
+        Args:
+            trace: the file, ``.json`` or ``.json.gz``.
+            id: compile id in the trace (``"3/0"``), for a capture of one compilation; a dict from those of this
+                capture to those of the trace, for several.
+
+        Raises:
+            UsageError: there is no such file, or an ``id`` that the trace or the capture does not have.
+            RecordError: it is no trace of the profiler.
+        """
+        from ..measures.profile import known_ids, of_capture
+        from ..record.profiler_trace import read
+
+        found = read(Path(trace))
+        return replace(self, profile=of_capture(self, found, known_ids(self, found, id)))
 
     def story(self, lang: str = "en") -> Story:
         """The capture told stage by stage in plain words, made of the record alone.

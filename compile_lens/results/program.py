@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..record.delegates import delegate
+from ..record.kernel import SAME_CODE
 from ..record.program import ProgramRecord
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ..measures.program import Counts, Line
     from ..measures.slower import Cause
     from ..record.device import DeviceModel
+    from ..record.kernel import Code
     from ..record.program import Break, CompileEvent, Elsewhere, ProgramFrame, ProgramGraph, Visit
     from .capture import Capture
 
@@ -143,6 +146,28 @@ class Program:
         made: Capture = delegate("Program.capture")(self, number, kept, codes, target)
         return made
 
+    def join(self, trace: str | Path) -> Program:
+        """This program with the times that torch's profiler measured of its kernels, from a trace that it exported
+        (``profiler.export_chrome_trace``) in the same process: ``record.profile`` of what is returned.
+
+        Compiled graphs are told by their compile ids. Each that was kept is lowered again, as by ``capture``; where the
+        text of its code is that of the program's, its kernels have the lines, nodes and modules that they came from.
+        Of others the times stand by the names in the trace.
+
+        Args:
+            trace: the file, ``.json`` or ``.json.gz``.
+
+        Raises:
+            UsageError: there is no such file, or it cannot be read.
+            RecordError: it is no trace of the profiler.
+        """
+        from ..measures.profile import of_graphs
+        from ..record.profiler_trace import read
+
+        found = read(Path(trace))
+        record = replace(self.record, profile=of_graphs(found, _Codes(self)))
+        return Program(lambda: record, self._kept)
+
     def to_json(self) -> str:
         """The record as JSON text; ``from_json`` gives an equal one back."""
         from ..record.codec import to_json
@@ -211,3 +236,38 @@ class Program:
         from ..views.program.html import mimebundle
 
         return mimebundle(self.record, include, exclude)
+
+
+class _Codes:
+    """The code that ran for a compile id and phase of a program, or why there is none."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known: dict[int, Capture | str] = {}
+
+    def __call__(self, id: str, phase: str) -> tuple[Capture, Code] | str:
+        found = [graph.number for graph in self._program.graphs if graph.id == id]
+        if not found:
+            return "no graph of this compile id was seen in the program"
+        if len(found) > 1:
+            return "several graphs of the program have this compile id"
+        number = found[0]
+        if number not in self._known:
+            self._known[number] = self._lowered(number)
+        made = self._known[number]
+        if isinstance(made, str):
+            return made
+        code = next((c.code[phase] for c in made.compilations if phase in c.code), None)
+        if code is None:
+            return f"lowered again, the graph has no {phase}"
+        if not code.stamp.startswith(SAME_CODE):
+            return f"its lines are not known for certain: {code.stamp}"
+        return made, code
+
+    def _lowered(self, number: int) -> Capture | str:
+        from .capture import CaptureError
+
+        try:
+            return self._program.capture(number)
+        except (UsageError, CaptureError) as error:
+            return str(error)

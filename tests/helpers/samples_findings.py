@@ -6,16 +6,19 @@ import dataclasses
 
 from samples import BYTES, sample
 
+from compile_lens.record.absent import Missing
 from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
 from compile_lens.record.capture import ABLATIONS, Ablation
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.contest import Contest
+from compile_lens.record.cuda_graphs import CudaGraphs, GraphPart, Mutated
 from compile_lens.record.decision import Decision
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import Lowered
 from compile_lens.record.machine_code import Candidate, Machine
 from compile_lens.record.memory import Buffer, Kept, Memory, Partition
+from compile_lens.record.profile import BY_NAME, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
 from compile_lens.record.rewrite import Pass, Rewrite
 from compile_lens.results.capture import Capture
 
@@ -48,6 +51,7 @@ def told() -> Capture:
             ),
         ),
         contests=(CONTEST,),
+        cuda_graphs=(CUDA_GRAPHS,),
     )
     return dataclasses.replace(
         capture,
@@ -58,6 +62,7 @@ def told() -> Capture:
             Ablation(ABLATIONS[2]),
         ),
         benchmark=BENCHMARK,
+        profile=PROFILE,
     )
 
 
@@ -84,6 +89,20 @@ def hostile(text: str) -> Capture:
             ),
         ),
     )  # fmt: skip
+    changed = dataclasses.replace(
+        changed,
+        cuda_graphs=(
+            CudaGraphs("forward", False, False, (GraphPart(False, (text,), ((text, text),)),), "", "",
+                       (Mutated(text, text),)),
+            CudaGraphs("backward", True, True, (), text, text, (), text),
+        ),
+    )  # fmt: skip
+    measured = dataclasses.replace(
+        PROFILE.graphs[0].kernels[0], kernel=text, name=text, nodes=(text,), modules=(text,)
+    )
+    graph = MeasuredGraph(
+        text, text, text, 1, 1.0, (measured,), (MeasuredEvents(text, 1, 1.0),), (Missing(text, text),)
+    )
     series = tuple(dataclasses.replace(s, name=text) for s in BENCHMARK.series)
     speed = dataclasses.replace(BENCHMARK.speed, device=text, source=text) if BENCHMARK.speed else None
     return dataclasses.replace(
@@ -93,6 +112,7 @@ def hostile(text: str) -> Capture:
         benchmark=dataclasses.replace(
             BENCHMARK, series=series, device=text, clock=text, notes=(text,), speed=speed
         ),
+        profile=Profile(text, text, (graph,), (Missing(text, text),)),
     )
 
 
@@ -152,6 +172,30 @@ CONTEST = Contest(
             machine=Machine("sm_90a", "Triton", 0, registers=40, shared=24576, spills=0, instructions=820),
         ),
         Kernel("decompose_k_mm", "forward", "graph", "", "bmm = aten.bmm(x, y)"),
+    ),
+)  # fmt: skip
+
+CUDA_GRAPHS = CudaGraphs(
+    "forward",
+    False,
+    True,
+    (GraphPart(True, ("op0",)), GraphPart(False, ("op1",), (("op1", "cpu ops"),)), GraphPart(True, ("op2",))),
+    mutated=(Mutated("primals_1", "add", True),),
+)
+
+PROFILE = Profile(
+    "trace.json",
+    "cpu",
+    (
+        MeasuredGraph(
+            "3/0", "forward", "0/0", 2, 5e-5,
+            (
+                MeasuredKernel("k0", BY_NAME, "k0", 2, 3e-5, 1e-5, 1.5e-5, 2e-5, None, (), ("sin", "cos"), ("a.b",)),
+            ),
+            (MeasuredEvents("aten::empty", 2, 1e-6),),
+            (Missing("k1", "the trace does not hold it"),),
+        ),
+        MeasuredGraph("4/0", "inference", "", 1, 1e-5, missing=(Missing("kernels", "it is not in this record"),)),
     ),
 )  # fmt: skip
 

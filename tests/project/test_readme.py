@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -137,6 +138,24 @@ def test_a_function_called_several_times(
     assert len(calls) == 3
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="builds C++")
+def test_times_of_kernels(
+    session: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
+    session["x"] = session["torch"].rand(8)
+    capsys.readouterr()
+    with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # put back afterwards
+        _run(PYTHON["programs"][2], session, tmp_path, "profile")
+    said = capsys.readouterr().out
+    assert "2 kernels measured" in said and "cpp_fused_sin_0" in said
+
+
 def test_the_backend_by_name(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,7 +163,7 @@ def test_the_backend_by_name(
         pytest.skip(
             "compile_lens is not installed here, so torch does not know its backend: pip install -e ."
         )
-    _run(PYTHON["programs"][2], session, tmp_path, "backend")
+    _run(PYTHON["programs"][3], session, tmp_path, "backend")
     said = " ".join(capsys.readouterr().out.split())
     assert "of a program: 1 graph" in said and "What ran eagerly was not seen" in said
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
@@ -228,7 +247,7 @@ def test_no_block_is_left_out() -> None:
     assert {page: len(blocks) for page, blocks in PYTHON.items()} == {
         "README": 1,
         "record": 1,
-        "programs": 3,
+        "programs": 4,
         "checking": 1,
         "targets": 3,
         "command-line": 0,
@@ -244,7 +263,19 @@ def test_no_block_is_left_out() -> None:
             "merge",
         ],  # the last two are run in tests/api/test_logs.py and test_ranks.py
         "command-line": [
-            *("show", "show", "show", "compare", "show", "support", "open", "import", "merge", "doctor"),
+            *(
+                "show",
+                "show",
+                "show",
+                "compare",
+                "show",
+                "support",
+                "open",
+                "import",
+                "import",
+                "merge",
+                "doctor",
+            ),
         ],
         "holding": ["show", "diff", "check"],
     }
@@ -292,7 +323,7 @@ def test_the_command_line(
     assert capsys.readouterr().out.startswith("The story of net")
     assert cli.main(shlex.split(COMMANDS["command-line"][5])[1:]) == cli.OK
     assert "MPS" in capsys.readouterr().out
-    assert cli.main(shlex.split(COMMANDS["command-line"][9])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
     assert cli.main(shlex.split(COMMANDS["holding"][0])[1:]) == cli.OK
     assert cli.main([*shlex.split(COMMANDS["holding"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()

@@ -59,7 +59,8 @@ def addresses(finding: Finding) -> Iterator[Address]:
 def test_every_finding_is_whole() -> None:
     found = findings(samples_findings.told())
     assert [f.key for f in found] == [
-        "fusion", "lowering", "rewrites", "memory", "traffic", "contests", "ablations", "benchmark",
+        "fusion", "lowering", "rewrites", "memory", "traffic", "contests", "cuda_graphs", "ablations", "benchmark",
+        "profile",
     ]  # fmt: skip
     for finding in found:
         assert finding.title and finding.intro.endswith(".") and finding.fact and finding.where
@@ -253,6 +254,36 @@ def test_the_benchmark_is_medians_and_ratios() -> None:
 
 
 # In the views
+
+
+def test_parts_that_are_recorded_and_what_keeps_the_others_from_it() -> None:
+    found = by_key(samples_findings.told())["cuda_graphs"]
+    assert found.brief == ("forward: 2 parts are recorded, 1 not",)
+    (table,) = tables(found).values()
+    assert [row.cells[:4] for row in table.rows] == [
+        ("1", "1", "yes", "op0"),
+        ("2", "1", "no", "op1"),
+        ("3", "1", "yes", "op2"),
+        ("", "", "yes", "primals_1"),
+    ]
+    assert table.rows[1].cells[4:] == ("it runs on the CPU (cpu ops)", "example.py:5")
+    assert any(
+        "Unknown until it runs" in p for s in found.sections if isinstance(s, Prose) for p in s.paragraphs
+    )
+
+
+def test_measured_times_stand_beside_what_they_are_of() -> None:
+    found = by_key(samples_findings.told())["profile"]
+    assert found.fact == "1 kernel measured" and found.brief == (
+        "3/0 forward (in the record 0/0): 30 µs in kernels, 2 calls of 50 µs",
+    )
+    joined, other, lacking = tables(found).values()
+    assert joined.rows[0].cells == ("k0", "2", "30 µs", "100%", "15 µs", "10 µs", "20 µs", "sin, cos", "a.b")
+    assert joined.rows[1].cells[:3] == ("aten::empty", "2", "1 µs") and "not joined" in joined.rows[1].cells
+    assert other.rows == () and [row.cells for row in lacking.rows] == [
+        ("3/0 forward (in the record 0/0): k1", "the trace does not hold it"),
+        ("4/0 inference: kernels", "it is not in this record"),
+    ]
 
 
 def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:

@@ -10,6 +10,7 @@ from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
 from ...record.compilation import LOWERED_STAGES, PHASES, Compilation, DynamicDim, EagerOp, Guard, Stage
 from ...record.contest import Contest
+from ...record.cuda_graphs import CudaGraphs
 from ...record.decision import Decision
 from ...record.graph import Graph
 from ...record.kernel import Code
@@ -53,6 +54,7 @@ class Draft:
         self.memory: list[Memory] = []
         self.partition: Partition | None = None
         self.contests: list[Contest] = []
+        self.cuda_graphs: list[CudaGraphs] = []
         self.phase = ""
         self.doing = "dynamo"
         self.kept: Kept = {}  # of the stages in progress, each in a slot of its own
@@ -96,6 +98,7 @@ class Draft:
             memory=tuple(self.memory),
             partition=self.partition,
             contests=tuple(self.contests),
+            cuda_graphs=tuple(self.cuda_graphs),
         )
 
     def _absent(self) -> list[Missing | NotApplicable]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from ...record.graph import Graph, Node
@@ -20,7 +21,7 @@ from ..graphs.provenance import Lineage
 from ..ground.hooks import kept, kept_hook
 from ..ground.recorder import Draft
 from ..ground.slots import Slot
-from . import contests, fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
+from . import contests, cuda_graphs, fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
 
 RUN = "torch._inductor.graph:GraphLowering.run"
 CODEGEN = "torch._inductor.scheduler:Scheduler.codegen"
@@ -49,6 +50,7 @@ class Lowering:
         lineage: follows the graph that is lowered.
         order: place of each node in that graph, as it is after the post-grad passes.
         kernels: name of each kernel that was written and of the loops in it, in the order of the text.
+        static: positions of inputs whose address stays the same, as torch takes it.
     """
 
     draft: Draft
@@ -57,14 +59,16 @@ class Lowering:
     loops: Nodes = dataclasses.field(default_factory=Nodes)
     groups: Nodes = dataclasses.field(default_factory=Nodes)
     kernels: list[tuple[str, tuple[str, ...]]] = dataclasses.field(default_factory=list)
+    static: tuple[int, ...] = ()
 
 
 LOWERING: Slot[Lowering] = Slot()
 
 
-def begin(draft: Draft, phase: str, lineage: Lineage) -> None:
+def begin(draft: Draft, phase: str, lineage: Lineage, static: Sequence[int]) -> None:
     """Start recording the lowering of one phase."""
-    LOWERING.put(draft, Lowering(draft, lineage))
+    LOWERING.put(draft, Lowering(draft, lineage, static=tuple(static)))
+    draft.cuda_graphs = [one for one in draft.cuda_graphs if one.phase != phase]
     line_origins.begin(draft)
     fusion.begin(draft)
     contests.begin(draft, phase)
@@ -137,6 +141,9 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         group = scheduler_nodes.group(node, makers, lowering)
         groups.nodes.append(group)
         groups.lines.append(scheduler_nodes.summary(group))
+    if not scheduler_nodes.prefix(lowering):  # the body of a branch is part of what is recorded, or is not
+        found = cuda_graphs.look(draft.phase, scheduler, lowering, seen.static)
+        draft.cuda_graphs += [found] if found is not None else []
     draft.lap(f"{draft.phase}.groups")
     draft.doing = f"{draft.phase}.code"
     return real(scheduler, *args, **kwargs)

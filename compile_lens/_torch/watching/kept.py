@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from ...record.kernel import Code
+from ...record.kernel import SAME_CODE, Code
 from .. import backend, isolation, session
 from ..frames import dynamo
 from ..graphs import fx_values
@@ -22,7 +22,7 @@ from ..ground.parts import Wanted
 from ..ground.recorder import Recorder
 from ..ground.undo import Undo
 
-VERIFIED = "same code, verified: its text is that of the code which the program compiled"
+VERIFIED = f"{SAME_CODE}: its text is that of the code which the program compiled"
 DIFFERS = "lowered again: its text is not that of the code which the program compiled"
 NOT_SEEN = "lowered from the kept graph: no code of Inductor's was seen for it in the program"
 """What a later capture's code is stamped with."""
@@ -52,8 +52,8 @@ class Kept:
 _SETTINGS = ("torch._inductor.config", "torch._functorch.config")
 
 
-def keep(code: types.CodeType, gm: torch.fx.GraphModule, compiler: Any) -> Kept:
-    """A copy of a graph that is about to be compiled, and of what that depends on."""
+def keep(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> Kept:
+    """A copy of a graph that is about to be compiled, and of what that depends on; ``output`` is Dynamo's of it."""
     context = torch._guards.TracingContext.try_get()
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     devices = {
@@ -61,16 +61,32 @@ def keep(code: types.CodeType, gm: torch.fx.GraphModule, compiler: Any) -> Kept:
     }
     return Kept(
         code,
-        backend.own_copy(gm),
+        _copy(gm, output),
         tuple(n.meta.get("example_value") for n in placeholders),
         getattr(context, "fake_mode", None),
         torch.is_grad_enabled(),
         tuple(
             (d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in sorted(devices | {"cpu"})
         ),
-        _patches(compiler),
+        _patches(getattr(output, "compiler_fn", None)),
         {name: sys.modules[name].get_config_copy() for name in _SETTINGS if name in sys.modules},
     )
+
+
+def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
+    """The graph anew, with what Dynamo hangs on it beside its meta just before it calls the backend: by that
+    AOTAutograd knows which inputs are parameters, whose addresses stay, and saves others for the backward."""
+    copied = backend.own_copy(gm)
+    sources = getattr(gm, "_param_name_to_source", getattr(output, "param_name_to_source", None))
+    if sources is not None:
+        copied._param_name_to_source = sources
+    inputs = [[n for n in graph.nodes if n.op == "placeholder"] for graph in (gm.graph, copied.graph)]
+    for node, own in zip(*inputs, strict=True):
+        argument = node.meta.get("grapharg")
+        source = getattr(node, "_dynamo_source", getattr(argument, "source", None))
+        if source is not None:
+            own._dynamo_source = source
+    return copied
 
 
 def _patches(compiler: Any) -> dict[str, Any]:
@@ -171,7 +187,7 @@ def lower(kept: Kept, codes: Sequence[str]) -> tuple[Recorder, Exception | None]
             recorder.draft(0, 0, kept.code)
             dynamo.keep_source(recorder, kept.code)
             try:
-                backend.make(recorder)(backend.own_copy(kept.gm), list(kept.inputs))
+                backend.make(recorder)(_copy(kept.gm), list(kept.inputs))
             except Exception as error:
                 raised.append(error)
 
@@ -199,4 +215,6 @@ def plain(text: str) -> str:
     """A module without what says where and when it was written."""
     text = re.sub(r"^# AOT ID:.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"# kernel path:.*", "", text)
+    # With enable_kernel_profile a mark in each kernel counts the graphs of the process.
+    text = re.sub(r"graph_\d+_(?=cpp_)", "", text)
     return re.sub(r"\S*torchinductor_\w+/\S+", "", text)

@@ -248,7 +248,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
         with noting(visiting.scopes, "a graph for a later capture"):
-            graph.kept = kept.keep(visiting.code, gm, getattr(output, "compiler_fn", None))
+            graph.kept = kept.keep(visiting.code, gm, output)
         if visiting.backend == "inductor":  # which imports it in any case now
             observers.place_late(_SAVED)
     began = time.perf_counter()

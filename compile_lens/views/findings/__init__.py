@@ -11,11 +11,13 @@ from .ablations import ablations
 from .benchmark import benchmark
 from .calls import calls
 from .contests import contests
+from .cuda_graphs import cuda_graphs
 from .fusion import fusion
 from .lowering import lowering
 from .machine import machine_code
 from .memory import memory
 from .model import Block, Column, Columns, Finding, Picture, Prose, Row, Section, Step, Steps, Table
+from .profile import profile
 from .rewrites import rewrites
 from .target import target
 from .traffic import traffic
@@ -46,8 +48,10 @@ _MAKERS = (
     traffic,
     machine_code,
     contests,
+    cuda_graphs,
     ablations,
     benchmark,
+    profile,
 )
 
 

@@ -15,6 +15,7 @@ from compile_lens.record.program import Break, ProgramFrame, ProgramRecord
 from compile_lens.views.drawing.icicle import icicle
 from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Row, Section, Table
 from compile_lens.views.findings.places import size
+from compile_lens.views.findings.profile import finding as profile
 from compile_lens.views.words import program as words
 from compile_lens.views.words.outcome import reason
 from compile_lens.views.words.outline import duration, plural
@@ -82,6 +83,7 @@ def outline(program: ProgramRecord) -> tuple[Finding, ...]:
         _guards(program),
         _compilations(program),
         _time(program),
+        _profile(program),
         _caches(program),
         _elsewhere(program),
     )
@@ -329,6 +331,10 @@ def _time(program: ProgramRecord) -> Finding | None:
     )
     fact = f"{duration(measures.compile_seconds(program))} in all"
     return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections))
+
+
+def _profile(program: ProgramRecord) -> Finding | None:
+    return None if program.profile is None else profile(program.profile, "program.record.profile")
 
 
 def _caches(program: ProgramRecord) -> Finding | None:

@@ -1,0 +1,97 @@
+"""CUDA graphs: the compiler's own questions about what can be recorded, asked when code is about to be written."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...record.cuda_graphs import CudaGraphs, GraphPart, Mutated
+
+
+def look(phase: str, scheduler: Any, lowering: Any, static: Sequence[int]) -> CudaGraphs | None:
+    """What torch would record of a graph; ``None`` of one that is for no NVIDIA GPU. ``static`` are the positions of
+    inputs whose address stays the same."""
+    import torch._inductor.config as config
+
+    if "cuda" not in getattr(lowering, "device_types", ()):
+        return None
+    asked, partitioned = bool(config.triton.cudagraphs), bool(getattr(config, "graph_partition", False))
+    mutated = _mutated(lowering, static)
+    try:
+        with config.patch({"triton.cudagraphs": True}):
+            refused, node = _refused(lowering, partitioned)
+            parts = () if refused else _parts(scheduler, asked, config)
+    except Exception as error:  # a question of torch's own that it cannot answer for this graph
+        return CudaGraphs(
+            phase, asked, partitioned, mutated=mutated, unknown=f"{type(error).__name__}: {error}"
+        )
+    if not partitioned and not refused:
+        refused, node = _whole(lowering, parts)
+        parts = () if refused else (GraphPart(True, tuple(g for part in parts for g in part.groups)),)
+    return CudaGraphs(phase, asked, partitioned, parts, refused, node, mutated)
+
+
+def _parts(scheduler: Any, asked: bool, config: Any) -> tuple[GraphPart, ...]:
+    """The nodes in torch's order for it, cut where one that can be recorded follows one that cannot."""
+    nodes = list(scheduler.nodes)
+    if not asked and config.graph_partition and config.triton.reorder_for_reducing_graph_partitions:
+        nodes = scheduler.maybe_reorder_for_minimizing_partition(nodes)
+        nodes = scheduler.reorder_for_partition_with_simple_dependency(nodes)
+    why = [(node, scheduler.should_partition(node)) for node in nodes]
+    fewest = getattr(config.triton, "cudagraph_min_partition_size", 0)
+    found = []
+    for recorded, own in itertools.groupby(why, lambda one: one[1] is None):
+        part = list(own)
+        names = tuple(node.get_name() for node, _ in part)
+        reasons = tuple((node.get_name(), str(reason)) for node, reason in part if reason is not None)
+        kernels = sum(type(node).__name__ != "NopKernelSchedulerNode" for node, _ in part)
+        if recorded and kernels < fewest:
+            recorded, reasons = False, tuple((name, "too few kernels") for name in names)
+        found.append(GraphPart(recorded, names, reasons))
+    return tuple(found)
+
+
+def _refused(lowering: Any, partitioned: bool) -> tuple[str, str]:
+    """Why lowering rules out all of the graph, and the node that it is about."""
+    from torch._inductor import cudagraph_utils
+
+    if said := lowering.disable_cudagraphs_reason:
+        reason = _gist(said)
+        named = reason.rpartition("torch.")[2]  # "control flow operator: torch.cond."
+        nodes = lowering.module.graph.nodes
+        return reason, next(
+            (n.name for n in nodes if named and named == getattr(n.target, "__name__", None)), ""
+        )
+    devices = dict(lowering.device_node_mapping)
+    cpu = devices.get(torch.device("cpu"))
+    said = cudagraph_utils.check_multiple_devices_or_any_cpu_nodes(dict(devices))
+    return (_gist(said), cpu.name if cpu is not None and "cpu device" in said else "") if said else ("", "")
+
+
+def _whole(lowering: Any, parts: Sequence[GraphPart]) -> tuple[str, str]:
+    """Why the graph is not recorded where it may not be cut."""
+    import torch._inductor.config as config
+    from torch._inductor.utils import get_first_incompatible_cudagraph_node
+
+    if config.triton.cudagraph_skip_dynamic_graphs and lowering.sizevars.shape_env.var_to_range:
+        return "graph with symbolic shapes inputs and config.triton.cudagraph_skip_dynamic_graphs=True", ""
+    found = get_first_incompatible_cudagraph_node(lowering.module)
+    return (f"incompatible op {found.target}", found.name) if found is not None else ("", "")
+
+
+def _gist(said: str) -> str:
+    """A reason of torch's without the stack, which the record has of the node."""
+    return said.removeprefix("skipping cudagraphs due to ").partition("Found from")[0].strip().rstrip(". ")
+
+
+def _mutated(lowering: Any, static: Sequence[int]) -> tuple[Mutated, ...]:
+    inputs = [node for node in lowering.module.graph.nodes if node.op == "placeholder"]
+    found = []
+    for position in getattr(lowering, "mutated_input_idxs", ()):
+        node = inputs[position]
+        writes = [user for user in node.users if "copy_" in str(user.target) or len(node.users) == 1]
+        found.append(Mutated(node.name, writes[0].name if writes else "", position in static))
+    return tuple(found)

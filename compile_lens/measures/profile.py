@@ -1,0 +1,300 @@
+"""The join of a profiler's trace with the kernels of a record: what ran is what, by name and by order, or not said."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from compile_lens.errors import UsageError
+from compile_lens.measures.chain import Chain
+from compile_lens.record.absent import Missing
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.profile import (
+    BY_NAME,
+    BY_ORDER,
+    MeasuredEvents,
+    MeasuredGraph,
+    MeasuredKernel,
+    Profile,
+)
+from compile_lens.record.profiler_trace import ProfilerTrace, Ran, Run
+
+NO_CPP = (
+    "the trace holds no generated C++ kernel: torch marks them only where "
+    "torch._inductor.config.cpp.enable_kernel_profile was True when the code was compiled"
+)
+NO_DEVICE = "the trace holds no kernels of a GPU: profile with ProfilerActivity.CUDA"
+
+Runs = Mapping[tuple[str, str], list[Run]]
+"""By compile id and phase, in the order of the first one."""
+
+
+def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[Run]]:
+    """The runs of each compiled graph of a trace."""
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in trace.runs:
+        found.setdefault((run.id, run.phase), []).append(run)
+    return found
+
+
+def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str]) -> Mapping[str, str]:
+    """What a caller said of ids, for compilations of the record. Raises ``UsageError`` for one that is not there."""
+    own = [c.id for c in record.compilations if c.code]
+    there = list(dict.fromkeys(run.id for run in trace.runs if run.id))
+    if isinstance(id, str):
+        if id and len(own) != 1:
+            raise UsageError(
+                f"the capture has {len(own)} compilations with code; give a dict from their ids "
+                f"({', '.join(own) or 'none'}) to those of the trace"
+            )
+        id = {own[0]: id} if id else {}
+    for mine, other in id.items():
+        if mine not in own:
+            raise UsageError(f"the capture has no code of {mine!r}; it has {', '.join(own) or 'none'}")
+        if other not in there:
+            raise UsageError(
+                f"the trace ran no compiled graph of {other!r}; it has {', '.join(there) or 'none'}"
+            )
+    return id
+
+
+def unjoined(id: str, phase: str, runs: list[Run], why: str) -> MeasuredGraph:
+    """Runs of a graph whose code the record does not hold: what ran in them by name."""
+    return MeasuredGraph(
+        id,
+        phase,
+        "",
+        len(runs),
+        sum(run.seconds for run in runs),
+        others=_others(ran for run in runs for ran in run.ran),
+        missing=(Missing("kernels, lines and modules", why),),
+    )
+
+
+def of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, str]) -> Profile:
+    """The times of a capture's kernels. ``ids`` has for compile ids of the record those of the trace, where the
+    caller knows them; the others are those whose launches are the code's, in the same order, if there is one such."""
+    runs = grouped(trace)
+    known = tuple(dict.fromkeys(id for id, _ in runs if id))
+    chosen: dict[str, str] = {}
+    missing: list[Missing] = []
+    for compilation in (c for c in record.compilations if c.code):
+        if compilation.id in ids:
+            chosen[compilation.id] = ids[compilation.id]
+            continue
+        fitting = [id for id in known if _fits(compilation, id, runs)]
+        if len(fitting) == 1:
+            chosen[compilation.id] = fitting[0]
+            continue
+        why = "no compiled graph of the trace ran the launches of this code in their order"
+        if fitting:
+            why = f"several compiled graphs of the trace ran these launches: {', '.join(fitting)}; say which by id="
+        elif not known:
+            why = "the trace holds no run of a compiled graph"
+        missing.append(Missing(compilation.id, why))
+    for id in {id for id, times in Counter(chosen.values()).items() if times > 1}:
+        for compilation_id in [c for c, found in chosen.items() if found == id and c not in ids]:
+            del chosen[compilation_id]
+            missing.append(
+                Missing(compilation_id, f"others of its compilations fit {id} of the trace as well")
+            )
+    by_trace = {id: own for own, id in chosen.items()}
+    compilations = {c.id: c for c in record.compilations}
+    graphs = []
+    for (id, phase), own in runs.items():
+        joined = by_trace.get(id) if id else None
+        code = compilations[joined].code.get(phase) if joined is not None else None
+        if joined is None or code is None:
+            why = "it is not in this record" if id else "the trace does not say of which compilation it is"
+            graphs.append(unjoined(id, phase, own, why))
+        else:
+            graphs.append(_measured(record, joined, code, id, own, trace.device))
+    return Profile(trace.source, trace.device, tuple(graphs), tuple(missing))
+
+
+def of_graphs(trace: ProfilerTrace, code_of: Callable[[str, str], tuple[Record, Code] | str]) -> Profile:
+    """The times of a program's kernels; ``code_of`` gives for a compile id and phase the code that ran with its record,
+    or why there is none."""
+    graphs = []
+    for (id, phase), own in grouped(trace).items():
+        found = code_of(id, phase) if id else "the trace does not say of which compilation it is"
+        if isinstance(found, str):
+            graphs.append(unjoined(id, phase, own, found))
+        else:
+            record, code = found
+            compilation = next(c.id for c in record.compilations if code in c.code.values())
+            made = _measured(record, compilation, code, id, own, trace.device)
+            graphs.append(made)
+    none = () if graphs else (Missing("compiled graphs", "the trace holds no run of one"),)
+    return Profile(trace.source, trace.device, tuple(graphs), none)
+
+
+def _fits(compilation: Compilation, id: str, runs: Runs) -> bool:
+    """Whether each run of a compile id is a call of this code: the same launches in the same order."""
+    seen = False
+    for (own, phase), found in runs.items():
+        if own != id:
+            continue
+        code = compilation.code.get(phase)
+        if code is None:
+            return False
+        plan = _Plan(code, found)
+        if not all(plan.in_order(run) for run in found):
+            return False
+        seen |= bool(plan.steps)
+    return seen
+
+
+def _measured(
+    record: Record, compilation: str, code: Code, id: str, runs: list[Run], device: str
+) -> MeasuredGraph:
+    plan = _Plan(code, runs)
+    taken: dict[str, list[Ran]] = {}
+    how: dict[str, str] = {}
+    others: list[Ran] = []
+    astray: Counter[str] = Counter()
+    for run in runs:
+        steps = plan.steps if plan.in_order(run) else None
+        seen = iter(steps or ())
+        for ran in run.ran:
+            name = plan.visible(ran)
+            if name in plan.generated:
+                taken.setdefault(name, []).append(ran)
+                how[name] = BY_NAME
+            elif not name:
+                others.append(ran)
+                continue
+            if steps is not None:
+                _, launched = next(seen)
+                if name not in plan.generated:
+                    taken.setdefault(launched, []).append(ran)
+                    how[launched] = BY_ORDER
+            elif name not in plan.generated:
+                others.append(ran)
+                astray[name] += 1
+    gpu = code.device != "cpu"
+    chain = Chain(record)
+    modules = _modules(record, compilation, code)
+    kernels, missing = [], []
+    for kernel in code.kernels:
+        found = taken.get(kernel.name, [])
+        timed = [ran for ran in found if not gpu or ran.launched]
+        if not timed:
+            missing.append(Missing(kernel.name, _why(kernel, plan, found, astray, gpu, device)))
+            continue
+        if len(timed) < len(found):
+            lost = len(found) - len(timed)
+            missing.append(
+                Missing(kernel.name, f"{lost} of its {len(found)} launches have no kernel in the trace")
+            )
+        times = [sum(s for _, s in ran.launched) if gpu else ran.seconds for ran in timed]
+        names = (n for ran in timed for n in ([x for x, _ in ran.launched] if gpu else [ran.name]))
+        kernels.append(
+            MeasuredKernel(
+                kernel.name,
+                how[kernel.name],
+                ", ".join(dict.fromkeys(names)),
+                len(times),
+                sum(times),
+                min(times),
+                statistics.median(times),
+                max(times),
+                sum(ran.seconds for ran in timed) if gpu else None,
+                chain.lines(kernel),
+                kernel.origins,
+                tuple(dict.fromkeys(modules[o] for o in kernel.origins if modules.get(o))),
+            )
+        )
+    seconds = sum(run.seconds for run in runs)
+    return MeasuredGraph(
+        id, code.phase, compilation, len(runs), seconds, tuple(kernels), _others(others), tuple(missing)
+    )
+
+
+def _why(kernel: Kernel, plan: _Plan, found: list[Ran], astray: Counter[str], gpu: bool, device: str) -> str:
+    name = plan.names.get(kernel.name, "")
+    if found:
+        return (
+            NO_DEVICE if device == "cpu" else "the trace holds its launches, and no kernel that ran for them"
+        )
+    if kernel.name in plan.generated:
+        return NO_CPP if not gpu and not plan.sees_generated else "the trace does not hold it"
+    if not name:
+        return "what it calls has no name of one operator, by which the trace could tell it"
+    if astray[name]:
+        return (
+            f"the trace holds {name} {astray[name]} times, not in the order of the code's launches: which of them "
+            "it is, is not said"
+        )
+    return f"the trace holds no {name} in the runs of this graph"
+
+
+class _Plan:
+    """The launches of a module in their order, as far as a trace can show them.
+
+    Attributes:
+        generated: names of the kernels that were generated.
+        names: by kernel, what a trace calls it; ``""`` where that is not known.
+        sees_generated: whether the trace shows generated kernels at all.
+        steps: names in the trace, and the kernels, in the order of the code.
+    """
+
+    def __init__(self, code: Code, runs: list[Run]) -> None:
+        self.generated = {k.name for k in code.kernels if k.language != "extern"}
+        self.names = {k.name: k.name if k.name in self.generated else operator(k.name) for k in code.kernels}
+        self._known = {name for name in self.names.values() if name}
+        self._ordered = code.flow is None and all(all(k.launch_lines) for k in code.kernels)
+        shown = {_plain(ran.name) for run in runs for ran in run.ran}
+        self.sees_generated = not self.generated.isdisjoint(shown)
+        launches = sorted((line, k.name) for k in code.kernels for line in k.launch_lines)
+        self.steps = [
+            (self.names[name], name)
+            for _, name in launches
+            if self.names[name] and (self.sees_generated or name not in self.generated)
+        ]
+
+    def visible(self, ran: Ran) -> str:
+        """The name of a launch of the code, ``""`` of anything else."""
+        name = _plain(ran.name)
+        return name if name in self._known else ""
+
+    def in_order(self, run: Run) -> bool:
+        """Whether what a run shows of the launches is them, in the order of the code."""
+        return self._ordered and [n for r in run.ran if (n := self.visible(r))] == [n for n, _ in self.steps]
+
+
+def operator(name: str) -> str:
+    """What a profiler calls a library call of the generated code (``extern_kernels.mm#2`` is ``aten::mm``); ``""``
+    where it is none of one operator."""
+    plain = re.sub(r"#\d+$", "", name)
+    own = re.fullmatch(r"extern_kernels\.([a-z]\w*)", plain)
+    if own is not None:
+        return f"aten::{own[1]}"
+    op = re.fullmatch(r"torch\.ops\.(\w+)\.(\w+)(?:\.\w+)?", plain) or re.fullmatch(
+        r"(aten)\.(\w+)(?:\.\w+)?", plain
+    )
+    return f"{op[1]}::{op[2]}" if op is not None else ""
+
+
+def _plain(name: str) -> str:
+    """A name without the number of the graph that torch puts before those of C++ kernels."""
+    return re.sub(r"^graph_\d+_(?=cpp_)", "", name)
+
+
+def _modules(record: Record, compilation: str, code: Code) -> dict[str, str]:
+    own = next(c for c in record.compilations if c.id == compilation)
+    graph = own.graphs.get(f"{code.phase}.post_grad")
+    return {node.name: node.module for node in graph.nodes} if graph is not None else {}
+
+
+def _others(found: Iterable[Ran]) -> tuple[MeasuredEvents, ...]:
+    times: dict[str, list[float]] = {}
+    for ran in found:
+        times.setdefault(ran.name, []).append(
+            sum(s for _, s in ran.launched) if ran.launched else ran.seconds
+        )
+    return tuple(MeasuredEvents(name, len(own), sum(own)) for name, own in times.items())

@@ -1,0 +1,75 @@
+"""Which parts of a graph torch would record as CUDA graphs, and what keeps the others from it, by its own reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+REASONS = {
+    "cpu ops": "it runs on the CPU",
+    "DeviceCopy ops": "it copies between two devices, which the host waits for",
+    "cross-device ops": "it copies between two devices, which the host waits for",
+    "Conditional ops": "which branch it takes is known when it runs",
+    "Switch ops": "which branch it takes is known when it runs",
+    "unbacked binding ops": "it makes a size that is known when it runs",
+    "CUDAGraph-unsafe custom ops": "torch lists it as an operation that cannot be recorded",
+    "dynamic shape ops": "its sizes change, and cudagraph_skip_dynamic_graphs is set",
+    "too few kernels": "it has fewer kernels than cudagraph_min_partition_size",
+}
+"""What torch's reasons mean; another one is told as torch says it."""
+
+
+@dataclass(frozen=True)
+class GraphPart:
+    """Kernels that stand in a row and are recorded together, or not at all.
+
+    Attributes:
+        recorded: whether torch would record it, as far as the compiler decides that.
+        groups: names of the nodes of ``"<phase>.groups"``, in the order in which they run.
+        reasons: of those that cannot be recorded, why, in torch's words.
+    """
+
+    recorded: bool
+    groups: tuple[str, ...]
+    reasons: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mutated:
+    """An input that the graph writes into.
+
+    Attributes:
+        name: of the input in ``"<phase>.post_grad"``.
+        node: of the node there that writes; ``""`` where that is not known.
+        static: torch takes its address to stay the same (a parameter, a buffer), so that it is no hindrance.
+    """
+
+    name: str
+    node: str = ""
+    static: bool = False
+
+
+@dataclass(frozen=True)
+class CudaGraphs:
+    """What becomes of one phase under ``mode="reduce-overhead"``, by the compiler's own questions.
+
+    Attributes:
+        phase: ``forward``, ``backward`` or ``inference``.
+        asked: it was compiled with CUDA graphs on; else the compiler's questions were asked of the code as it is.
+        partitioned: ``torch._inductor.config.graph_partition``: what cannot be recorded stands between parts that are.
+            Without it, one such operation keeps all of the graph from it.
+        parts: in the order in which they run; empty where ``refused``.
+        refused: why none of it is recorded, in torch's words; ``""`` where some may be.
+        node: the node of ``"<phase>.post_grad"`` that ``refused`` is about; ``""`` where it is about none.
+        mutated: inputs that it writes into: with one that is not static torch records nothing, unless that tensor is
+            itself of an earlier CUDA graph, which is known when it runs.
+        unknown: why the parts could not be asked for; ``""`` where they were.
+    """
+
+    phase: str
+    asked: bool
+    partitioned: bool
+    parts: tuple[GraphPart, ...] = ()
+    refused: str = ""
+    node: str = ""
+    mutated: tuple[Mutated, ...] = ()
+    unknown: str = ""

@@ -1,0 +1,180 @@
+"""A trace that ``torch.profiler`` exported, read for the runs of compiled graphs and what ran directly in each.
+
+Torch marks each run (``## Call CompiledFxGraph … ##``). It stands in a ``Torch-Compiled Region`` with the compile id; a
+backward, which autograd calls outside of it, bears the sequence number of the forward that it is of. Kernels of a GPU
+bear the number (``correlation``) of the call on the host that launched them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import RecordError, UsageError
+
+_RUN = re.compile(r"## Call CompiledFxGraph (\S+) ##")
+_REGION = re.compile(r"Torch-Compiled Region: (\S+)")
+_FORWARD = "CompiledFunction"
+_BACKWARD = re.compile(r"CompiledFunctionBackward\d*")
+_ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
+_LAUNCHING = ("cuda_runtime", "cuda_driver")
+_ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+@dataclass
+class Ran:
+    """Something that ran directly in a compiled graph: its name, seconds on the host, and of each thing that it
+    launched on a GPU the name and seconds there."""
+
+    name: str
+    seconds: float
+    launched: list[tuple[str, float]] = field(default_factory=list)
+    calls_device: bool = False
+    """It called the driver to launch something, whether or not the trace holds what ran then."""
+
+
+@dataclass
+class Run:
+    """One run of a compiled graph. ``id`` and ``phase`` are ``""`` where the trace does not say them."""
+
+    id: str
+    phase: str
+    key: str
+    seconds: float
+    sequence: int | None = None
+    ran: list[Ran] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ProfilerTrace:
+    """The runs of compiled graphs in a trace, by thread and time. ``device`` is ``cuda`` where a GPU's kernels are in
+    it."""
+
+    source: str
+    device: str
+    runs: tuple[Run, ...]
+
+
+def holds_profile(path: Path) -> bool:
+    """Whether a file looks like a trace of the profiler, rather than a record or a log."""
+    try:
+        if path.is_dir():
+            return False
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+            head = file.read(4000)
+    except OSError:
+        return False
+    return head.lstrip()[:1] == b"{" and (b'"traceEvents"' in head or b'"deviceProperties"' in head)
+
+
+def read(path: Path) -> ProfilerTrace:
+    """The trace in a file, which may be packed (``.gz``).
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+        RecordError: it is no trace of the profiler.
+    """
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no file {str(path)!r}; give what profiler.export_chrome_trace(path) wrote"
+        ) from None
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{str(path)!r} cannot be read: {error}") from None
+    try:
+        found = json.loads(raw)
+    except ValueError:  # not UTF-8, or not JSON
+        found = None
+    events = found.get("traceEvents") if isinstance(found, dict) else found
+    if not isinstance(events, list):
+        raise RecordError(
+            f"{str(path)!r} is not a trace of torch.profiler: give what profiler.export_chrome_trace(path) wrote"
+        )
+    return _trace(path.name, [e for e in events if isinstance(e, dict) and e.get("ph") == "X" and _timed(e)])
+
+
+def _timed(event: dict[str, Any]) -> bool:
+    return all(isinstance(event.get(key), (int, float)) for key in ("ts", "dur")) and isinstance(
+        event.get("name"), str
+    )
+
+
+def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
+    launched: dict[Any, list[tuple[str, float]]] = {}
+    threads: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    for event in events:
+        if event.get("cat") in _ON_DEVICE:
+            launched.setdefault(_args(event).get("correlation"), []).append(
+                (event["name"], event["dur"] / 1e6)
+            )
+        elif event.get("cat") in _ON_HOST:
+            threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
+    launched.pop(None, None)
+    runs: list[tuple[float, Run]] = []
+    forwards: dict[int, set[str]] = {}
+    for found in threads.values():
+        runs += _runs(found, launched, forwards)
+    runs.sort(key=lambda one: one[0])
+    for _, run in runs:
+        if run.phase == "backward" and run.sequence is not None:
+            ids = forwards.get(run.sequence, set())
+            run.id = next(iter(ids)) if len(ids) == 1 else ""  # sequence numbers are counted by thread
+    return ProfilerTrace(source, "cuda" if launched else "cpu", tuple(run for _, run in runs))
+
+
+def _args(event: dict[str, Any]) -> dict[str, Any]:
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
+def _runs(
+    events: list[dict[str, Any]], launched: dict[Any, list[tuple[str, float]]], forwards: dict[int, set[str]]
+) -> Iterator[tuple[float, Run]]:
+    """The runs on one thread; ``forwards`` gets the compile ids by the sequence number of autograd."""
+    events.sort(key=lambda e: (e["ts"], -e["dur"], _args(e).get("Ev Idx", 0)))
+    stack: list[
+        tuple[dict[str, Any], Run | None, Ran | None]
+    ] = []  # with the run and its part that they stand in
+    for event in events:
+        while stack and event["ts"] >= stack[-1][0]["ts"] + stack[-1][0]["dur"]:
+            stack.pop()
+        _, run, part = stack[-1] if stack else (None, None, None)
+        begun = _RUN.fullmatch(event["name"])
+        if begun is not None:
+            run, part = _run(event, begun[1], [e for e, _, _ in stack], forwards), None
+            yield event["ts"], run
+        elif run is not None:
+            calls = event.get("cat") in _LAUNCHING
+            there = launched.get(_args(event).get("correlation"), []) if calls else []
+            if part is None and not (calls and not there):
+                # A launch that no operator stands around bears the name of its kernel.
+                part = Ran(there[0][0] if there else event["name"], event["dur"] / 1e6)
+                run.ran.append(part)
+            if part is not None:
+                part.launched += there
+                part.calls_device |= "Launch" in event["name"] and calls
+        stack.append((event, run, part))
+
+
+def _run(event: dict[str, Any], key: str, around: list[dict[str, Any]], forwards: dict[int, set[str]]) -> Run:
+    run = Run("", "", key, event["dur"] / 1e6)
+    for outer in reversed(around):
+        sequence = _args(outer).get("Sequence number")
+        region = _REGION.fullmatch(outer["name"])
+        if region is not None:
+            run.id, run.phase = region[1], run.phase or "inference"
+            break
+        if _BACKWARD.fullmatch(outer["name"]):
+            run.phase, run.sequence = "backward", sequence
+            break
+        if outer["name"] == _FORWARD:
+            run.phase, run.sequence = "forward", sequence
+    if run.phase == "forward" and run.id and run.sequence is not None:
+        forwards.setdefault(run.sequence, set()).add(run.id)
+    return run
