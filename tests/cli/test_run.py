@@ -59,6 +59,8 @@ def main():
         say("parent", os.waitstatus_to_exitcode(os.wait()[1]))
     if how == "hard":
         os._exit(9)
+    if how == "crash":
+        os.abort()
     if how == "wait":
         say("waiting")
         time.sleep(60)
@@ -183,27 +185,104 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
         assert len(Program.load(part).visits) <= len(program.visits)
 
 
+TRAINING = """
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.AdamW(model.parameters())
+
+
+def loss(x):
+    made = model(x)
+    print(end="")
+    return made.square().mean()
+
+
+step = torch.compile(loss, backend="eager")
+for length in range(2, 8):
+    step(torch.ones(length, 4)).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(length, flush=True)
+"""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
-def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "moments", [5, pytest.param(50, marks=[pytest.mark.exhaustive, pytest.mark.timeout(7200)])]
+)
+def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
+    folder: Path, tmp_path: Path, moments: int
+) -> None:
+    (folder / "training.py").write_text(TRAINING, encoding="utf-8")
+    words = ("-m", "compile_lens", "run", "-o", str(tmp_path / "r.json"), "training.py")
     report, part = tmp_path / "r.json", tmp_path / "r.json.part"
     began = time.monotonic()
-    start(folder, "-m", "compile_lens", "run", "-o", str(report), "script.py", "end").communicate(timeout=120)
+    start(folder, *words).communicate(timeout=300)
     whole = time.monotonic() - began
-    assert [path.name for path in tmp_path.glob("r.*")] == ["r.json"]
-    for _ in range(4):
-        for path in tmp_path.glob("r.*"):
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+    every = len(Program.load(report).visits)
+    assert every >= 4  # two functions, each for one length and then for any
+    kinds = {"nothing": 0, "part": 0, "report": 0}
+    for _ in range(moments):
+        for path in tmp_path.iterdir():
             path.unlink()
-        process = start(folder, "-m", "compile_lens", "run", "-o", str(report), "script.py", "end")
-        time.sleep(random.uniform(0.3, 1.0) * whole)
+        process = start(folder, *words)
+        time.sleep(random.uniform(0.3, 1.1) * whole)
         process.kill()
-        process.communicate()
-        left = {path: Program.load(path) for path in tmp_path.glob("r.*")}
+        out, _ = process.communicate()
+        # What a save had begun is beside it under a name of its own, which nobody takes for a report.
+        left = {
+            path: Program.load(path)
+            for path in tmp_path.iterdir()
+            if not path.name.startswith(".compile_lens-")
+        }
         assert set(left) <= {report, part}
+        kinds["report" if report in left else "part" if part in left else "nothing"] += 1
         if report in left:
-            assert left[report].record.ended == "the program ended"
+            assert left[report].record.ended == "the program ended" and len(left[report].visits) == every
         if part in left:
             seen = left[part].visits
             assert left[part].record.ended == (CUT_OFF if seen else NOTHING_SEEN)
+            assert [v.number for v in seen] == list(range(len(seen)))
+        if out.split() and report not in left:  # a step was done: what was compiled for it is there
+            assert left[part].counts.graphs >= 1
+    print(kinds)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits are as POSIX has them")
+@pytest.mark.parametrize("room", [100, 3_000, 0])
+def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
+    folder: Path, tmp_path: Path, room: int
+) -> None:
+    import resource
+
+    (folder / "training.py").write_text(TRAINING, encoding="utf-8")
+    report = tmp_path / "r.json"
+    if not room:  # a byte less than the report needs
+        start(folder, "-m", "compile_lens", "run", "-o", str(report), "training.py").communicate(timeout=300)
+        room, fits = report.stat().st_size - 1, True
+        report.unlink()
+    else:
+        fits = False
+    process = subprocess.Popen(
+        [sys.executable, "-B", "-m", "compile_lens", "run", "-o", str(report), "training.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0 and out.split() == [str(n) for n in range(2, 8)]
+    assert not report.exists() and "compile-lens: cannot write" in errors and "Traceback" not in errors
+    part = report.with_name("r.json.part")
+    left = [path.name for path in tmp_path.iterdir()]
+    assert left in (["r.json.part"], [])
+    if part.exists() and "\n" in part.read_text(encoding="utf-8"):
+        assert Program.load(part).record.ended in (CUT_OFF, NOTHING_SEEN)
+    if fits:
+        assert len(Program.load(part).visits) >= 1
 
 
 def test_killed_before_anything_was_seen(
@@ -229,10 +308,13 @@ def test_killed_before_anything_was_seen(
     assert not part.exists(), "it would be the earlier run's"
 
 
-def test_killed_without_a_word(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.json"), "script.py", "hard")
+@pytest.mark.parametrize(("how", "code"), [("hard", 9), ("crash", -6)])
+def test_killed_without_a_word(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, code: int
+) -> None:
+    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.json"), "script.py", how)
     process.communicate(timeout=120)
-    assert process.returncode == 9 and not (tmp_path / "r.json").exists()
+    assert process.returncode == code and not (tmp_path / "r.json").exists()
     assert main(["open", str(tmp_path / "r.json.part"), "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert CUT_OFF in page and "script.py" in page
