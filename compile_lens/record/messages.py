@@ -58,8 +58,11 @@ def nothing(reason: str) -> bool:
 
 def stable(text: str) -> str:
     """Addresses differ from run to run and say nothing to a reader."""
-    text = re.sub(r"(___check_(?:obj|type)_id\([^,]+, )\d+", r"\1…", text)
-    return re.sub(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b", r"\1…", text)
+    return _ADDRESS.sub(r"\1…", _CHECKED.sub(r"\1…", text))
+
+
+_CHECKED = re.compile(r"(___check_(?:obj|type)_id\([^,]+, )\d+")
+_ADDRESS = re.compile(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b")
 
 
 def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:

@@ -95,6 +95,13 @@ _NO_CALL = frozenset(
 )
 """Types of values in a tree in which no call is made: nearly all there are."""
 
+SYNTAX = frozenset(
+    kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)
+)
+"""Types of the nodes of a tree: to ask for the type of each takes no call."""
+
+_MAY_CALL = SYNTAX - _NO_CALL
+
 
 def _calls(statement: ast.AST) -> Iterator[ast.Call]:
     """The calls in a statement, in the order of ``ast.walk``, which takes several times as long."""
@@ -105,8 +112,8 @@ def _calls(statement: ast.AST) -> Iterator[ast.Call]:
             yield cast(ast.Call, node)
         for value in vars(node).values():
             if type(value) is list:
-                pending += [v for v in value if type(v) not in _NO_CALL and isinstance(v, ast.AST)]
-            elif type(value) not in _NO_CALL and isinstance(value, ast.AST):
+                pending += [v for v in value if type(v) in _MAY_CALL]
+            elif type(value) in _MAY_CALL:
                 pending.append(value)
 
 

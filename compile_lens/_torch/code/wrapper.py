@@ -10,7 +10,7 @@ from typing import Any
 
 from ...record.graph import Node
 from ...record.kernel import Flow, Kernel
-from .control_flow import flow
+from .control_flow import SYNTAX, flow
 
 LANGUAGES = {
     "cpp_pybinding": "cpp",
@@ -215,9 +215,10 @@ def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
     pending: list[Any] = list(function.body)
     while pending:
         node = pending.pop()
-        if type(node) in _NO_CALL or not isinstance(node, ast.AST):
+        kind = type(node)
+        if kind in _NO_CALL or kind not in SYNTAX:
             continue
-        if isinstance(node, ast.Call):
+        if kind is ast.Call:
             yield node
         for value in vars(node).values():
             if type(value) is list:

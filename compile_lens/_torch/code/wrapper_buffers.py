@@ -168,15 +168,14 @@ class Held:
             self._call(name, value, fact)
 
     def _call(self, name: str, value: ast.Call, fact: Fact | None) -> None:
-        callee = ast.unparse(value.func)
-        if callee.rpartition(".")[2].startswith("empty_strided"):
+        if _last(value.func).startswith("empty_strided"):
             size = literal_bytes(value)
             nbytes = size if size is not None else fact.nbytes if fact is not None else None
             self._set_aside(name, nbytes)
             self._note(Buffer(name, "intermediate", nbytes, self._line))
             return
         if fact is None or not fact.tensor:
-            if callee.startswith("self.partitions"):
+            if ast.unparse(value.func).startswith("self.partitions"):
                 self.note = "it runs in partitions (for CUDA graphs), and what they hold is not followed"
             return
         if fact.results:
@@ -273,8 +272,7 @@ class Held:
 
 def _as_it_is(name: str, value: ast.Call) -> bool:
     """Whether an input is bound to itself: only one that is not aligned, as hardly any is, is copied for it."""
-    callee = ast.unparse(value.func).rpartition(".")[2]
-    return callee == "copy_if_misaligned" and [ast.unparse(a) for a in value.args] == [name]
+    return _last(value.func) == "copy_if_misaligned" and [ast.unparse(a) for a in value.args] == [name]
 
 
 def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
@@ -322,7 +320,7 @@ def root(value: Any) -> str:
 
 def _is_view(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
-        return ast.unparse(value.func).rpartition(".")[2] in VIEWS
+        return _last(value.func) in VIEWS
     return isinstance(value, ast.Name)
 
 
@@ -331,12 +329,29 @@ def literal_bytes(value: ast.Call) -> int | None:
     if len(value.args) < 3:
         return None
     try:
-        size, stride = (ast.literal_eval(arg) for arg in value.args[:2])
+        size, stride = _numbers(value.args[0]), _numbers(value.args[1])
     except ValueError:  # symbols
         return None
-    itemsize = SIZES.get(ast.unparse(value.args[2]).rpartition(".")[2])
+    itemsize = SIZES.get(_last(value.args[2]))
     if itemsize is None:
         return None
     if 0 in size:
         return 0
     return itemsize * (1 + sum(int((length - 1) * step) for length, step in zip(size, stride)))
+
+
+def _numbers(value: ast.expr) -> tuple[int, ...]:
+    """A size that is written as numbers. Raises ValueError where it has symbols."""
+    if isinstance(value, ast.Tuple):
+        found = [item.value for item in value.elts if type(item) is ast.Constant]
+        if len(found) == len(value.elts):
+            return tuple(found)  # type: ignore[arg-type]
+    size: tuple[int, ...] = ast.literal_eval(value)
+    return size
+
+
+def _last(value: ast.expr) -> str:
+    """The last name of what is called: ``c`` of ``a.b.c``."""
+    if isinstance(value, ast.Attribute):
+        return value.attr
+    return value.id if isinstance(value, ast.Name) else ast.unparse(value).rpartition(".")[2]

@@ -57,6 +57,9 @@ ADDS = frozenset(
 PARTS = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
 """What functional graphs have for a write to a part of a tensor: ``self`` with that part replaced by ``src``."""
 
+_Held = dict[int, tuple[torch.Tensor, "int | None", int]]
+"""Tensors by their ``id``, each with its bytes and the buffer that it is in."""
+
 BY_INDEX = frozenset((*LOOKUPS, *SCATTERS)) - {"constant_pad_nd"}
 """Operators of which data says what they touch."""
 
@@ -66,17 +69,18 @@ class Accesses:
 
     def __init__(self) -> None:
         self._order: dict[torch.fx.Node, int] = {}
+        self._held: dict[torch.fx.Node, _Held] = {}
 
     def of(self, node: torch.fx.Node) -> Moved:
         """Bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not ATen's."""
         name = kinds.base_name(node.target)
         if not isinstance(node.target, torch._ops.OpOverload):
-            return (None, None) if name.removesuffix("_") in BY_INDEX or name in PARTS else _plain(node)
+            return (None, None) if name.removesuffix("_") in BY_INDEX or name in PARTS else self._plain(node)
         if name == "copy_" and self._written_already(node.args[0], node.args[1]):
             return 0, 0
         if name in PARTS:
             if not self._in_place(node):
-                return _plain(node)
+                return self._plain(node)
             if self._made_here(node.args[1]):
                 return 0, 0
             part = total(t.nbytes for t in _made(node.args[1]))
@@ -86,12 +90,34 @@ class Accesses:
         bare = name.removesuffix("_")
         if name in LOOKUPS or bare in UNREAD or bare in SCATTERS:
             return self.moved(node, in_place=name.endswith("_"))
-        return _plain(node)
+        return self._plain(node)
 
     def moved(self, node: torch.fx.Node, in_place: bool) -> Moved:
         """Bytes of an operator, where the caller knows whether it writes into what it takes."""
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _value)
         return moved(node.target, args, kwargs, _value(node), in_place)
+
+    def _plain(self, node: torch.fx.Node) -> Moved:
+        """Each distinct input once, of views of one buffer together no more than it has; each output once."""
+        reads: int | None = 0
+        taken: _Held = {}
+        for source in node._input_nodes:
+            if source.op != "get_attr" or "val" in source.meta or "example_value" in source.meta:
+                taken |= self._of(source)
+        if len({buffer for _, _, buffer in taken.values()}) < len(taken):
+            tensors = [tensor for tensor, _, _ in taken.values()]
+            reads = _capped(tensors, {key: size for key, (_, size, _) in taken.items()})
+        else:
+            for _, size, _ in taken.values():
+                reads = None if reads is None or size is None else reads + size
+        return reads, total([size for _, size, _ in self._of(node).values()])
+
+    def _of(self, node: torch.fx.Node) -> _Held:
+        """What a node makes; nearly all are asked several times, by those that read them."""
+        if node not in self._held:
+            found = containers.tensors(_value(node))
+            self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in found}
+        return self._held[node]
 
     def _written_already(self, target: Any, source: Any) -> bool:
         """Whether a copy into an input stands for the in-place form of the operator that made the value."""
@@ -251,20 +277,8 @@ def _buffer(tensor: torch.Tensor) -> int:
         return id(tensor)
 
 
-def _plain(node: torch.fx.Node) -> Moved:
-    """Each distinct input once, each output once."""
-    found = [
-        t
-        for source in dict.fromkeys(node.all_input_nodes)
-        for t in containers.tensors(_value(source))
-        if source.op != "get_attr" or "val" in source.meta or "example_value" in source.meta
-    ]
-    reads = _capped(found, {id(t): _bytes(t) for t in found})
-    return reads, total(_bytes(t) for t in _distinct(containers.tensors(_value(node))))
-
-
 def _value(node: torch.fx.Node) -> Any:
-    return node.meta.get("val", node.meta.get("example_value"))
+    return fx_values.made(node)
 
 
 def _made(node: Any) -> tuple[Tensor, ...]:

@@ -94,7 +94,10 @@ class Changes:
     def _only_operator(self, node: torch.fx.Node) -> tuple[str, str] | None:
         """The operators before and after, if no more than that changed in a node."""
         old = self.old.get(node)
-        if old is None or line(old._replace(target="")) != line(form(node)._replace(target="")):
+        if old is None:
+            return None
+        same = old.args is node._args and old.kwargs is node._kwargs and old.op == node.op
+        if not same and line(old._replace(target="")) != line(form(node)._replace(target="")):
             return None
         return fx_values.target_text(old.target), fx_values.target_text(node.target)
 

@@ -5,14 +5,15 @@ Fake tensors have shapes but no data, so nothing happens twice: no side effect, 
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.fx
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import (
-    TorchDispatchMode,
     _disable_current_modes,
     _len_torch_dispatch_stack,
     _pop_mode,
@@ -26,27 +27,75 @@ from . import accesses, fx_values, kinds
 _DEVICE = torch.ops.prim.device.default
 
 
-class _Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed here
+    """A mode of fake tensors that counts the operators that are dispatched to it: one mode, so that each is dispatched
+    once. What its own work dispatches in turn (decompositions, kernels for shapes) is not eager PyTorch's."""
+
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
-        super().__init__()
-        self.counts: Counter[str] = Counter()
-        self.nbytes: dict[str, int | None] = {}
+        super().__init__(allow_non_fake_inputs=True)
+        self.phases: dict[str, _Operators] = {}
+        self.phase: _Operators | None = None  # nothing is counted without
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # A backend runs, and Dynamo looks at no frame: torch need not switch it off at every call.
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE and isinstance(args[0], FakeTensor):
             return args[0].fake_device  # three calls of four ask for this, and it is no work
-        out = func(*args, **(kwargs or {}))
-        if kinds.is_work(kinds.kind_of(func)):
-            name = str(func)
-            self.counts[name] += 1
-            in_place = kinds.base_name(func).endswith("_")
-            moved = accesses.moved(func, args, kwargs, out, in_place)
-            self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
+        kind = kinds.kind_of(func)
+        run = _rule(func) if kind == "custom" else FakeTensorMode.dispatch
+        phase, self.phase = self.phase, None
+        try:
+            out = run(self, func, types, args, kwargs or {})
+        finally:
+            self.phase = phase
+        if phase is not None and kinds.is_work(kind):
+            phase.add(func, args, kwargs, out)
         return out
 
+    @contextlib.contextmanager
+    def counting(self, phase: str) -> Iterator[None]:
+        """Operators that are dispatched meanwhile are those of a phase."""
+        self.phase = self.phases[phase] = _Operators()
+        with self:
+            yield
+        self.phase = None
+
+    def ops(self, phase: str, named: str = "") -> list[EagerOp]:
+        """The operators of a phase, under that name or another."""
+        return self.phases[phase].ops(named or phase) if phase in self.phases else []
+
+
+def _rule(func: Any) -> Callable[..., Any]:
+    """How fake tensors run an operator of a library's own: by the rule that is registered for their mode (torch looks
+    for one of the very class of a mode), else as any other."""
+    from torch._library.simple_registry import find_torch_dispatch_rule
+
+    rule: Callable[..., Any] | None = find_torch_dispatch_rule(func, FakeTensorMode)
+    return rule or FakeTensorMode.dispatch
+
+
+class _Operators:
+    """How often each operator was dispatched, and the bytes that it moved."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.nbytes: dict[str, int | None] = {}
+
+    def add(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """Count a call."""
+        name = str(func)
+        self.counts[name] += 1
+        in_place = kinds.base_name(func).endswith("_")
+        moved = accesses.moved(func, args, kwargs, out, in_place)
+        self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
+
     def ops(self, phase: str) -> list[EagerOp]:
+        """As they are recorded."""
         return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
 
 
@@ -59,8 +108,6 @@ def count(
     Inputs are taken as tensors of ``device``, if one is given: autocast casts those of its own device alone.
     Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
     """
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     bodies = [n.name for n in gm.graph.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)]
     if bodies:
         return None, (
@@ -77,7 +124,7 @@ def count(
             undo,
         ):
             undo.add(_leave_modes)  # those that an interrupt kept from being left
-            fake = FakeTensorMode(allow_non_fake_inputs=True)
+            fake = _Counting()
             inputs = [_fake(fake, x, device) for x in example_inputs]
             return _run(gm, fake, inputs, backward), ""
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
@@ -92,27 +139,25 @@ def _leave_modes() -> None:
         _pop_mode()
 
 
-def _run(gm: torch.fx.GraphModule, fake: Any, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
+def _run(gm: torch.fx.GraphModule, fake: _Counting, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
     runner = _Faked(gm, fake)
     leaves = [
         x for x in (*inputs, *runner.tensors.values()) if isinstance(x, torch.Tensor) and x.requires_grad
     ]
-    forward = _Counting()
-    with fake, forward:
+    with fake.counting("forward"):
         outputs = runner.run(*inputs)
     roots = [x for x in containers.tensors(outputs) if x.requires_grad]
     if not roots or not leaves:
-        return tuple(forward.ops("inference"))
+        return tuple(fake.ops("forward", "inference"))
     if not backward:
-        return tuple(forward.ops("forward"))
+        return tuple(fake.ops("forward"))
     roots = list({id(r): r for r in roots if r.grad_fn is not None}.values())
-    behind = _Counting()
     if roots:
         with fake:
             grads = [torch.ones_like(r) for r in roots]
-        with fake, behind:
+        with fake.counting("backward"):
             torch.autograd.grad(roots, leaves, grads, allow_unused=True)
-    return (*forward.ops("forward"), *behind.ops("backward"))
+    return (*fake.ops("forward"), *fake.ops("backward"))
 
 
 class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.fx import Node as FxNode
 
 from ...record.graph import Frame, Graph, Node
 from ..ground.torch_source import internal, of_torch
 from . import accesses, kinds
-from .fx_values import target_text, tensors, value
+from .fx_values import ref, target_text, tensors, value
 from .texts import readable
 
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
@@ -114,8 +115,8 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
         target=target_text(node.target),
         kind=kind,
         compute=compute,
-        args=tuple([value(a) for a in node.args]),
-        kwargs=tuple([(k, value(v)) for k, v in node.kwargs.items()]),
+        args=tuple([ref(a.name) if type(a) is FxNode else value(a) for a in node._args]),
+        kwargs=tuple([(k, value(v)) for k, v in node._kwargs.items()]) if node._kwargs else (),
         outputs=outputs,
         module=path,
         module_type=module_type,
@@ -150,9 +151,10 @@ def _module(node: torch.fx.Node) -> tuple[str, str]:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return "", ""
-    entry = list(stack.values())[-1]
-    path, kind = entry if isinstance(entry, tuple) else (str(entry), "")
-    return module_path(str(path)), getattr(kind, "__name__", str(kind).rpartition(".")[2])
+    entry = next(reversed(stack.values()))
+    path, kind = entry if type(entry) is tuple else (entry, "")
+    named = kind.__name__ if isinstance(kind, type) else str(kind).rpartition(".")[2]
+    return module_path(path if type(path) is str else str(path)), named
 
 
 @functools.lru_cache(maxsize=4096)

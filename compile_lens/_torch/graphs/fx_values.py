@@ -16,6 +16,11 @@ from ...record.graph import Literal, Ref, Tensor, Value
 _MAX_TEXT = 400
 
 
+ref = functools.lru_cache(maxsize=8192)(Ref)
+"""A reference to a node: most nodes are read in several places, and in several stages."""
+
+
+@functools.lru_cache(maxsize=4096)
 def target_text(target: Any) -> str:
     """The name of what a node calls: ``aten.sin.default``, ``torch.sin``, ``operator.pow``."""
     if isinstance(target, str):
@@ -34,7 +39,7 @@ def value(arg: Any) -> Value:
     """An argument of a node as plain data."""
     kind = type(arg)
     if kind is torch.fx.Node:
-        return Ref(arg.name)
+        return ref(arg.name)
     if arg is None or kind is int or kind is bool or isinstance(arg, str):
         return cast(Value, arg)
     if kind is float:
@@ -63,8 +68,14 @@ def _clip(text: str) -> str:
 def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
     """What a node makes, from the fake value that the compiler keeps for it."""
     found: list[Tensor] = []
-    _collect(node.meta.get("val", node.meta.get("example_value")), found)
+    _collect(made(node), found)
     return tuple(found)
+
+
+def made(node: torch.fx.Node) -> Any:
+    """The fake value that the compiler keeps for a node."""
+    meta = node.meta
+    return meta["val"] if "val" in meta else meta.get("example_value")
 
 
 def _collect(val: Any, found: list[Tensor]) -> None:

@@ -12,7 +12,7 @@ import torch.fx
 from ...record.rewrite import Pass, Rewrite
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
-from . import changes, followed, patterns
+from . import changes, followed, patterns, saved_for_backward
 from .provenance import MERGED, TAG, Lineage, modules
 
 
@@ -21,6 +21,8 @@ def partitioners(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **k
     """The partitioner makes the joint graph anew, with one node for all that compute the same."""
     result = real(graph, *args, **kwargs)
     lineage = followed.joint(draft)
+    if lineage is not None:
+        saved_for_backward.let_go(draft, lineage, graph)
     if lineage is None or not lineage.follows(graph):  # the graph of a body
         return result
     where = patterns.place_of(real)
@@ -64,6 +66,7 @@ def merges(
     copies = {node.name: node for node in new.nodes}
     became = {node: copies[node.name] for node in old.nodes if node.name in copies}
     originals = {copy: node for node, copy in became.items()}
+    without = {node for node in old.nodes if node not in became}
     gone: dict[torch.fx.Node, list[torch.fx.Node]] = {}
     for node in reversed(old.nodes):
         stays = became.get(node)
@@ -71,8 +74,9 @@ def merges(
             continue
         if node.name not in copies:
             gone.setdefault(stays, []).append(node)
-        for was, now in zip(_read(node), _read(stays)):
-            became.setdefault(was, now)
+        if not without.isdisjoint(node._input_nodes):
+            for was, now in zip(_read(node), _read(stays)):
+                became.setdefault(was, now)
     order = {stays: place for place, stays in enumerate(new.nodes)}
     return [
         (stays, originals[stays], found[::-1])

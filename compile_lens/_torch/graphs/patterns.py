@@ -14,7 +14,7 @@ import torch
 import torch.fx
 
 from ..ground.torch_source import place
-from . import fx_values
+from . import fx_values, spines
 from .changes import form, line, shown
 
 MIN_NODES = 3
@@ -30,11 +30,7 @@ MAX_EXPERIMENTS = 24
 AT = "{anchors}"
 """Stands in a sentence for the nodes of which it is true."""
 
-Spine = tuple[tuple[Any, int | None], ...]
-"""Parts of a pattern, each with the place of the next one in its arguments."""
-
 _sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-_spines: weakref.WeakKeyDictionary[Any, tuple[Spine, Any]] = weakref.WeakKeyDictionary()
 _variables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
@@ -120,16 +116,17 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     nearest: dict[torch.fx.Node, list[Miss]] = {}
     # How far each sequence of parts fits at each node: many patterns begin alike.
     walks: dict[Any, dict[torch.fx.Node, tuple[int, Any] | None]] = {}
+    fitting: dict[tuple[Any, Any], bool] = {}
     for (op, target), entries in matcher.patterns.items():
         anchors = [a for a in graph.find_nodes(op=op, target=target, sort=False) if a in there]
         multi = [e for e in entries if size(e.pattern) >= MIN_NODES] if anchors else []
         for entry in multi:
             pattern = entry.pattern
-            spine, alike = _begins(pattern)
+            spine, alike = spines.begins(pattern)
             walked = walks.setdefault(alike, {})
             for anchor in anchors:
                 if anchor not in walked:
-                    walked[anchor] = _walk(spine, anchor)
+                    walked[anchor] = spines.walk(spine, alike, anchor, fitting)
                 stopped = walked[anchor]
                 if stopped is not None and (stopped[0] < MIN_NODES or _hopeless(pattern, spine, *stopped)):
                     continue
@@ -148,55 +145,12 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     return tuple(sentence.replace(AT, ", ".join(anchors)) for sentence, anchors in told.items() if sentence)
 
 
-def _begins(pattern: Any) -> tuple[Spine, Any]:
-    """The parts of a pattern that the matcher tries first, and what is equal for patterns that begin alike."""
-    known = _spines.get(pattern)
-    if known is None:
-        spine = tuple(_spine(pattern))
-        known = _spines[pattern] = (spine, tuple((_wants(part), place) for part, place in spine))
-    return known
-
-
-def _hopeless(pattern: Any, spine: Spine, fits: int, node: Any) -> bool:
+def _hopeless(pattern: Any, spine: spines.Spine, fits: int, node: Any) -> bool:
     """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
 
     The first ``fits`` of them fit, and the next does not fit at ``node``.
     """
     return not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
-
-
-def _walk(spine: Spine, node: Any) -> tuple[int, Any] | None:
-    """How many parts fit at a node, and where the next does not; None if all of them fit.
-
-    The first part fits: the node was found under its operator.
-    """
-    for fits, (part, place_of_next) in enumerate(spine):
-        if fits and not part._match_fns(node):
-            return fits, node
-        given = node.args
-        if place_of_next is not None and place_of_next < len(given):
-            node = given[place_of_next]
-    return None
-
-
-def _wants(part: Any) -> Any:
-    """What decides whether a part fits a node: equal for parts that fit the same nodes."""
-    wanted = getattr(part, "fns_set", None)
-    return part if wanted is None else (getattr(part, "op", None), frozenset(wanted))
-
-
-def _spine(pattern: Any) -> Iterator[tuple[Any, int | None]]:
-    """The parts of a pattern that are tried one in the other, each with the place of the next in its arguments."""
-    part = (getattr(pattern, "outputs", None) or [pattern])[0]
-    while hasattr(part, "_match_fns"):
-        given = getattr(part, "args", ())
-        at = next((i for i, a in enumerate(given) if hasattr(a, "_match_fns")), None)
-        if any(isinstance(a, (tuple, list, dict)) or hasattr(a, "pattern") for a in given[:at]):
-            at = None
-        yield part, at
-        if at is None:
-            return
-        part = given[at]
 
 
 def _worth_telling(miss: Miss) -> bool:

@@ -165,6 +165,7 @@ class JointOrigins:
 
     def __init__(self, lineage: Lineage, gm: torch.fx.GraphModule) -> None:
         self._lineage = lineage
+        self._traced: dict[torch.fx.Node, tuple[str, ...]] = {}
         self._first: dict[int, tuple[str, ...]] = {}
         self._cache: dict[torch.fx.Node, tuple[str, ...]] = {}
         placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
@@ -172,7 +173,7 @@ class JointOrigins:
         self._inputs = dict(zip(primals, lineage.inputs)) if len(primals) == len(lineage.inputs) else {}
         for node in gm.graph.nodes:
             number = node.meta.get("seq_nr")
-            traced = lineage.traced(node)
+            traced = self._traced[node] = lineage.traced(node)
             # The first operator under a number is the one that autograd made the number for; what follows
             # under the same number is not differentiable.
             if traced and number is not None and not node.meta.get("autograd_backward"):
@@ -189,7 +190,11 @@ class JointOrigins:
     def derivative(self, node: torch.fx.Node) -> bool:
         """Whether autograd made it, for the derivative of what it came from."""
         made = node.op in ("call_function", "get_attr")
-        return made and bool(self._names(node)) and not self._lineage.traced(node)
+        return made and not self._traces(node) and bool(self._names(node))
+
+    def _traces(self, node: torch.fx.Node) -> tuple[str, ...]:
+        found = self._traced.get(node)
+        return self._lineage.traced(node) if found is None else found
 
     def _names(self, node: torch.fx.Node) -> tuple[str, ...]:
         if node in self._cache:
@@ -201,7 +206,7 @@ class JointOrigins:
                 name = self._lineage.inputs[index]
             names: tuple[str, ...] = (name,) if name is not None else ()
         else:
-            names = self._lineage.traced(node)
+            names = self._traces(node)
             if not names and node.meta.get("is_gradient_acc"):
                 # Autograd adds up gradients of one tensor: it serves every operator that a summand came from.
                 names = tuple(dict.fromkeys(n for arg in node.all_input_nodes for n in self._names(arg)))

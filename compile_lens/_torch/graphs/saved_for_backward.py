@@ -1,15 +1,18 @@
 """What the forward keeps for the backward, and what AOTAutograd's default partitioner would have kept.
 
-The default partitioner is asked about a copy of the joint graph, just before Inductor's partitioner gets the
-graph itself, and is stopped once it has chosen: the halves that it would make are of no use here.
+The default partitioner is asked about the joint graph that Inductor's partitioner gets, once that one has made its own
+graph from it and is done with it, and is stopped once it has chosen: the halves that it would make are of no use here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._ordered_set import OrderedSet
 
 from ...record.memory import Kept, Partition
 from ..code.memory import storage_of
@@ -29,6 +32,18 @@ ASKING: Slot[Lineage] = Slot()
 """The joint graph that it is being asked about; nothing while it is not asked."""
 
 
+@dataclasses.dataclass
+class Question:
+    """A joint graph that Inductor's partitioner got, and what it was told of it."""
+
+    gm: torch.fx.GraphModule
+    options: dict[str, Any]
+
+
+QUESTION: Slot[Question] = Slot()
+"""What the default partitioner will be asked about, until it is."""
+
+
 class _Chosen(Exception):
     """The default partitioner has chosen: ``nodes`` of the copy."""
 
@@ -43,11 +58,42 @@ class _Passed(Exception):
 
 @hook("torch._inductor.compile_fx:min_cut_rematerialization_partition")
 def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """The joint passes are done and the min-cut partitioner is next: ask the other one first."""
+    """The joint passes are done, and the min-cut partitioner is next."""
+    from torch._functorch import config
+
     lineage = followed.joint(draft)
-    if lineage is not None:
-        ANSWER.put(draft, _ask(draft, lineage, gm, kwargs))
-    return real(gm, *args, **kwargs)
+    if lineage is not None and getattr(config, "cse", False):
+        QUESTION.put(draft, Question(gm, kwargs))  # it lets go of the graph that it gets: no need of a copy
+    elif lineage is not None:
+        ANSWER.put(draft, _ask(draft, lineage, _copy(gm), kwargs))
+    try:
+        return real(gm, *args, **kwargs)
+    finally:
+        QUESTION.take(draft)
+
+
+def let_go(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None:
+    """The min-cut partitioner has made its own graph from ``graph``: the default partitioner is asked about that."""
+    question = QUESTION.of(draft)
+    if question is not None and question.gm.graph is graph:
+        QUESTION.take(draft)
+        ANSWER.put(draft, _ask(draft, lineage, question.gm, question.options))
+
+
+@kept_hook("torch._functorch.partitioners:classify_nodes", ASKING)
+def classified(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """The default partitioner has the nodes classified, for the halves that it will not make."""
+    return _WhenAsked(functools.partial(real, *args, **kwargs))
+
+
+class _WhenAsked:
+    """Stands for what a function returns, which is worked out once somebody looks at it."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = functools.cache(work)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work(), name)
 
 
 @kept_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", ASKING)
@@ -78,7 +124,8 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
 
 
 def _ask(draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]) -> Answer:
-    """What the default partitioner keeps of ``gm``; ``None`` and a reason if it does not say."""
+    """What the default partitioner keeps of ``gm``, a graph of which nobody else has need; ``None`` and a reason if it
+    does not say."""
     from torch._functorch import config, partitioners
 
     results = options.get("num_fwd_outputs")
@@ -88,12 +135,13 @@ def _ask(draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict
         return None, "the default partitioner was not asked: it would talk to the other ranks"
     ASKING.put(draft, lineage)
     try:
-        copy = _copy(gm)
-        kept = {k: v for k, v in options.items() if k in ("num_fwd_outputs", "static_lifetime_input_indices")}
-        partitioners.default_partition(copy, (), **kept)
+        # Which inputs live for ever has no part in the choice; without it the nodes would be classified.
+        partitioners.default_partition(
+            gm, (), num_fwd_outputs=results, static_lifetime_input_nodes=OrderedSet()
+        )
     except _Chosen as choice:
-        needed = _needed(copy.graph, choice.nodes, results)
-        return _kept(lineage, copy.graph, needed, results), ""
+        needed = _needed(gm.graph, choice.nodes, results)
+        return _kept(lineage, gm.graph, needed, results), ""
     except _Passed:
         return None, "the default partitioner leaves this graph to the min-cut partitioner"
     except Exception as error:  # it refuses some graphs; that is all that is lost
@@ -121,19 +169,22 @@ def _outputs(graph: torch.fx.Graph) -> list[Any]:
 
 def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int) -> dict[torch.fx.Node, None]:
     """Those of ``saved`` that the backward reads: it is what leads to the gradients, and what has effects."""
-    pending = [n for n in _outputs(graph)[results:] if isinstance(n, torch.fx.Node)]
-    pending += [
-        n for n in graph.nodes if "backward" in str(n.meta.get("partitioner_tag", "")) and n.is_impure()
-    ]
-    choice, seen = set(saved), set(pending)
-    while pending:
-        node = pending.pop()
-        if node in choice:
-            continue
-        for source in node.all_input_nodes:
-            if source not in seen:
-                seen.add(source)
-                pending.append(source)
+    choice, seen = set(saved), set[torch.fx.Node]()
+
+    def reach(pending: list[torch.fx.Node]) -> None:
+        seen.update(pending)
+        while pending:
+            node = pending.pop()
+            if node not in choice:
+                new = [source for source in node._input_nodes if source not in seen]
+                seen.update(new)
+                pending += new
+
+    reach([n for n in _outputs(graph)[results:] if isinstance(n, torch.fx.Node)])
+    for node in graph.nodes:
+        backward = node not in seen and "backward" in str(node.meta.get("partitioner_tag", ""))
+        if backward and node.is_impure():
+            reach([node])
     return dict.fromkeys(n for n in saved if n in seen)
 
 

@@ -48,7 +48,9 @@ class Line(str):
     names: Names
 
     def __getitem__(self, index: Any) -> Line:
-        return tagged(str.__getitem__(self, index), self.names)
+        line = Line(str.__getitem__(self, index))  # as ``tagged``, without a call
+        line.names = self.names
+        return line
 
     def replace(self, *args: Any) -> Line:
         return tagged(str.replace(self, *args), self.names)
@@ -246,7 +248,8 @@ def written(real: Any) -> Any:
                 operation = tracker.operation()
                 if operation is None:
                     return result
-                names = _shared_names(operation)
+                kept = operation.meta  # as ``_shared_names``, mostly without a call
+                names = kept[SHARED] if SHARED in kept else _shared_names(operation)
         lines = buffer._lines
         if names and lines:
             last = lines[-1]
@@ -291,7 +294,8 @@ def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *arg
         names = tracker.writing[-1]
     else:
         operation = tracker.operation()
-        names = {} if operation is None else _shared_names(operation)
+        kept = {SHARED: {}} if operation is None else operation.meta
+        names = kept[SHARED] if SHARED in kept else _shared_names(operation)
     if not names:
         return real(cse, buffer, expr, *args, **kwargs)
     fresh = dict(names)

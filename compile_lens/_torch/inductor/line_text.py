@@ -109,13 +109,12 @@ def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
         here = whole[start]
         if not (here == first or any_first or _open(here)):
             continue  # nearly always
-        if all(_same(a, whole[start + i]) for i, a in enumerate(part)):
+        for a, b in zip(part, whole[start : start + len(part)]):
+            if not (a == b or _open(a) or _open(b)):
+                break
+        else:
             return start
     return None
-
-
-def _same(a: str, b: str) -> bool:
-    return a == b or _open(a) or _open(b)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -134,8 +133,9 @@ def _add(
 
 def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[str | None]:
     """Why each line has no node; ``""`` for one that has (``known``), ``None`` for one that says nothing."""
-    always = _compiled(ALWAYS.get(language, ()))
-    otherwise = _compiled(OTHERWISE.get(language, ()))
+    always = ALWAYS[language] if language in ALWAYS else ()
+    otherwise = OTHERWISE[language] if language in OTHERWISE else ()
+    includes = tuple([form for form in otherwise[:1] + always if form[1] == "include"])
     head = _head(language, texts)
     found: list[str | None] = []
     decorated = False
@@ -146,7 +146,7 @@ def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[
         if BARE.fullmatch(line):
             found.append(None)
         elif (number <= head or decorated) and not has:
-            found.append(_first(otherwise[:1] + always, line, ("include",)) or "signature")
+            found.append(_first(includes, line) or "signature")
         else:
             found.append(_first(always, line) or ("" if has else _first(otherwise, line) or UNSAID))
     return found
@@ -168,14 +168,19 @@ def _head(language: str, texts: Sequence[str]) -> int:
     return next((i for i in range(start, len(texts)) if re.match(closes, texts[i])), start)
 
 
+Forms = tuple[tuple[str, str], ...]
+"""What a line may begin with, and what it is there for then; the first that fits says it."""
+
+
 @functools.cache
-def _compiled(forms: tuple[tuple[str, str], ...]) -> list[tuple[re.Pattern[str], str]]:
+def _compiled(forms: Forms) -> tuple[re.Pattern[str], dict[str | None, str]]:
+    """One expression for all forms, with a group for each, and the word for each group."""
     assert all(word in LINE_FORMS for _, word in forms)
-    return [(re.compile(pattern), word) for pattern, word in forms]
+    groups = [f"(?P<form{number}>{pattern})" for number, (pattern, _) in enumerate(forms)]
+    return re.compile("|".join(groups) or "(?!)"), {f"form{i}": word for i, (_, word) in enumerate(forms)}
 
 
-def _first(forms: Sequence[tuple[re.Pattern[str], str]], line: str, only: Sequence[str] | None = None) -> str:
-    for form, word in forms:
-        if (only is None or word in only) and form.match(line):
-            return word
-    return ""
+def _first(forms: Forms, line: str) -> str:
+    expression, words = _compiled(forms)
+    found = expression.match(line)
+    return words[found.lastgroup] if found else ""

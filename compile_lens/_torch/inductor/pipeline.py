@@ -49,6 +49,7 @@ class Lowering:
     Attributes:
         lineage: follows the graph that is lowered.
         order: place of each node in that graph, as it is after the post-grad passes.
+        known: the loops that were recorded, by name.
         kernels: name of each kernel that was written and of the loops in it, in the order of the text.
         static: positions of inputs whose address stays the same, as torch takes it.
     """
@@ -58,6 +59,7 @@ class Lowering:
     order: dict[str, int] = dataclasses.field(default_factory=dict)
     loops: Nodes = dataclasses.field(default_factory=Nodes)
     groups: Nodes = dataclasses.field(default_factory=Nodes)
+    known: dict[str, scheduler_nodes.Known] = dataclasses.field(default_factory=dict)
     kernels: list[tuple[str, tuple[str, ...]]] = dataclasses.field(default_factory=list)
     static: tuple[int, ...] = ()
 
@@ -121,6 +123,7 @@ def before_fusion(users_pass: Any) -> Any:
             for part in scheduler_nodes.parts(node):
                 loop = scheduler_nodes.loop(part, makers, lowering, seen.order)
                 loops.nodes.append(loop)
+                seen.known[loop.name] = scheduler_nodes.known(part, loop)
                 lowered_nodes.record(draft, part)
                 loops.lines.append(loop_text.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
@@ -138,7 +141,7 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
     groups.nodes += scheduler_nodes.inputs(lowering, groups.nodes)
     makers = scheduler_nodes.makers(scheduler.nodes)
     for node in scheduler.nodes:
-        group = scheduler_nodes.group(node, makers, lowering)
+        group = scheduler_nodes.group(node, makers, lowering, seen.known)
         groups.nodes.append(group)
         groups.lines.append(scheduler_nodes.summary(group))
     if not scheduler_nodes.prefix(lowering):  # the body of a branch is part of what is recorded, or is not

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -64,19 +64,38 @@ def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]
     )
 
 
-def group(node: Any, makers: dict[str, str], lowering: Any) -> Node:
-    """A scheduler node after fusion; its origins are its loops, in execution order."""
+class Known(NamedTuple):
+    """A loop as it was recorded: its scheduler node, and what of it decides what was recorded."""
+
+    node: Any
+    ir_node: Any
+    read_writes: Any
+    recorded: Node
+
+
+def known(node: Any, recorded: Node) -> Known:
+    """What to remember of a loop."""
+    return Known(node, node.node, node.read_writes, recorded)
+
+
+def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, Known]) -> Node:
+    """A scheduler node after fusion; its origins are its loops, in execution order. ``before``: the loops, by name."""
     loops = parts(node)
-    found = [_op_and_kind(part)[1] for part in loops]
+    looked = [_as_before(part, before) or (_op_and_kind(part)[1], _target(part)) for part in loops]
+    found = [kind for kind, _ in looked]
     ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in found]
     members = tuple(part.get_name() for part in loops)
-    reads, writes = loop_accesses.moved(node, lowering)
+    alone = before.get(node.get_name())
+    if alone is not None and alone.node is node and alone.read_writes is node.read_writes:
+        reads, writes = alone.recorded.reads, alone.recorded.writes
+    else:
+        reads, writes = loop_accesses.moved(node, lowering)
     alive = [b for part in loops if part.node is not None for b in part.node.get_outputs()]
     inside = {name for part in loops for name in part.get_buffer_names()}
     return Node(
         name=node.get_name(),
         op="group",
-        target=" + ".join(dict.fromkeys(_target(part) for part in loops)),
+        target=" + ".join(dict.fromkeys(target for _, target in looked)),
         kind=ranked[0] if ranked else "other",
         compute=any(k != "nop" for k in found),
         args=_arguments(loops, makers, lowering, node.get_name(), inside),
@@ -86,6 +105,14 @@ def group(node: Any, makers: dict[str, str], lowering: Any) -> Node:
         reads=reads,
         writes=writes,
     )
+
+
+def _as_before(node: Any, before: dict[str, Known]) -> tuple[str, str] | None:
+    """Kind and target of a loop that was recorded, unless it is another now (a template that was chosen)."""
+    found = before.get(node.get_name())
+    if found is None or found.node is not node or found.ir_node is not node.node:
+        return None
+    return found.recorded.kind, found.recorded.target
 
 
 def _op_and_kind(node: Any) -> tuple[str, str]:

@@ -214,12 +214,29 @@ def test_a_torch_that_differs_loses_the_buffers_with_a_note(monkeypatch: pytest.
     assert seen.kernels and seen.compilations[0].partition is not None
 
 
-@pytest.mark.parametrize("name", ["waves", "perceptron", "attention", "norm", "embedding"])
+def step(x: Any, w: Any) -> Any:
+    """A view that is a result, a number that depends on sizes, a checkpoint's worth of pointwise operators."""
+    kept = x.view(-1).sin()
+    return kept.view(x.shape) @ w, kept * x.size(0), torch.nn.functional.dropout(x, 0.5).exp().sum()
+
+
+CHOICES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+    **{n: (*CASES[n], {}) for n in ("waves", "perceptron", "attention", "norm", "cat", "sort", "embedding")},
+    "step": (step, (grad(32, 32), grad(32, 8)), {}),
+    "batch norm": (torch.nn.Sequential(torch.nn.BatchNorm1d(16), torch.nn.GELU()), (grad(8, 16),), {}),
+    "convolution": (torch.nn.Conv2d(3, 4, 3), (grad(2, 3, 8, 8),), {}),
+    "recurrent": (torch.nn.GRUCell(8, 8), (grad(4, 8),), {}),
+}
+"""Functions with a backward, their arguments and the options of their captures."""
+
+
+@pytest.mark.parametrize("cse", [True, False], ids=["merged", "not merged"])
+@pytest.mark.parametrize("name", [n for n, (f, a, _) in CHOICES.items() if n not in ("cat", "sort")])
 def test_the_default_choice_is_what_the_default_partitioner_makes(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, cse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against the halves that it really makes, of which the capture makes none."""
-    from torch._functorch import partitioners
+    from torch._functorch import config, partitioners
     from torch._inductor import compile_fx
 
     made: list[list[str]] = []
@@ -236,9 +253,10 @@ def test_the_default_choice_is_what_the_default_partitioner_makes(
         return real(gm, inputs, **kwargs)
 
     monkeypatch.setattr(compile_fx, "min_cut_rematerialization_partition", both)
-    f, args = CASES[name]
-    partition = capture(f, *args).compilations[0].partition
-    assert partition is not None and partition.default is not None
+    f, args, options = CHOICES[name]
+    with config.patch(cse=cse):
+        partition = capture(f, *args, **options).compilations[0].partition
+    assert partition is not None and partition.default is not None, partition
     assert [sorted(k.node for k in partition.default)] == [sorted(m) for m in made]
 
 

@@ -1,0 +1,65 @@
+"""Spines of patterns: the parts that the matcher tries first, one in the other, and how far they fit at a node."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch.fx
+
+Spine = tuple[tuple[Any, int | None], ...]
+"""Parts of a pattern, each with the place of the next one in its arguments."""
+
+_spines: weakref.WeakKeyDictionary[Any, tuple[Spine, Any]] = weakref.WeakKeyDictionary()
+
+
+def begins(pattern: Any) -> tuple[Spine, Any]:
+    """The parts of a pattern that the matcher tries first, and what is equal for patterns that begin alike."""
+    known = _spines.get(pattern)
+    if known is None:
+        spine = tuple(_spine(pattern))
+        known = _spines[pattern] = (spine, tuple((_wants(part), place) for part, place in spine))
+    return known
+
+
+def walk(spine: Spine, alike: Any, node: Any, fitting: dict[tuple[Any, Any], bool]) -> tuple[int, Any] | None:
+    """How many parts fit at a node, and where the next does not; None if all of them fit.
+
+    The first part fits: the node was found under its operator. ``fitting`` keeps what was asked: most patterns have
+    parts in common.
+    """
+    for fits, (part, place_of_next) in enumerate(spine):
+        if fits:
+            if type(node) is not torch.fx.Node:
+                return fits, node
+            asked = alike[fits][0], node
+            if asked not in fitting:
+                fitting[asked] = bool(part._match_fns(node))
+            if not fitting[asked]:
+                return fits, node
+        if place_of_next is not None:
+            given = node._args[place_of_next : place_of_next + 1]  # at most one
+            if given:
+                node = given[0]
+    return None
+
+
+def _wants(part: Any) -> Any:
+    """What decides whether a part fits a node: equal for parts that fit the same nodes."""
+    wanted = getattr(part, "fns_set", None)
+    return part if wanted is None else (getattr(part, "op", None), frozenset(wanted))
+
+
+def _spine(pattern: Any) -> Iterator[tuple[Any, int | None]]:
+    """The parts of a pattern that are tried one in the other, each with the place of the next in its arguments."""
+    part = (getattr(pattern, "outputs", None) or [pattern])[0]
+    while hasattr(part, "_match_fns"):
+        given = getattr(part, "args", ())
+        at = next((i for i, a in enumerate(given) if hasattr(a, "_match_fns")), None)
+        if any(isinstance(a, (tuple, list, dict)) or hasattr(a, "pattern") for a in given[:at]):
+            at = None
+        yield part, at
+        if at is None:
+            return
+        part = given[at]
