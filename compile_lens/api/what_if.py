@@ -158,7 +158,8 @@ def _trial(
         for name in FIGURES
         if before[name] != after[name]
     )
-    return Trial(switch.name, switch.settings, switch.meaning, changed, "", made, code)
+    arguments = None if switch.partitioner else more
+    return Trial(switch.name, switch.settings, switch.meaning, changed, "", made, code, arguments)
 
 
 def _unknown_here(trial: Trial) -> bool:

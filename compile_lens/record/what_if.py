@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ class Trial:
         code: whether anything of the program or its code is another; ``None`` where there is no capture.
         failure: why there is no capture of it; ``""`` where there is.
         capture: what was captured; ``None`` where it failed.
+        arguments: what ``capture`` and ``benchmark`` take to have it so; ``None`` for a setting that they do not take
+            (the partitioner's, which is set where torch has it).
     """
 
     name: str
@@ -34,6 +37,7 @@ class Trial:
     failure: str = ""
     capture: Record | None = None
     code: bool | None = None
+    arguments: Mapping[str, Any] | None = None
 
     @property
     def matters(self) -> bool:

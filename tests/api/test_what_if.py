@@ -114,10 +114,9 @@ def test_the_planted_switch_is_found(name: str) -> None:
     else:
         assert first.level == "settings"
     # What it says is what a capture with that switch has.
+    assert (trial.arguments is None) == bool(switch.partitioner)
     with torch._functorch.config.patch(**switch.partitioner):
-        again = compile_lens.capture(
-            fn, *args, target=target, options=switch.options or None, **switch.arguments
-        )
+        again = compile_lens.capture(fn, *args, target=target, **(trial.arguments or {}))
     after = dict(trial.figures).get("launches", (None, found.base.ledger.total.launches))[1]
     assert again.ledger.total.launches == after
 
