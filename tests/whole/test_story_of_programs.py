@@ -116,8 +116,12 @@ COUNTS: dict[tuple[str, str], Again] = {
     ("recomputed", "n"): lambda c, one, _: len(one.partition.recomputed) if one.partition else None,
     ("handed", "n"): lambda c, one, p: sum(n.compute for n in nodes(one.graphs[p])),
     ("eager", "n"): lambda c, one, p: sum(op.count for op in one.eager or () if op.phase == p),
+    ("merged", "n"): lambda c, one, p: sum(
+        len(made.rewrites) for made in one.passes if (made.stage, made.name) == (p, "fx_graph_cse")
+    ),
     ("rewritten", "n"): lambda c, one, p: {
-        sum(len(made.rewrites) for made in one.passes if made.stage == stage) for stage in (p, f"{p}.post_grad")
+        sum(len(made.rewrites) for made in one.passes if made.stage == stage and made.name != "fx_graph_cse")
+        for stage in (p, f"{p}.post_grad")
     },
     ("patterns", "n"): lambda c, one, p: {
         len({r.pattern for made in one.passes if made.stage == stage for r in made.rewrites} - {""})
