@@ -204,7 +204,9 @@ PAIRS = {
     "another type in between": (BASE, (widened, (X, W), {}), "lines", "double is new", "double()"),
     "a transposed operand": (BASE, (transposed, (X, W), {}), "lines", "t is new", "w.t()"),
     "cut off the gradient": ((base, (X, GRAD), {}), (detached, (X, GRAD), {}), "lines", "detach is new", "detach()"),
-    "a second result": (BASE, (both_results, (X, W), {}), "lowering", "became a buffer (output)", ""),
+    "a second result": (
+        BASE, (both_results, (X, W), {}), "lines", "results: 1 of the graph became 2", "torch.softmax(x @ w, 1)",
+    ),
     "a part left to Python": (BASE, (partly_python, (X, W), {}), "breaks", "graph break", "of_python(F.gelu(y))"),
     "inputs turned round": ((less, (X, W), {}), (less_turned, (X, W), {}), "lines", "reads other values", "w.exp()"),
     "compiled again": (

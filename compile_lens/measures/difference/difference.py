@@ -9,6 +9,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
 
 from . import inductor, kernels, program
+from .ends import ends
 from .operators import nodes
 from .side import Side, matched
 
@@ -27,6 +28,7 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     changes = [*program.settings(a, b), *program.breaks(a, b)]
     lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
+    changes += ends(sides)
     for phases in phases_of(*sides):
         changes += _phase(sides, phases)
     changes += kernels.figures(a, b)

@@ -16,6 +16,8 @@ from .side import said
 
 _T = TypeVar("_T")
 _LOCAL = re.compile(r"\b([LG])\[(['\"])(\w+)\2\]")
+_PART = re.compile(r"\._modules\[(['\"])\w+\1\]")
+_TYPE = re.compile(r"type=<class '(?!torch\.)[^']*\.[^']*'>")  # of the program's
 _NUMBER = re.compile(r"\b\d{6,}\b|0x[0-9a-f]+")
 
 ENVIRONMENT = {
@@ -109,7 +111,8 @@ def _guards(record: Record) -> Counter[str]:
 
 
 def plain(text: str, names: dict[str, str] | None = None) -> str:
-    """A guard without names of variables and numbers of objects: ``L['x'] == 3`` is ``L[…] == 3``."""
+    """A guard without the names that a program chooses (of variables, of modules in a module, of classes) and without
+    numbers of objects: ``L['x'] == 3`` is ``L[…] == 3``."""
     known = {} if names is None else names
 
     def of(found: re.Match[str]) -> str:
@@ -117,7 +120,7 @@ def plain(text: str, names: dict[str, str] | None = None) -> str:
             return found[0]
         return f"{found[1]}[…]" if names is None else known.setdefault(found[0], f"{found[1]}[…]")
 
-    return _NUMBER.sub("…", _LOCAL.sub(of, text))
+    return _NUMBER.sub("…", _TYPE.sub("type=…", _PART.sub("._modules[…]", _LOCAL.sub(of, text))))
 
 
 def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) -> Iterator[tuple[str, _T]]:
