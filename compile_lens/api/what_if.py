@@ -94,6 +94,8 @@ def what_if(
         interrupted = True
     kept = tuple(t for t in trials if not _unknown_here(t))
     left_out += [(t.name, t.failure) for t in trials if _unknown_here(t)]
+    tried = {t.name for t in trials}
+    left_out += [(s.name, "not reached: it was interrupted before") for s in to_try if s.name not in tried]
     left_out += only_run(held) if switches is None else ()
     return WhatIf(base.function, base, kept, tuple(left_out), interrupted)
 
@@ -105,6 +107,8 @@ def _wanted(names: Iterable[str] | None) -> list[Switch]:
         raise UsageError(f"switches={names!r} is not a list of names: write switches=[{names!r}]")
     known = {switch.name: switch for switch in SWITCHES}
     asked = list(names)
+    if not asked:
+        raise UsageError(f"switches={names!r} names none to try; there are {', '.join(known)}")
     for name in asked:
         if name not in known:
             raise UsageError(f"there is no switch {name!r}; there are {', '.join(known)}")

@@ -195,6 +195,10 @@ def test_an_interrupt_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> No
     x = torch.rand(64, 64)
     found = what_if(lambda x: x.sum(0) + x.sum(1), x, switches=[s.name for s in SWITCHES[:4]])
     assert found.interrupted and len(found.trials) == 1 and "interrupted" in str(found)
+    reached, *others = SWITCHES[:4]
+    assert [name for name, why in found.left_out if why.startswith("not reached")] == [s.name for s in others]
+    assert reached.name not in dict(found.left_out)
+    assert "None of them helps" not in str(found) and "None of what was tried helps" in str(found)
 
 
 def test_a_trial_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +219,8 @@ def test_what_the_caller_set_stays() -> None:
     assert dict(found.left_out)["pattern_matcher"] == "you set pattern_matcher=False"
     with pytest.raises(UsageError, match="no switch 'speed'; there are split_reductions"):
         what_if(one, torch.rand(8), switches=["speed"])
+    with pytest.raises(UsageError, match="names none to try; there are split_reductions"):
+        what_if(one, torch.rand(8), switches=[])
     with pytest.raises(UsageError, match="not a list of names"):
         what_if(one, torch.rand(8), switches="combo_kernels")
     with pytest.raises(UsageError, match="was not captured"):

@@ -22,7 +22,8 @@ def headline(found: WhatIfRecord) -> str:
     stopped = " It was interrupted before all were tried." if found.interrupted else ""
     if not found.helpful:
         less = "none keeps less, has fewer launches, fewer bytes or a lower peak"
-        return f"None of them helps: {count}, and {less}.{stopped}"
+        none = "None of what was tried helps" if found.interrupted else "None of them helps"
+        return f"{none}: {count}, and {less}.{stopped}"
     best = found.helpful[0]
     return f"{', '.join(best.settings)}: {said(best)} ({count}). {NOT_TIMED}{stopped}"
 
