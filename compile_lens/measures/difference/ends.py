@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compile_lens.record.difference import CHANGED, Change
-from compile_lens.record.graph import Graph, Node
+from compile_lens.record.graph import Graph
 
-from ..address import walk
 from .matching import Match
 from .side import Side, matched
 
@@ -86,12 +85,7 @@ def _returned(side: Side) -> list[int]:
         graph = compilation.graphs.get(STAGE)
         if not isinstance(graph, Graph) or compilation.ending is None or compilation.ending.kind != "return":
             continue
-        last = _output(graph)
-        for name in last.inputs if last is not None else ():
+        for name in (name for node in graph.nodes if node.op == "output" for name in node.inputs):
             if (compilation.id, name) in numbers:
                 found.append(numbers[compilation.id, name])
     return found
-
-
-def _output(graph: Graph) -> Node | None:
-    return next((node for path, node in walk(graph) if node.op == "output" and not path), None)
