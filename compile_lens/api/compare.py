@@ -15,6 +15,7 @@ from ..record.comparison import Column
 from ..record.device import DeviceModel
 from ..results.capture import CaptureError
 from ..results.comparison import Comparison
+from ..trials.interrupts import interrupts
 from .capture import capture
 
 Asked = str | DeviceModel | Path
@@ -59,14 +60,16 @@ def compare(
     names = _names(targets)
     columns: list[Column] = []
     errors: list[LensError] = []
-    for name, target in zip(names, targets, strict=True):
-        try:
-            made = capture(fn, *args, kwargs=kwargs, target=target, **options)
-        except LensError as error:
-            errors.append(error)
-            columns.append(Column(name, getattr(error, "capture", None), _first_line(error)))
-        else:
-            columns.append(Column(name, made, "", _features(target)))
+    with interrupts() as check:
+        for name, target in zip(names, targets, strict=True):
+            check()
+            try:
+                made = capture(fn, *args, kwargs=kwargs, target=target, **options)
+            except LensError as error:
+                errors.append(error)
+                columns.append(Column(name, getattr(error, "capture", None), _first_line(error)))
+            else:
+                columns.append(Column(name, made, "", _features(target)))
     if len(errors) == len(columns):
         _raise(errors, columns)
     return across(name_of(fn), columns, Comparison)

@@ -17,6 +17,7 @@ from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.what_if import WhatIf
+from ..trials.interrupts import interrupts
 from ..trials.progress import bar, watched
 from ..trials.switches import SWITCHES, Held, Switch, merged, only_run
 from .capture import capture
@@ -60,38 +61,45 @@ def what_if(
         CaptureError: the function cannot be captured as it is.
     """
     wanted = _wanted(switches)
-    base = capture(fn, *args, kwargs=kwargs, target=target, **options)
-    left_out: list[tuple[str, str]] = []
-    to_try: list[Switch] = []
-    held = Held(base)
-    own = {**(options.get("options") or {}), **options}
-    for switch in wanted:
-        reason = _given(switch, own) or (switch.idle(held) if held.known and switches is None else "")
-        if reason:
-            left_out.append((switch.name, reason))
-        else:
-            to_try.append(switch)
-    before = _figures(base)
     trials: list[Trial] = []
     interrupted = False
     quiet = not (watched() if show_progress is None else show_progress)
+    with interrupts() as check:
+        base = capture(fn, *args, kwargs=kwargs, target=target, **options)
+        left_out: list[tuple[str, str]] = []
+        to_try: list[Switch] = []
+        held = Held(base)
+        own = {**(options.get("options") or {}), **options}
+        for switch in wanted:
+            reason = _given(switch, own) or (switch.idle(held) if held.known and switches is None else "")
+            if reason:
+                left_out.append((switch.name, reason))
+            else:
+                to_try.append(switch)
+        before = _figures(base)
 
-    def run(some: list[Switch]) -> None:
-        with bar("what if", quiet=quiet) as tell:
-            for number, switch in enumerate(some, 1):
-                trials.append(_trial(switch, base, before, fn, args, kwargs, target, options))
-                tell(switch.name, number, len(some))
+        def run(some: list[Switch]) -> None:
+            with bar("what if", quiet=quiet) as tell:
+                for number, switch in enumerate(some, 1):
+                    check()  # an interrupt that came to nothing where it was raised
+                    made = _trial(switch, base, before, fn, args, kwargs, target, options)
+                    if made.failure:
+                        check()  # a failure that an interrupt made is none of the switch's
+                    trials.append(made)
+                    tell(switch.name, number, len(some))
 
-    try:
-        run(to_try)
-        if pairs:
-            by_name = {switch.name: switch for switch in to_try}
-            some = [
-                by_name[t.name] for t in sorted(trials, key=lambda t: (not t.less, bool(t.more))) if t.matters
-            ]
-            run([merged(two) for two in itertools.combinations(some[:PAIRED], 2)])
-    except KeyboardInterrupt:
-        interrupted = True
+        try:
+            run(to_try)
+            if pairs:
+                by_name = {switch.name: switch for switch in to_try}
+                some = [
+                    by_name[t.name]
+                    for t in sorted(trials, key=lambda t: (not t.less, bool(t.more)))
+                    if t.matters
+                ]
+                run([merged(two) for two in itertools.combinations(some[:PAIRED], 2)])
+        except KeyboardInterrupt:
+            interrupted = True
     kept = tuple(t for t in trials if not _unknown_here(t))
     left_out += [(t.name, t.failure) for t in trials if _unknown_here(t)]
     tried = {t.name for t in trials}

@@ -1,0 +1,187 @@
+"""An interrupt ends a long piece of work, also one that Python drops: in ``__del__`` and callbacks of weak references."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import compare, what_if
+from compile_lens.trials.interrupts import interrupts
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # that it is dropped is the point
+]
+
+SWITCHES = ["pattern_matcher", "aggressive_fusion", "combo_kernels", "reorder_for_peak_memory"]
+
+
+class Held:
+    """Something to refer to weakly."""
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1_000):  # Python calls the handler between two instructions of its own
+        pass
+
+
+def dropped() -> None:
+    """An interrupt while Python runs a callback: the exception is printed and gone."""
+    held = Held()
+    reference = weakref.ref(held, lambda _: interrupt())
+    del held
+    assert reference() is None
+
+
+class Calls:
+    """A function whose call of that number drops an interrupt; it counts its calls."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.count = number, 0
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        self.between()
+        return y + y.sum(0)
+
+    @torch.compiler.disable
+    def between(self) -> None:
+        self.count += 1
+        if self.count == self.number:
+            dropped()
+
+
+@pytest.fixture(autouse=True)
+def pythons_own() -> Iterator[None]:
+    """Python's handler, which a worker of pytest-xdist may not have; afterwards what there was."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def test_python_drops_it() -> None:
+    dropped()  # else the tests below say nothing
+
+
+def test_what_if_ends_after_the_switch_in_which_it_was_dropped() -> None:
+    calls = Calls(number=3)  # the second trial: the first call is that of the capture as it is
+    found = what_if(calls, torch.rand(8, 8), switches=SWITCHES)
+    assert calls.count == 3
+    assert found.interrupted and [t.name for t in found.trials] == SWITCHES[:2]
+    assert all(t.capture is not None for t in found.trials)
+    assert [name for name, why in found.left_out if why.startswith("not reached")] == SWITCHES[2:]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_was_tried_whole_is_whole() -> None:
+    found = what_if(Calls(number=2), torch.rand(8, 8), switches=SWITCHES[:1])
+    assert not found.interrupted and len(found.trials) == 1, "nothing was left to end"
+
+
+def test_comparing_ends_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("compile_lens.api.compare")
+    whole, asked = module.capture, []
+
+    def captured(*args: Any, **options: Any) -> Any:
+        asked.append(options["target"])
+        dropped()
+        return whole(*args, **options)
+
+    monkeypatch.setattr(module, "capture", captured)
+    with pytest.raises(KeyboardInterrupt):
+        compare(torch.sin, torch.rand(8, 8), targets=["cpu:avx2", "cpu:avx512"])
+    assert asked == ["cpu:avx2"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def loop(work: Callable[[int], Any], times: int = 5) -> int:
+    """How often it was done."""
+    done = 0
+    with interrupts() as check:
+        for number in range(times):
+            check()
+            work(number)
+            done += 1
+    return done
+
+
+def once(number: int) -> None:
+    if number == 1:
+        dropped()
+
+
+def test_a_handler_of_the_users_is_called() -> None:
+    seen: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    own = signal.getsignal(signal.SIGINT)
+    assert loop(once) == 5, "it raises nothing, so that nothing is to end"
+    assert seen == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is own
+
+
+def test_what_a_handler_of_the_users_raises_is_raised() -> None:
+    class Enough(Exception):
+        pass
+
+    def own(number: int, frame: Any) -> None:
+        raise Enough("own words")
+
+    signal.signal(signal.SIGINT, own)
+    with pytest.raises(Enough, match="own words"):
+        loop(once)
+    assert signal.getsignal(signal.SIGINT) is own
+
+
+def test_one_within_another() -> None:
+    ended = []
+
+    def work(number: int) -> None:
+        try:
+            loop(once)
+        except KeyboardInterrupt:
+            ended.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        loop(work)
+    assert ended == [0], "both end"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("disposition", [signal.SIG_IGN, signal.SIG_DFL])
+def test_where_no_handler_is_called_none_is_set(disposition: signal.Handlers) -> None:
+    signal.signal(signal.SIGINT, disposition)
+    with interrupts():
+        assert signal.getsignal(signal.SIGINT) is disposition
+    assert signal.getsignal(signal.SIGINT) is disposition
+
+
+def test_another_thread_sets_none() -> None:
+    seen: list[Any] = []
+
+    def work() -> None:
+        with interrupts() as check:
+            seen.append(signal.getsignal(signal.SIGINT))
+            check()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+def test_a_handler_that_the_work_sets_stays() -> None:
+    def own(number: int, frame: Any) -> None:
+        pass
+
+    loop(lambda number: signal.signal(signal.SIGINT, own), times=1)
+    assert signal.getsignal(signal.SIGINT) is own
