@@ -1,4 +1,4 @@
-"""An interrupt ends a long piece of work, also one that Python drops: in ``__del__`` and callbacks of weak references."""
+"""An interrupt ends a long piece of work, also one that Python drops: in ``__del__`` and weak callbacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from compile_lens.trials.interrupts import interrupts
 
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # that it is dropped is the point
+    # That it is dropped is the point.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 SWITCHES = ["pattern_matcher", "aggressive_fusion", "combo_kernels", "reorder_for_peak_memory"]
