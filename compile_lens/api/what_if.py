@@ -17,13 +17,14 @@ from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.what_if import WhatIf
+from ..trials.applied import applied
 from ..trials.interrupts import interrupts
 from ..trials.progress import bar, watched
 from ..trials.switches import SWITCHES, Held, Switch, merged, only_run
 from .capture import capture
 
-PAIRED = 4
-"""Switches of which pairs are tried."""
+PAIRS = 6
+"""Pairs that are tried: those of the four switches that matter most."""
 
 
 @outside_dynamo
@@ -33,7 +34,7 @@ def what_if(
     kwargs: dict[str, Any] | None = None,
     target: str | Path | DeviceModel | None = None,
     switches: Iterable[str] | None = None,
-    pairs: bool = True,
+    pairs: bool | int = True,
     show_progress: bool | None = None,
     **options: Any,
 ) -> WhatIf:
@@ -48,7 +49,8 @@ def what_if(
     Args:
         fn, kwargs, target: as for ``capture``.
         switches: names of the switches to try (see ``compile_lens.trials.switches``); all that may matter if not given.
-        pairs: whether pairs of those that matter are tried as well.
+        pairs: whether pairs of those that matter are tried as well, or how many at most, of the best first; by default
+            six, which are those of four switches. A pair helps where it is better than each of its two.
         show_progress: a progress bar on stderr; by default in a terminal and in a notebook.
         options: every other option of ``capture``; ``options`` of Inductor's stay as they are beside each switch.
 
@@ -61,6 +63,7 @@ def what_if(
         CaptureError: the function cannot be captured as it is.
     """
     wanted = _wanted(switches)
+    pairs = _pairs(pairs)
     trials: list[Trial] = []
     interrupted = False
     quiet = not (watched() if show_progress is None else show_progress)
@@ -97,7 +100,8 @@ def what_if(
                     for t in sorted(trials, key=lambda t: (not t.less, bool(t.more)))
                     if t.matters
                 ]
-                run([merged(two) for two in itertools.combinations(some[:PAIRED], 2)])
+                best = sorted(itertools.combinations(range(len(some)), 2), key=lambda two: two[::-1])
+                run([merged(some[i] for i in two) for two in best[:pairs]])
         except KeyboardInterrupt:
             interrupted = True
     kept = tuple(t for t in trials if not _unknown_here(t))
@@ -114,6 +118,8 @@ def _wanted(names: Iterable[str] | None) -> list[Switch]:
     if isinstance(names, str):
         raise UsageError(f"switches={names!r} is not a list of names: write switches=[{names!r}]")
     known = {switch.name: switch for switch in SWITCHES}
+    if not isinstance(names, Iterable):
+        raise UsageError(f"switches={names!r} is not a list of names; there are {', '.join(known)}")
     asked = list(names)
     if not asked:
         raise UsageError(f"switches={names!r} names none to try; there are {', '.join(known)}")
@@ -121,6 +127,14 @@ def _wanted(names: Iterable[str] | None) -> list[Switch]:
         if name not in known:
             raise UsageError(f"there is no switch {name!r}; there are {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(asked)]
+
+
+def _pairs(asked: bool | int) -> int:
+    if not isinstance(asked, int) or asked < 0:
+        raise UsageError(
+            f"pairs={asked!r} is neither True nor False nor a whole number from 0: how many are tried at most"
+        )
+    return PAIRS if asked is True else int(asked)
 
 
 def _given(switch: Switch, own: dict[str, Any]) -> str:
@@ -160,9 +174,8 @@ def _trial(
     except LensError as error:
         first = str(error).strip().partition("\n")[0]
         unknown = isinstance(error, UsageError) and first.startswith(_UNKNOWN)
-        return Trial(
-            switch.name, switch.settings, switch.meaning, (), (_NO_OPTION if unknown else "") + first
-        )
+        said = (_NO_OPTION if unknown else "") + first
+        return Trial(switch.name, switch.settings, switch.meaning, (), said, parts=switch.parts)
     after = _figures(made)
     code = any(change.level != "settings" for change in difference(base, made, DifferenceRecord).changes)
     changed = tuple(
@@ -171,7 +184,19 @@ def _trial(
         if before[name] != after[name]
     )
     arguments = None if switch.partitioner else more
-    return Trial(switch.name, switch.settings, switch.meaning, changed, "", made, code, arguments)
+    to_apply = applied(fn, switch, options)
+    return Trial(
+        switch.name,
+        switch.settings,
+        switch.meaning,
+        changed,
+        "",
+        made,
+        code,
+        arguments,
+        to_apply,
+        switch.parts,
+    )
 
 
 def _unknown_here(trial: Trial) -> bool:

@@ -28,6 +28,9 @@ class Trial:
         capture: what was captured; ``None`` where it failed.
         arguments: what ``capture`` and ``benchmark`` take to have it so; ``None`` for a setting that they do not take
             (the partitioner's, which is set where torch has it).
+        to_apply: the code that has it so in a program: ``torch.compile(f, options={"split_reductions": False})``, and
+            before it, in lines of their own, settings that it does not take.
+        parts: of a pair the names of its two switches; else empty.
     """
 
     name: str
@@ -38,6 +41,8 @@ class Trial:
     capture: Record | None = None
     code: bool | None = None
     arguments: Mapping[str, Any] | None = None
+    to_apply: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def matters(self) -> bool:
@@ -53,6 +58,20 @@ class Trial:
     def more(self) -> tuple[str, ...]:
         """Which of them are more."""
         return self._where(lambda before, after: after > before)
+
+    def better(self, other: Trial) -> bool:
+        """Whether one of them is less than with ``other``, a trial of the same call, and none is more."""
+        own, others = dict(self.figures), dict(other.figures)
+        less = False
+        for name in HELPS:
+            if own.get(name) == others.get(name):
+                continue
+            either = own.get(name) or others[name]
+            mine, its = (pair[1] if pair else either[0] for pair in (own.get(name), others.get(name)))
+            if mine is None or its is None or mine > its:
+                return False
+            less = True
+        return less
 
     def _where(self, asked: Any) -> tuple[str, ...]:
         return tuple(
@@ -83,18 +102,29 @@ class WhatIfRecord:
     @property
     def helpful(self) -> tuple[Trial, ...]:
         """Trials with fewer launches, bytes, a lower peak, or less kept for the backward: those without a drawback
-        first, the most saved first. Whether any of them is faster nobody can tell without running it."""
-        found = [trial for trial in self.trials if trial.less]
+        first, the most saved first; a pair only where it is better than each of its two. Whether any of them is faster
+        nobody can tell without running it."""
+        found = [trial for trial in self.trials if trial.less and trial not in self.idle_pairs]
 
-        def rank(trial: Trial) -> tuple[bool, float, int]:
+        def rank(trial: Trial) -> tuple[bool, float, int, int]:
             shares = [
                 after / before
                 for name, (before, after) in trial.figures
                 if name in trial.less and before and after is not None
             ]
-            return bool(trial.more), min(shares, default=1.0), len(trial.settings)
+            return bool(trial.more), min(shares, default=1.0), -len(trial.less), len(trial.settings)
 
         return tuple(sorted(found, key=rank))
+
+    @property
+    def idle_pairs(self) -> tuple[Trial, ...]:
+        """Pairs that change a figure and are no better than one of their two switches by itself."""
+        alone = {trial.name: trial for trial in self.trials if not trial.parts}
+        return tuple(
+            trial
+            for trial in self.trials
+            if trial.parts and trial.matters and not all(trial.better(alone[name]) for name in trial.parts)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, without the captures."""
@@ -108,6 +138,7 @@ class WhatIfRecord:
                     "figures": {name: list(pair) for name, pair in t.figures},
                     "code": t.code,
                     "failure": t.failure,
+                    "to_apply": t.to_apply,
                 }
                 for t in self.trials
             ],

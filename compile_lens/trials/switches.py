@@ -12,6 +12,7 @@ from ..record.capture import Record
 from ..record.figures import Figure
 from ..record.graph import Node
 from ..record.support import TEMPLATES
+from ..views.words.outline import plural
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Switch:
     """One setting: options of Inductor's, arguments of ``capture``, or settings of the partitioner; what it does, and
     why it cannot matter.
 
-    ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may.
+    ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may. ``parts``
+    are the names of those that were ``merged``.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Switch:
     arguments: dict[str, Any] = field(default_factory=dict)
     partitioner: dict[str, Any] = field(default_factory=dict)
     idle: Callable[[Held], str] = lambda held: ""
+    parts: tuple[str, ...] = ()
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -101,7 +104,8 @@ def _few_loops(held: Held) -> str:
     return (
         ""
         if len(held.loops) > FUSED
-        else f"there are {len(held.loops)} loops, no more than one kernel may hold"
+        else f"there {'is' if len(held.loops) == 1 else 'are'} {plural(len(held.loops), 'loop')}, and one kernel may "
+        f"hold {FUSED}"
     )
 
 
@@ -201,7 +205,8 @@ SWITCHES = (
 def only_run(held: Held) -> tuple[tuple[str, str], ...]:
     """What cannot be told without running, and why; of max-autotune also where there is nothing for it to choose."""
     graphs = (
-        "it replays the launches that there are as one CUDA graph, which saves the time between them: benchmark it"
+        "it replays the launches that there are as one CUDA graph, which saves the time between them: "
+        'benchmark(f, x, mode="reduce-overhead") times it'
         if held.device == "cuda"
         else f"it makes CUDA graphs, and the code is for {held.device}"
     )
@@ -216,17 +221,23 @@ def _autotune(held: Held) -> str:
             return "it times templates of matrix products on a CPU, and there is no matrix product"
         return (
             "there is no matrix product, convolution or attention of which it would time templates: it chooses "
-            "launch configurations alone, by timing on the device: benchmark it"
+            f"launch configurations alone, by timing on the device: {_TIMES}"
         )
-    return "it chooses by timing on the device, which the code alone does not tell: benchmark it"
+    return f"it chooses by timing on the device, which the code alone does not tell: {_TIMES}"
 
 
+_TIMES = 'benchmark(f, x, mode="max-autotune") times it'
 _ONLY_RUN = (
     (
         "precision of matrix products (TF32)",
-        "it changes time and accuracy, no launch and no byte: benchmark it",
+        "it changes time and accuracy, no launch and no byte: benchmark it without and with "
+        'torch.set_float32_matmul_precision("high") before it',
     ),
-    ("width of vectors (cpp.simdlen)", "it changes time, no launch and no byte: benchmark it"),
+    (
+        "width of vectors (cpp.simdlen)",
+        "it changes time, no launch and no byte: benchmark it without and with "
+        'options={"cpp.simdlen": 256}, or another number of bits',
+    ),
 )
 
 
@@ -239,4 +250,5 @@ def merged(some: Iterable[Switch]) -> Switch:
         {k: v for s in every for k, v in s.options.items()},
         {k: v for s in every for k, v in s.arguments.items()},
         {k: v for s in every for k, v in s.partitioner.items()},
+        parts=tuple(s.name for s in every),
     )

@@ -38,7 +38,7 @@ def paper_of(width: int | None, ascii: bool | None, marks: str) -> Paper:
 
 
 class Paper:
-    """Lines that fit. Every text goes through here: cleaned, encodable, cut or wrapped to the width."""
+    """Lines that fit. Every text goes through here: cleaned, encodable, and cut or wrapped, but for code to copy."""
 
     def __init__(self, width: int, encoding: str) -> None:
         self.width = width
@@ -59,6 +59,11 @@ class Paper:
         lines = wrap(shown, self.width, self.say(indent), None if more is None else self.say(more))
         self._lines += lines[:limit]
         self.more(len(lines) - limit, "line", "", " " * (cells(indent) if more is None else cells(more)))
+
+    def verbatim(self, text: str, indent: str) -> None:
+        """Lines to copy: each stays one, however long."""
+        shown = printable(clean(text).rstrip("\n"), self._encoding)
+        self._lines += [self.say(indent) + line for line in shown.split("\n")]
 
     def more(self, count: int, what: str, where: str, indent: str = "  ") -> None:
         """Say how many were left out, and where they are."""

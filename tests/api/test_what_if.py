@@ -145,6 +145,26 @@ def test_pairs_of_those_that_matter() -> None:
     assert found.helpful[0].name == "combo_kernels"
 
 
+def test_so_many_pairs_as_are_asked_for() -> None:
+    def f(x: torch.Tensor, *ys: torch.Tensor) -> Any:
+        return x.sum(), [y.sin() for y in ys]
+
+    x, *ys = (torch.rand(n) for n in (1_000_000, 100, 200, 300))
+    three = ["combo_kernels", "split_reductions", "score_fusion_memory_threshold"]
+    found = what_if(f, x, *ys, target="h100", switches=three, pairs=1)
+    assert [t.name for t in found.trials if t.matters] == [*three[:2], pair := " + ".join(three[:2])]
+    assert found.helpful[0].name == pair, "it is better than each of them"
+    given = 'options={"combo_kernels": True, "split_reductions": False}'
+    assert found.helpful[0].to_apply == f"torch.compile(f, {given})" and given in str(found)
+    first, second, both = (dict(t.figures)["launches"][1] for t in found.trials if t.matters)
+    assert both < min(first, second)
+    for asked in ("x", -1, 1.5, None):
+        with pytest.raises(
+            UsageError, match=rf"pairs={asked!r} is neither True nor False nor a whole number"
+        ):
+            what_if(f, x, pairs=asked)
+
+
 def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
     fn, args, *_ = PLANTED["activation_memory_budget"]
     found = what_if(
@@ -223,6 +243,8 @@ def test_what_the_caller_set_stays() -> None:
         what_if(one, torch.rand(8), switches=[])
     with pytest.raises(UsageError, match="not a list of names"):
         what_if(one, torch.rand(8), switches="combo_kernels")
+    with pytest.raises(UsageError, match="switches=3 is not a list of names; there are split_reductions"):
+        what_if(one, torch.rand(8), switches=3)
     with pytest.raises(UsageError, match="was not captured"):
         found.diff("combo_kernels")
     assert found.to_dict()["left_out"] == [["pattern_matcher", "you set pattern_matcher=False"]]

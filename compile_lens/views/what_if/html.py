@@ -15,7 +15,9 @@ from compile_lens.views.difference.html import static
 from compile_lens.views.html.dark import style
 from compile_lens.views.html.markup import (
     FRAME,
+    MONO,
     STATE_COLOURS,
+    block,
     div,
     faint,
     fold,
@@ -30,6 +32,9 @@ from compile_lens.views.mime import bundle
 from compile_lens.views.words.characters import short
 
 from . import outline
+
+WRAPS = "white-space:pre-wrap;overflow-wrap:anywhere"
+"""Code to copy: a line too long for its place goes on below, and is copied as one."""
 
 MOST = 1_000_000
 """Characters of HTML that the differences of one page take; the rows beyond them say how to ask for theirs."""
@@ -89,10 +94,15 @@ def _row(found: WhatIfRecord, trial: Trial, left: int, page: str) -> tuple[str, 
     head = mono(", ".join(trial.settings), "font-weight:600") + " " + text(outline.said(trial))
     head += faint(f" {text(trial.meaning)}", "font-size:13px;margin-left:6px")
     link = tag("a", "its difference as a living page", "", "", f'href="{quote(page)}"') if page else ""
+    copied = ""
+    if trial in found.helpful:
+        copied = tag(
+            "pre", block(trial.to_apply), f"{MONO};font-size:13px;margin:4px 0 12px 12px;{WRAPS}", "apply"
+        )
     inside = static(of(found, trial))
     if len(inside) > left:
         inside = note(f"its difference is too long for this page: {text(f'.diff({trial.name!r})')}")
-    return fold(head, (div(link) if link else "") + inside, "trial"), left - len(inside)
+    return fold(head, (div(link) if link else "") + inside, "trial") + copied, left - len(inside)
 
 
 def of(found: WhatIfRecord, trial: Trial) -> DifferenceRecord:

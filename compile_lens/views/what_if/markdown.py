@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.what_if import WhatIfRecord
-from compile_lens.views.markdown import _Out, code, escape
+from compile_lens.views.markdown import _Out, code, escape, fenced
 
 from . import outline
 
@@ -20,6 +20,9 @@ def page(found: WhatIfRecord) -> str:
             settings = ", ".join(map(code, trial.settings))
             lines.append(f"| {settings} | {escape(outline.said(trial))} | {escape(trial.meaning)} |")
         out.add("\n".join(lines))
+    for trial in found.helpful:
+        out.add(f"To have {escape(trial.name)}:")
+        out.add(fenced(trial.to_apply, "python"))
     for title, names in outline.rest(found):
         out.add(f"{escape(title)}: {escape(names)}")
     untried = outline.not_tried(found)

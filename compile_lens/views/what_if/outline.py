@@ -10,6 +10,7 @@ NOT_TIMED = (
     "bytes modelled."
 )
 SOMETHING = "switches that change a figure"
+NO_BETTER = "pairs no better than one of their two switches"
 
 
 def heading(found: WhatIfRecord) -> str:
@@ -29,13 +30,13 @@ def headline(found: WhatIfRecord) -> str:
 
 
 def rows(found: WhatIfRecord) -> list[Trial]:
-    """The trials that change a figure, those that help first."""
-    helpful = found.helpful
-    return [*helpful, *(t for t in found.trials if t.matters and t not in helpful)]
+    """The trials that change a figure, those that help first; no pair that is no better than one of its two."""
+    helpful, idle = found.helpful, found.idle_pairs
+    return [*helpful, *(t for t in found.trials if t.matters and t not in helpful and t not in idle)]
 
 
 def rest(found: WhatIfRecord) -> list[tuple[str, str]]:
-    """What changes no figure: a title and the names of the switches."""
+    """What changes no figure, and pairs that add nothing: a title and the names of the switches."""
     titles = {
         True: "switches that change the code, and no figure",
         False: "switches that change nothing here",
@@ -43,6 +44,7 @@ def rest(found: WhatIfRecord) -> list[tuple[str, str]]:
     }
     quiet = [t for t in found.trials if not t.matters and not t.failure]
     some = [(title, ", ".join(t.name for t in quiet if t.code is code)) for code, title in titles.items()]
+    some.append((NO_BETTER, ", ".join(t.name for t in found.idle_pairs)))
     return [(title, names) for title, names in some if names]
 
 

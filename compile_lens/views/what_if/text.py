@@ -23,6 +23,8 @@ def page(found: WhatIfRecord, width: int | None = None, ascii: bool | None = Non
         paper.text_block(", ".join(trial.settings), "  ", "    ", limit=3)
         paper.text_block(outline.said(trial), "    ", "      ", limit=3)
         paper.text_block(trial.meaning, "    ", "      ", limit=2)
+        if trial in found.helpful:
+            paper.verbatim(trial.to_apply, "    ")
     paper.more(len(rows) - MANY, "switch", ".trials")
     for title, names in outline.rest(found):
         paper.section(title)

@@ -1,0 +1,89 @@
+"""What views of ``what_if`` say: code to copy beside each switch that helps, and no pair that adds nothing."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+from samples import sample
+
+from compile_lens.record.what_if import Trial
+from compile_lens.results.what_if import WhatIf
+from compile_lens.trials.switches import SWITCHES, Held
+from compile_lens.views.what_if import html as page
+from compile_lens.views.what_if import markdown, text
+
+LONG = 'torch.compile(f, options={"a": 1, ' + '"b": 2, ' * 30 + '"c": 3})'
+HOSTILE = 'torch.compile(f, options={"x": "</pre><script>`|```"})'
+
+
+def trial(name: str, to_apply: str = "", **figures: tuple[int | None, int | None]) -> Trial:
+    parts = tuple(name.split(" + ")) if " + " in name else ()
+    return Trial(name, (f"{name}=1",), "…", tuple(figures.items()), "", sample(), True, {}, to_apply, parts)
+
+
+def found(*trials: Trial) -> WhatIf:
+    return WhatIf("f", sample(), trials)
+
+
+ONE = trial("one", launches=(4, 2))
+TWO = trial("two", bytes=(800, 400))
+
+
+@pytest.mark.parametrize(
+    ("figures", "helps"),
+    [
+        ({"launches": (4, 2), "bytes": (800, 400)}, True),  # each part has one of them alone
+        ({"launches": (4, 1), "bytes": (800, 400)}, True),
+        ({"launches": (4, 2)}, False),  # as the first by itself
+        ({"bytes": (800, 400)}, False),  # as the second
+        ({"launches": (4, 2), "bytes": (800, 500)}, False),  # more bytes than the second has
+        ({"launches": (4, 2), "bytes": (800, 300), "peak": (9, 10)}, False),  # and a higher peak than either
+        ({"launches": (4, 2), "bytes": (800, None)}, False),  # nobody knows
+        ({"launches": (4, 3), "bytes": (800, 100)}, False),
+    ],
+)
+def test_a_pair_helps_where_it_is_better_than_both(
+    figures: dict[str, tuple[int | None, int | None]], helps: bool
+) -> None:
+    pair = trial("one + two", **figures)
+    made = found(ONE, TWO, pair)
+    assert (pair in made.helpful) is helps
+    assert (pair.name in made.to_dict()["helpful"]) is helps
+    said = str(made)
+    if helps:
+        assert made.helpful[0] is pair
+        assert "pairs no better" not in said
+    else:
+        assert said.count("one + two") == 1
+        assert "pairs no better than one of their two switches" in said
+
+
+def test_a_pair_that_only_changes_figures_is_told_once() -> None:
+    worse = trial("one + two", launches=(4, 5))
+    assert worse not in found(ONE, TWO, worse).helpful
+
+
+@pytest.mark.parametrize("code", [LONG, HOSTILE, "import torch._functorch.config\ntorch.compile(f)"])
+def test_each_view_has_the_code_as_it_is(code: str, tmp_path: Path) -> None:
+    made = found(trial("one", code, launches=(4, 2)), trial("worse", "torch.compile(g)", launches=(4, 9)))
+    lines = [line.strip() for line in text.page(made, width=60, ascii=False).split("\n")]
+    assert [line for line in lines if line in code.split("\n")] == code.split("\n"), "none is wrapped"
+    shown = re.search(r"^(`{3,})python\n(.*?)\n\1$", markdown.page(made), re.M | re.S)
+    assert shown is not None and shown[2] == code
+    (listing,) = re.findall(r'<pre class="cl-apply"[^>]*>(.*?)</pre>', page.fragment(made), re.S)
+    assert html.unescape(listing) == code and "<script" not in page.fragment(made)
+    assert json.loads(made.to_json())["trials"][0]["to_apply"] == code
+    for view in (str(made), markdown.page(made), page.fragment(made)):
+        assert "torch.compile(g)" not in view, "what does not help is no advice"
+
+
+def test_one_loop_is_one() -> None:
+    (fusion,) = [switch for switch in SWITCHES if switch.name == "max_fusion_size"]
+    held = Held(sample())
+    for count, said in ((1, "there is 1 loop, and"), (2, "there are 2 loops, and")):
+        held.loops = held.loops[:1] * count
+        assert fusion.idle(held) == f"{said} one kernel may hold 64"
