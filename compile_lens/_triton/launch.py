@@ -124,11 +124,11 @@ class _Memory:
 
     def copied(self, value: Any) -> Any:
         """``value`` with its tensors in the copies."""
-        from triton._utils import _tuple_create
         from triton.runtime.jit import TensorWrapper
 
         if isinstance(value, tuple):
-            return _tuple_create(value, [self.copied(v) for v in value])
+            items = [self.copied(v) for v in value]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         if isinstance(value, TensorWrapper):
             return TensorWrapper(self.copied(value.base), value.dtype)
         if dataclasses.is_dataclass(value) and hasattr(value, "base"):  # a descriptor of a tensor
