@@ -18,6 +18,7 @@ from .merge import merge
 from .run import run
 from .support import support
 from .upgrade import upgrade
+from .what_if import what_if
 
 
 class Parser(argparse.ArgumentParser):
@@ -89,6 +90,31 @@ def parser() -> argparse.ArgumentParser:
         help="a device, which need not be here; repeatable (default: cpu, h100 and mps)",
     )
     _add_out(compared, "comparison")
+
+    changing = add(
+        "what-if",
+        what_if,
+        "Turn one switch of the compiler at a time and say which change launches, bytes or the peak",
+        expressions + "\nCtrl-C ends it, and what was tried until then is still shown and written.",
+    )
+    _add_call(changing)
+    changing.add_argument(
+        "--target", metavar="NAME", help="generate code for a device that need not be here: h100, mps, …"
+    )
+    changing.add_argument(
+        "--switch",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="try this one, such as split_reductions; repeatable (default: all that may matter)",
+    )
+    changing.add_argument(
+        "--pairs",
+        type=int,
+        metavar="N",
+        help="try at most so many pairs of those that matter; 0 for none (default: 6)",
+    )
+    _add_out(changing, "outcome")
 
     differing = add(
         "diff",
@@ -301,6 +327,8 @@ def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
         from ..views.ranks.files import FORMS
     elif what == "difference":
         from ..views.difference.files import FORMS
+    elif what == "outcome":
+        from ..views.what_if.files import FORMS
     elif what == "result":
         from .check import FORMS
     else:

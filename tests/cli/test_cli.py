@@ -100,18 +100,18 @@ def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     out = capsys.readouterr().out
     assert all(
-        word in out for word in ("demo", "show", "compare", "support", "open", "doctor", "exit codes:")
+        word in out for word in ("demo", "show", "compare", "what-if", "support", "open", "exit codes:")
     )
 
 
-@pytest.mark.parametrize("command", ["demo", "show", "compare", "support", "open", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "show", "compare", "what-if", "support", "open", "doctor"])
 def test_every_help_documents_the_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
     assert "exit codes:" in out and "--json" in out and "--quiet" in out
-    assert ("are run as such" in out) == (command in ("show", "compare"))
+    assert ("are run as such" in out) == (command in ("show", "compare", "what-if"))
 
 
 BAD = [

@@ -274,6 +274,7 @@ def test_no_block_is_left_out() -> None:
                 "import",
                 "import",
                 "merge",
+                "what-if",
                 "doctor",
             ),
         ],
@@ -324,6 +325,8 @@ def test_the_command_line(
     assert cli.main(shlex.split(COMMANDS["command-line"][5])[1:]) == cli.OK
     assert "MPS" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
+    assert "what would change net" in (tmp_path / "what-if.html").read_text(encoding="utf-8")
+    assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
     assert cli.main(shlex.split(COMMANDS["holding"][0])[1:]) == cli.OK
     assert cli.main([*shlex.split(COMMANDS["holding"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()
