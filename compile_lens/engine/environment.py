@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from typing import Any
 
 import torch
 
 from .._torch.ground.unseen import unseen
-from ..record.capture import Environment
+from ..record.capture import SETTINGS, Environment
 from ..record.device import DeviceModel
 from . import inputs
 
 
-def environment(target: str, isa: str, model: DeviceModel | None = None) -> Environment:
-    """What this process runs on, or for. ``model`` answers for a device that is not there."""
+def environment(
+    target: str, isa: str, model: DeviceModel | None = None, settings: tuple[tuple[str, str], ...] = ()
+) -> Environment:
+    """What this process runs on, or for. ``model`` answers for a device that is not there; ``settings`` are those of
+    torch when the function was called."""
     from ..versions import __version__
 
     kind = target if model is None else model.device
@@ -27,7 +31,39 @@ def environment(target: str, isa: str, model: DeviceModel | None = None) -> Envi
         device=_device_name(target) if model is None else model.title,
         target=kind,
         isa=isa if kind == "cpu" else "",
+        settings=settings,
     )
+
+
+KINDS = ("cpu", "cuda", "mps")
+"""Devices for which a region of autocast may be on."""
+
+
+@unseen
+def settings() -> tuple[tuple[str, str], ...]:
+    """Torch's global settings that change the code, as they are now; ``SETTINGS`` of the record names them."""
+    on = [kind for kind in KINDS if torch.is_autocast_enabled(kind)]
+    found = {
+        "deterministic algorithms": "off"
+        if not torch.are_deterministic_algorithms_enabled()
+        else "warn only"
+        if torch.is_deterministic_algorithms_warn_only_enabled()
+        else "on",
+        "grad mode": "inference"
+        if torch.is_inference_mode_enabled()
+        else "on"
+        if torch.is_grad_enabled()
+        else "off",
+        "autocast": ", ".join(f"{kind} {_name(torch.get_autocast_dtype(kind))}" for kind in on) or "off",
+        "default dtype": _name(torch.get_default_dtype()),
+    }
+    with contextlib.suppress(RuntimeError):  # set per operator, for which torch has no one word
+        found["float32 matmul precision"] = torch.get_float32_matmul_precision()
+    return tuple((name, found[name]) for name in SETTINGS if name in found)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _triton() -> str:

@@ -11,7 +11,7 @@ from ..record.breaks import Called
 from ..record.capture import Options
 from ..record.device import DeviceModel, Target
 from ..results.capture import Capture, CaptureError
-from .environment import environment, target_of
+from .environment import environment, settings, target_of
 from .inputs import Live, describe_all, name_of
 from .machine_code import machine_code
 from .recorded import recorded
@@ -37,8 +37,11 @@ def perform(
     from .._torch import session
 
     keywords = check(fn, args, kwargs, more.get("model"))
+    now = settings()
     outcome = session.run(fn, args, keywords, asked.request(**more))
-    made = _record(fn, args, keywords, asked.recorded(), outcome, more.get("model"), more.get("later", ()))
+    made = _record(
+        fn, args, keywords, asked.recorded(), outcome, more.get("model"), more.get("later", ()), now
+    )
     if asked.build and more.get("model") is not None:
         made = machine_code(made)
     if not made.calls:
@@ -62,13 +65,14 @@ def _record(
     outcome: Outcome,
     model: DeviceModel | None,
     later: tuple[Arguments, ...],
+    now: tuple[tuple[str, str], ...],
 ) -> Capture:
     recorder = outcome.recorder
     made_for = recorder.made_for
     made = recorded(
         recorder,
         name_of(fn),
-        environment(target_of(args, kwargs, fn), made_for.isa, model),
+        environment(target_of(args, kwargs, fn), made_for.isa, model, now),
         asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
         calls=tuple(

@@ -51,9 +51,17 @@ class Failure:
     link: str = ""
 
 
+SETTINGS = ("float32 matmul precision", "deterministic algorithms", "grad mode", "autocast", "default dtype")
+"""Torch's global settings that change the code, as ``Environment.settings`` names them."""
+
+
 @dataclass(frozen=True)
 class Environment:
-    """Where the capture was made. ``triton`` is ``""`` without it; ``target`` the device code is for."""
+    """Where the capture was made. ``triton`` is ``""`` without it; ``target`` the device code is for.
+
+    ``settings`` are torch's global ones when the function was called, each a name of ``SETTINGS`` and its value; one
+    that is not there is not known.
+    """
 
     compile_lens: str
     torch: str
@@ -63,6 +71,7 @@ class Environment:
     device: str
     target: str
     isa: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Change:
         name: of ``figures`` the name of the figure, else ``""``.
         before, after: of ``figures`` its two values, ``None`` where it is not known or is no single number;
             ``basis`` says whether they are measured or modelled.
+        follows: whether it may be no more than what another change of its level, or an earlier one, comes to.
     """
 
     level: str
@@ -52,6 +53,7 @@ class Change:
     before: int | None = None
     after: int | None = None
     basis: str = ""
+    follows: bool = False
 
 
 @dataclass(frozen=True, repr=False)

@@ -55,7 +55,11 @@ def place(places: Places, kind: str) -> None:
     places.add(mine.close)
     try:
         _place(mine, kind)
-        _check(kind)
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+        ):  # it asks for a gradient, whatever the caller's mode
+            _check(kind)
     except (_Unfit, OSError, ValueError, AttributeError, RuntimeError) as error:
         mine.close()
         raise UsageError(

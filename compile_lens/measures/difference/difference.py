@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from compile_lens.record.capture import Record
-from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
+from compile_lens.record.difference import CHANGED, LEVELS, Change, DifferenceRecord
 
-from . import inductor, kernels, program
+from . import inductor, inputs, kernels, program
 from .ends import ends
 from .operators import nodes
 from .side import Side, matched
@@ -25,7 +25,7 @@ EFFECTS = ("guards", "figures")
 def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     """What differs between ``a`` and ``b``, as a ``cls``."""
     sides = Side(a), Side(b)
-    changes = [*program.settings(a, b), *program.breaks(a, b)]
+    changes = [*inputs.given(sides), *program.settings(a, b), *program.breaks(a, b)]
     lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
     changes += ends(sides)
@@ -45,14 +45,20 @@ def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
     asked = tuple(c for c in every if c.level == "settings")
     for level in CAUSES:
         found = tuple(c for c in every if c.level == level)
-        if found and not (asked and level in EFFECTS):
+        if asked and (level in EFFECTS or all(c.follows for c in found)):
+            continue
+        if found:
             return (*asked, *_first(found))
     return asked
 
 
 def _first(found: tuple[Change, ...]) -> tuple[Change, ...]:
-    """Of one level what is new or gone; what follows from it (other shapes, other readers) only where nothing is."""
-    sharp = tuple(c for c in found if c.kind != "changed")
+    """Of one level what is new, gone, or asked otherwise by the program; what may follow from it (other shapes, other
+    readers) only where nothing is."""
+    if found[0].level == "lines":
+        sharp = tuple(c for c in found if not c.follows)
+    else:
+        sharp = tuple(c for c in found if c.kind != CHANGED)
     return sharp or found
 
 

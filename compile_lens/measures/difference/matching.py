@@ -57,7 +57,7 @@ def items(
     """
     found: list[Item] = []
     place: dict[tuple[str, str], int] = {}
-    seen: Counter[bool] = Counter()
+    seen: Counter[Hashable] = Counter()
     for address, path, node in nodes:
         if node.op == "output":
             continue
@@ -71,8 +71,10 @@ def items(
         if node.op == "placeholder":
             known = argument(node)
             new = not node.origins
-            order = ("new" if new else "input", seen[new]) if known is None else ("argument", known)
-            seen[new] += 1
+            # Of its kind: that a buffer is no longer read makes the parameters after it no others.
+            like = (new, node.dtype, len(node.shape or ()))
+            order = ("new" if new else "input", seen[like]) if known is None else ("argument", known)
+            seen[like] += 1
         found.append(Item(address, node, inputs, order=order, home=home))
     return found
 

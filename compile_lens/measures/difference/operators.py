@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Literal, Node, Ref
 
+from .inputs import handed
 from .matching import Item, Match, device, signatures
 from .side import Side
 
@@ -25,7 +27,7 @@ def nodes(
     a, b = (side.stage(k) for side, k in zip(sides, key))
     changes = list(_only(level, REMOVED, where, sides[0], [a[n] for n in found.only_a]))
     changes += _only(level, ADDED, where, sides[1], [b[n] for n in found.only_b])
-    changes += _changed(level, where, sides[1], a, b, found)
+    changes += _changed(level, where, sides, key, found)
     return changes
 
 
@@ -33,7 +35,7 @@ def _only(level: str, kind: str, where: str, side: Side, some: Iterable[Item]) -
     """What one side alone has, by line."""
     by_line: dict[tuple[str, ...], list[str]] = {}
     for item in some:
-        if item.node.op in ("placeholder", "get_attr") or _idle(item.node):
+        if item.node.op in HANDED or _idle(item.node):
             continue
         by_line.setdefault(side.lines([item.address]), []).append(name(item.node))
     for lines, names in by_line.items():
@@ -49,34 +51,120 @@ def _idle(node: Node) -> bool:
 
 
 def _changed(
-    level: str, where: str, side: Side, a: Sequence[Item], b: Sequence[Item], found: Match
+    level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], found: Match
 ) -> Iterator[Change]:
     """Pairs that differ by themselves, and pairs that read other values."""
+    a, b = (side.stage(k) for side, k in zip(sides, key))
+    words = Words(sides[0], key[0]), Words(sides[1], key[1])
     ones, twos = signatures(a), signatures(b)
-    said: dict[str, list[Item]] = {}
-    added, gone = set(found.only_b), set(found.only_a)
+    pairs = _Pairs(*words, found)
+    said: dict[tuple[str, bool], list[Item]] = {}
+    read: dict[str, list[Item]] = {}
     for one, two in found.pairs.items():
         x, y = a[one], b[two]
-        if x.node.op in ("placeholder", "get_attr"):
+        if x.node.op in HANDED:
             continue  # what is handed in has its shape from elsewhere, which is told there
         if ones[one] != twos[two]:
-            said.setdefault(_how(x, y), []).append(y)
-        elif not _same_inputs(x, y, found, gone, added):
-            said.setdefault("reads other values", []).append(y)
-    for how, some in said.items():
+            how, made = pairs.arguments(x, y), _made(x, y)
+            # What the program asked for is told before what came of it; further down the one is the other's size.
+            told = (how or made) if level == "lines" else (made or how)
+            said.setdefault((told or OTHERWISE, bool(made)), []).append(y)
+        elif not pairs.same_inputs(x, y):
+            read.setdefault(pairs.operands(x, y), []).append(y)
+    for (how, follows), some in said.items():
         names = counted([name(item.node) for item in some])
-        yield Change(level, CHANGED, f"{where}{names}: {how}", side.lines(i.address for i in some))
+        places = sides[1].lines(i.address for i in some)
+        yield Change(level, CHANGED, f"{where}{names}: {how}", places, follows=follows)
+    for how, some in read.items():
+        times = f"{len(some)} × " if len(some) > 1 else ""
+        places = sides[1].lines(i.address for i in some)
+        yield Change(level, CHANGED, f"{where}{times}{how}", places, follows=True)
 
 
-def _same_inputs(x: Item, y: Item, found: Match, gone: set[int], added: set[int]) -> bool:
-    """Whether two nodes read the same; what reads something new in place of something else is told by that."""
-    if gone.intersection(x.inputs) or added.intersection(y.inputs):
-        return True
-    return tuple(found.pairs[n] for n in x.inputs) == y.inputs
+OTHERWISE = "its results are others"
+"""Of a node whose signature differs in nothing that has words."""
 
 
-def _how(a: Item, b: Item) -> str:
-    """What differs between two nodes that are the same operator."""
+class _Pairs:
+    """What two matched stages say of the arguments of two nodes that stand for each other."""
+
+    def __init__(self, a: Words, b: Words, found: Match) -> None:
+        self._a, self._b, self._pairs = a, b, found.pairs
+        self._gone, self._added = set(found.only_a), set(found.only_b)
+
+    def same_inputs(self, x: Item, y: Item) -> bool:
+        """Whether two nodes read the same; what reads something new in place of something else is told by that."""
+        if self._gone.intersection(x.inputs) or self._added.intersection(y.inputs):
+            return True
+        return tuple(self._pairs[n] for n in x.inputs) == y.inputs
+
+    def arguments(self, x: Item, y: Item) -> str:
+        """Which arguments differ that are no other node's values: ``dim: 0 → 1``; ``""`` if none does."""
+        first = x.node.op != "call_method"  # what a method is called on is no argument to who reads it
+        rows = [
+            (f"argument {n + first}", one, two)
+            for n, (one, two) in enumerate(zip_longest(x.node.args, y.node.args, fillvalue=_ABSENT))
+        ]
+        named = dict(x.node.kwargs), dict(y.node.kwargs)
+        for key in dict.fromkeys((*named[0], *named[1])):
+            rows.append((key, named[0].get(key, _ABSENT), named[1].get(key, _ABSENT)))
+        said = (
+            (title, self._a.value(one, x), self._b.value(two, y))
+            for title, one, two in rows
+            if one != two and not _both(one, two, Ref) and not (_at_home(one, x) and _at_home(two, y))
+        )
+        return ", ".join(f"{title}: {one} → {two}" for title, one, two in said if one != two)
+
+    def operands(self, x: Item, y: Item) -> str:
+        """How two nodes that read other values are told: ``sub(x, y) became sub(y, x)``."""
+        before, after = self._a.call(x), self._b.call(y)
+        return f"{before} became {after}" if before != after else f"{after} reads other values"
+
+
+class Words:
+    """The nodes of one stage of a side, as Python would call them."""
+
+    def __init__(self, side: Side, key: str) -> None:
+        self._side, self._stage = side, side.stage(key)
+
+    def call(self, item: Item) -> str:
+        """A node with what it is given: ``operator.sub(x, torch.sin)``."""
+        args = [self.value(value, item) for value in item.node.args]
+        args += [f"{key}={self.value(value, item)}" for key, value in item.node.kwargs]
+        on = f"{args.pop(0)}." if item.node.op == "call_method" and args else ""
+        return f"{on}{name(item.node)}({', '.join(args[:COUNTED])}{', …' * (len(args) > COUNTED)})"
+
+    def value(self, value: object, item: Item) -> str:
+        """An argument; another node's value by what made it."""
+        text = self._text(value, item)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+    def _text(self, value: object, item: Item) -> str:
+        if isinstance(value, tuple):
+            return f"[{', '.join(self._text(one, item) for one in value)}]"
+        if isinstance(value, Literal):
+            return value.text
+        if not isinstance(value, Ref):
+            return "not given" if value is _ABSENT else repr(value)
+        number = dict(zip(item.node.inputs, item.inputs)).get(value.name)
+        return "…" if number is None else self._made_by(self._stage[number])
+
+    def _made_by(self, item: Item) -> str:
+        return (handed(self._side, item) or "an input") if item.node.op in HANDED else name(item.node)
+
+
+HANDED = ("placeholder", "get_attr")
+
+
+def _both(one: object, two: object, kind: type) -> bool:
+    return isinstance(one, kind) and isinstance(two, kind)
+
+
+_ABSENT = object()
+
+
+def _made(a: Item, b: Item) -> str:
+    """What differs between what two nodes of one operator make; ``""`` if nothing does."""
     x, y = a.node, b.node
     if x.dtype != y.dtype:
         return f"{x.dtype} became {y.dtype}"
@@ -84,12 +172,7 @@ def _how(a: Item, b: Item) -> str:
         return f"shape {_shape(x)} became {_shape(y)}"
     if device(x.device or "", a.home) != device(y.device or "", b.home):
         return f"device {x.device} became {y.device}"
-    ones, twos = ((*node.args, *node.kwargs) for node in (x, y))
-    for one, two in zip(ones, twos):
-        there = _at_home(one, a) and _at_home(two, b)
-        if one != two and not there and not isinstance(one, Ref) and not isinstance(two, Ref):
-            return f"argument {_value(one)} became {_value(two)}"
-    return "other arguments"
+    return ""
 
 
 def _at_home(value: object, item: Item) -> bool:
@@ -98,18 +181,13 @@ def _at_home(value: object, item: Item) -> bool:
     return isinstance(told, Literal) and not device(told.text, item.home)
 
 
-def _value(value: object) -> str:
-    text = value.text if isinstance(value, Literal) else repr(value)
-    return text if len(text) <= LONGEST else "…"
-
-
 def _shape(node: Node) -> str:
     return f"[{', '.join(map(str, node.shape))}]" if node.shape is not None else "unknown"
 
 
 def name(node: Node) -> str:
     """What a node is called in a sentence: its operator."""
-    if node.op in ("placeholder", "get_attr"):
+    if node.op in HANDED:
         return "an input" if node.op == "placeholder" else "a constant"
     return node.target.removesuffix(".default")
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from compile_lens.record.breaks import Ending
-from compile_lens.record.capture import Record
+from compile_lens.record.capture import SETTINGS, Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 
 from .side import said
@@ -31,8 +31,7 @@ ENVIRONMENT = {
 
 
 def settings(a: Record, b: Record) -> Iterator[Change]:
-    """What was asked for, and where: inputs, options, torch, the device."""
-    yield from _inputs(a, b)
+    """What was asked for, and where: options, torch, the device, torch's global settings."""
     one, two = asdict(a.options), asdict(b.options)
     inductors = [dict(record.options.options) for record in (a, b)]
     for name in one:
@@ -49,6 +48,10 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
         before, after = (getattr(record.environment, name) for record in (a, b))
         if before != after and not (told and name in ("device", "target", "isa")):
             yield _became(title, before, after)
+    ones, twos = (dict(record.environment.settings) for record in (a, b))
+    for name in ones:
+        if name in twos and ones[name] != twos[name]:
+            yield _became(name, ones[name], twos[name])
 
 
 def _became(name: str, before: object, after: object) -> Change:
@@ -56,17 +59,6 @@ def _became(name: str, before: object, after: object) -> Change:
         return "none" if value is None or value == "" else str(value)
 
     return Change("settings", CHANGED, f"{name}: {told(before)} became {told(after)}")
-
-
-def _inputs(a: Record, b: Record) -> Iterator[Change]:
-    """The inputs by order: their names are the program's."""
-    ones, twos = ([text.partition(": ")[2] or text for text in record.inputs] for record in (a, b))
-    for number, (one, two) in enumerate(zip(ones, twos), 1):
-        if one != two:
-            yield Change("settings", CHANGED, f"input {number}: {one} became {two}")
-    for kind, more, start in ((REMOVED, ones[len(twos) :], len(twos)), (ADDED, twos[len(ones) :], len(ones))):
-        for number, text in enumerate(more, start + 1):
-            yield Change("settings", kind, f"input {number} ({text}) is {'new' if kind == ADDED else 'gone'}")
 
 
 def breaks(a: Record, b: Record) -> Iterator[Change]:
@@ -135,11 +127,25 @@ def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) 
 
 
 def unknown(records: Sequence[Record]) -> tuple[str, ...]:
-    """Stages that one of the two lacks, with the reason: they could not be compared."""
+    """What could not be compared, with the reason: stages that one of the two lacks, settings that it does not say."""
     found = [{m.stage.rpartition(" ")[2]: m.reason for m in record.missing} for record in records]
     said = [
-        f"stage {stage} of the {'first' if n == 0 else 'second'} was not seen: {reason}"
+        f"stage {stage} of the {WHICH[n]} was not seen: {reason}"
         for n, missing in enumerate(found)
         for stage, reason in missing.items()
     ]
-    return tuple(dict.fromkeys(said))
+    return (*dict.fromkeys(said), *_unsaid(records))
+
+
+WHICH = ("first", "second")
+
+
+def _unsaid(records: Sequence[Record]) -> Iterator[str]:
+    """Torch's global settings that a record does not hold: it was made before they were kept, or torch did not say."""
+    names = [[name for name in SETTINGS if name not in dict(r.environment.settings)] for r in records]
+    if names[0] and names[0] == names[1]:
+        yield f"{', '.join(names[0])}: neither record says how torch was set"
+        return
+    for which, some in zip(WHICH, names):
+        if some:
+            yield f"{', '.join(some)}: the record of the {which} does not say how torch was set"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -15,6 +16,8 @@ from ..address import Address, walk
 from ..chain import Chain
 from ..operators import bare, called
 from .matching import Item, Match, items, match
+
+_NOT_A_NAME = re.compile(r"[^a-zA-Z0-9]+")
 
 Named = tuple[str, str]
 """A compile id and the name of a node in one stage."""
@@ -51,6 +54,20 @@ class Side:
     def _arguments(self) -> dict[str, int]:
         """The arguments of the function by name: their order tells them apart, not what they are called."""
         return {f"L_{text.partition(':')[0]}_": n for n, text in enumerate(self.capture.inputs)}
+
+    @cached_property
+    def functions(self) -> dict[str, str]:
+        """The function of each compilation, by its id."""
+        return {compilation.id: compilation.function for compilation in self.capture.compilations}
+
+    @cached_property
+    def handed(self) -> dict[Named, str]:
+        """The sources of what each compilation is handed, ``L['x']``, by the names that Dynamo gives them."""
+        found: dict[Named, str] = {}
+        for compilation in self.capture.compilations:
+            for guard in compilation.guards:
+                found.setdefault((compilation.id, _NOT_A_NAME.sub("_", guard.source)), guard.source)
+        return found
 
     def _argument(self, node: Node) -> int | None:
         return self._arguments.get(node.target)

@@ -1,0 +1,271 @@
+"""What the compiled code is handed: arguments, parameters and buffers with their layouts, and how modules were set.
+
+Sizes, strides and types are read off the placeholders of Dynamo's graphs, which every record holds; whether a module
+was in ``train()`` or ``eval()`` off the guards, which name each flag that the program read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compile_lens.record.capture import Record
+from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+from compile_lens.record.graph import Tensor
+from compile_lens.record.messages import plain, resumes
+
+from .matching import Item, device
+from .side import Side, matched
+
+STAGE = "dynamo"
+"""Where inputs have the names that the program gives them."""
+
+NAMED = 4
+"""Inputs or modules that one sentence names."""
+
+_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[(['\"])([^'\"]*)\1\]")
+_ROOT = re.compile(r"^[LG]\[(['\"])([^'\"]*)\1\]")
+_FLAG = re.compile(r"(.+)\.training == (True|False)")
+_SYMBOL = re.compile(r"\b[su]\d+\b")
+
+
+def given(sides: tuple[Side, Side]) -> Iterator[Change]:
+    """What the two calls were given that is not the same: arguments, layouts, parameters, modes of modules."""
+    a, b = (side.capture for side in sides)
+    yield from _arguments(a, b)
+    yield from _tensors(sides)
+    yield from _modes(a, b)
+
+
+def _described(record: Record) -> list[str]:
+    """The arguments by order: their names are the program's."""
+    return [text.partition(": ")[2] or text for text in record.inputs]
+
+
+def _arguments(a: Record, b: Record) -> Iterator[Change]:
+    ones, twos = _described(a), _described(b)
+    for number, (one, two) in enumerate(zip(ones, twos), 1):
+        if one != two:
+            yield Change("settings", CHANGED, f"input {number}: {one} became {two}")
+    for kind, more, start in ((REMOVED, ones[len(twos) :], len(twos)), (ADDED, twos[len(ones) :], len(ones))):
+        for number, text in enumerate(more, start + 1):
+            yield Change("settings", kind, f"input {number} ({text}) is {'new' if kind == ADDED else 'gone'}")
+
+
+def _tensors(sides: tuple[Side, Side]) -> Iterator[Change]:
+    """Tensors that a graph is handed, and that are otherwise.
+
+    What the function itself is handed was given by the caller. What the rest of it is, or another function that is
+    compiled by itself, may come from anywhere: it is told among the lines, and follows from what else differs there.
+    """
+    a, b = (side.stage(STAGE) for side in sides)
+    said: dict[tuple[str, str, bool], list[int]] = {}
+    for one, two in matched(sides, (STAGE, STAGE)).pairs.items():
+        if a[one].node.op not in ("placeholder", "get_attr"):
+            continue
+        ours = all(_is_called(side, item) for side, item in zip(sides, (a[one], b[two])))
+        where = "" if ours else _where(sides[1], b[two])
+        for how in _otherwise(sides, a[one], b[two]):
+            said.setdefault((how, where, ours), []).append(two)
+    for (how, where, ours), some in said.items():
+        names = list(dict.fromkeys(called(sides[1], b[n]) for n in some))
+        text = f"{listed(names)} {'have' if len(names) > 1 else 'has'} {how}{where}"
+        readers = dict.fromkeys(user for n in some for user in b[n].users)
+        lines = sides[1].lines(b[n].address for n in readers)
+        yield Change("settings" if ours else "lines", CHANGED, text, () if ours else lines, follows=not ours)
+
+
+def _otherwise(sides: tuple[Side, Side], a: Item, b: Item) -> Iterator[str]:
+    """What of two tensors that stand for each other is not the same. Of an argument all but the layout is described
+    beside the call."""
+    for x, y in zip(a.node.outputs, b.node.outputs):
+        if not _is_described(sides, a, b):
+            if x.dtype != y.dtype:
+                yield f"type {y.dtype}, not {x.dtype}"
+            if x.shape != y.shape and not _symbolic(x, y):
+                yield f"shape {_sizes(y.shape)}, not {_sizes(x.shape)}"
+            if device(x.device, a.home) != device(y.device, b.home):
+                yield f"device {y.device}, not {x.device}"
+            if x.requires_grad != y.requires_grad:
+                yield f"requires_grad {y.requires_grad}, not {x.requires_grad}"
+        if not same_layout(x, y):
+            words = [f"{_sizes(t.stride or ())}{layout(t)}" for t in (y, x)]
+            yield f"strides {words[0]}, not {words[1]}"
+
+
+def _is_described(sides: tuple[Side, Side], a: Item, b: Item) -> bool:
+    """Whether what differs of two inputs is among the lines that describe the arguments of the two calls."""
+    if a.order is not None and a.order == b.order and a.order[0] == "argument":
+        return True
+    pairs = [pair for pair in zip(*(_described(side.capture) for side in sides)) if pair[0] != pair[1]]
+    x, y = (f"{i.node.dtype}[{', '.join(map(str, i.node.shape or ()))}] " for i in (a, b))
+    return any(one.startswith(x) and two.startswith(y) for one, two in pairs)
+
+
+def _symbolic(*some: Tensor) -> bool:
+    return any(isinstance(size, str) for t in some for size in t.shape)
+
+
+def same_layout(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors lie in memory alike, as far as it is known: strides of dimensions that have one element say
+    nothing, and of tensors of other sizes only whether the order of their dimensions is the same."""
+    if x.stride is None or y.stride is None or len(x.stride) != len(y.stride):
+        return True
+    if x.shape == y.shape and not _symbolic(x, y):
+        return all(one == two for size, one, two in zip(x.shape, x.stride, y.stride) if size not in (0, 1))
+    dense = [layout(t) for t in (x, y)]
+    if all(isinstance(n, int) for t in (x, y) for n in (*t.shape, *(t.stride or ()))):
+        return dense[0] == dense[1]
+    return all(_alike(one, two) for one, two in zip(_by_dimension(x), _by_dimension(y)))
+
+
+def _alike(one: int | str, two: int | str) -> bool:
+    """A stride that is a symbol is none of 0 and 1; which number it stands for is not known."""
+    if isinstance(one, int) and isinstance(two, int):
+        return one == two or not {one, two} & {0, 1}
+    if isinstance(one, str) and isinstance(two, str):
+        return one == two
+    return not {one, two} & {0, 1}
+
+
+def _by_dimension(t: Tensor) -> list[int | str]:
+    """Strides with each symbol as the dimension whose size it is, so that its number says nothing."""
+    places = {size: f"d{n}" for n, size in enumerate(t.shape) if isinstance(size, str)}
+    return [
+        n
+        if isinstance(n, int)
+        else "*".join(sorted(_SYMBOL.sub(lambda s: places.get(s[0], s[0]), n).split("*")))
+        for n in t.stride or ()
+    ]
+
+
+def layout(t: Tensor) -> str:
+    """A layout's name in brackets: ``contiguous``, ``channels last``, ``transposed``; ``""`` for one without."""
+    if t.stride is None or not all(isinstance(n, int) for n in (*t.shape, *t.stride)):
+        return ""
+    orders = {tuple(range(len(t.shape))): " (contiguous)"}
+    if len(t.shape) in (4, 5):
+        last = (0, *range(2, len(t.shape)), 1)
+        orders[last] = " (channels last)"
+    if len(t.shape) > 1:
+        turned = (*range(len(t.shape) - 2), len(t.shape) - 1, len(t.shape) - 2)
+        orders[turned] = " (transposed)"
+    for order, name in orders.items():
+        step = 1
+        for n in reversed(order):
+            if t.shape[n] != 1 and t.stride[n] != step:
+                break
+            step *= int(t.shape[n])
+        else:
+            return name
+    return ""
+
+
+def _sizes(sizes: tuple[int | str, ...]) -> str:
+    return f"({', '.join(map(str, sizes))}{',' * (len(sizes) == 1)})"
+
+
+def _is_called(side: Side, item: Item) -> bool:
+    """Whether a graph is that with which the function begins that was captured: Dynamo's frame 0."""
+    cid = item.address[0]
+    return cid.partition("/")[0] == "0" and resumes(side.functions[cid]) is None
+
+
+def _where(side: Side, item: Item) -> str:
+    name = side.functions[item.address[0]]
+    return f", where {plain(name)} goes on" if resumes(name) is not None else f", in {plain(name)}"
+
+
+def called(side: Side, item: Item) -> str:
+    """What a tensor that a graph is handed is called: ``input 1 (`x`)``, or by its source, ``fc.weight``."""
+    name, number = handed(side, item), None
+    if item.order is not None and item.order[0] == "argument":
+        number = item.order[1]
+    elif packed := _PACKED.fullmatch(_source(side, item)):
+        number = _place(side, packed[1], int(packed[2]))
+        name = side.capture.inputs[number].partition(":")[0] if number is not None else name
+    return f"`{name}`" if number is None else f"input {number + 1} (`{name}`)"
+
+
+def _place(side: Side, packed: str, number: int) -> int | None:
+    """Which argument one of ``*packed`` is. Torch's wrapper of its own modules packs all of them as ``args``."""
+    names = [text.partition(":")[0] for text in side.capture.inputs]
+    if packed in names:
+        return None
+    own = [n for n, name in enumerate(names) if name.startswith("argument ")]
+    places = own or (list(range(len(names))) if packed == "args" else [])
+    return places[number] if number < len(places) else None
+
+
+def handed(side: Side, item: Item) -> str:
+    """What the program calls a tensor that a graph is handed: ``x``, ``fc.weight``; ``""`` for what is made for a later
+    stage, which has no name of the program's."""
+    while item.address[1] != STAGE:
+        before = side.before(item.address[1])
+        found = (side.numbers(before).get((item.address[0], origin)) for origin in item.node.origins)
+        number = next((n for n in found if n is not None), None)
+        if number is None or side.stage(before)[number].node.op not in ("placeholder", "get_attr"):
+            return ""
+        item = side.stage(before)[number]
+    source = _source(side, item)
+    return readable(source) if source else item.node.target.removeprefix("L_").strip("_")
+
+
+def _source(side: Side, item: Item) -> str:
+    return side.handed.get((item.address[0], item.node.target), "")
+
+
+_PACKED = re.compile(r"L\['(\w+)'\]\[(\d+)\]")
+_OWN = ("self", "fn")
+"""What a module itself is called in its guards, by its ``forward`` or by torch's wrapper of it."""
+
+
+def readable(source: str) -> str:
+    """A guard's source as Python would have it: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
+    found = _MEMBER.sub(r".\2", source)
+    root = _ROOT.match(found)
+    if root is None:
+        return found
+    rest = found[root.end() :]
+    return rest[1:] if root[2] in _OWN and rest.startswith(".") else root[2].removeprefix("___") + rest
+
+
+def listed(names: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b, c, d and 3 more``."""
+    if len(names) > NAMED:
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+MODES = {"True": "train()", "False": "eval()"}
+
+
+def _modes(a: Record, b: Record) -> Iterator[Change]:
+    """Modules whose flag ``training`` the program read, and that is another. Without a module that both have under one
+    name: all of each, if they agree among themselves."""
+    ones, twos = _flags(a), _flags(b)
+    said: dict[tuple[str, str], list[str]] = {}
+    for source, after in twos.items():
+        before = ones.get(source)
+        if before is not None and before != after:
+            said.setdefault((before, after), []).append(source)
+    if ones and twos and not ones.keys() & twos.keys():
+        modes = set(ones.values()), set(twos.values())
+        if len(modes[0]) == len(modes[1]) == 1 and modes[0] != modes[1]:
+            said[modes[0].pop(), modes[1].pop()] = list(twos)
+    for (before, after), sources in said.items():
+        names = [f"`{readable(source)}`" for source in sources]
+        own = all(source in [f"L['{name}']" for name in _OWN] for source in sources)
+        subject = "the module" if own else f"{'modules' if len(names) > 1 else 'module'} {listed(names)}"
+        text = f"{subject}: {MODES[before]} became {MODES[after]}"
+        yield Change("settings", CHANGED, text)
+
+
+def _flags(record: Record) -> dict[str, str]:
+    """The flag ``training`` of each module that was asked for it, of the first compile that did."""
+    found: dict[str, str] = {}
+    for guard in record.guards:
+        flag = _FLAG.fullmatch(guard.text.strip())
+        if flag is not None:
+            found.setdefault(flag[1], flag[2])
+    return found
