@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._dynamo import convert_frame, decorators
 
 from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
@@ -42,6 +43,24 @@ def _between(file: str) -> bool:
     return torch_source.of_torch(file) or torch_source.internal(file) or file.startswith("<compile_lens")
 
 
+def _unsaid(visiting: Visiting) -> str:
+    """Why a frame was left alone where torch knows it and keeps it to itself, as 2.11 does: in a newer one's words."""
+    if visiting.guarded or visiting.lines:
+        return ""
+    frame: Any = sys._getframe(1)
+    while frame is not None and _asking(frame.f_code.co_filename):
+        frame = frame.f_back
+    disabled = getattr(decorators, "_nonrecursive_disable_wrapper_code", None)
+    if frame is None or disabled is None or frame.f_code is not disabled:
+        return ""
+    return "tracing is non-recursively disabled for this frame"
+
+
+def _asking(file: str) -> bool:
+    ours = "/compile_lens/_torch/" in file.replace("\\", "/") or file.startswith("<compile_lens")
+    return ours or file == convert_frame.__file__
+
+
 @observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo is asked about a frame."""
@@ -62,7 +81,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     else:
         if visiting is not None:
             visiting.guarded = getattr(result, "guarded_code", None) is not None
-            visiting.reason = str(getattr(result, "skip_reason", None) or "")
+            visiting.reason = str(getattr(result, "skip_reason", None) or _unsaid(visiting))
         return result
     finally:
         scopes.pop()

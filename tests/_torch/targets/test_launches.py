@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,18 @@ sys.path.insert(0, sys.argv[1])
 import triton_kernels as k
 x, y = torch.load("inputs.pt")
 k.tiles.configs = k.tiles.configs[:1]  # to time several it asks for a device
-torch.save([getattr(k, name)(x, y) for name in sys.argv[2:]], "values.pt")
+def value(name):
+    try:
+        return getattr(k, name)(x, y)
+    except Exception as error:
+        return repr(error)
+torch.save([value(name) for name in sys.argv[2:]], "values.pt")
 """
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
-    """What plain Triton's interpreter gives, all of it eager, in a process of its own."""
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor | str]:
+    """What plain Triton's interpreter gives, all of it eager, in a process of its own; or how it fails."""
     folder = tmp_path_factory.mktemp("plain")
     torch.save(inputs(), folder / "inputs.pt")
     names = [fn.__name__ for fn, _ in BY_HAND]
@@ -69,12 +75,16 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize(("fn", "by_hand"), BY_HAND, ids=lambda f: f.__name__)
 def test_the_values_are_those_of_the_interpreter(
-    fn: Any, by_hand: Any, plain: dict[str, torch.Tensor]
+    fn: Any, by_hand: Any, plain: dict[str, torch.Tensor | str]
 ) -> None:
     x, y = inputs()
     found, result = here(fn, x, y)
     torch.testing.assert_close(result, by_hand(x, y))
-    torch.testing.assert_close(result, plain[fn.__name__])
+    there = plain[fn.__name__]
+    if isinstance(there, str):  # Triton 3.6 takes a number out of an array in a way that numpy ended
+        assert version("triton").startswith("3.6.") and "only 0-dimensional arrays" in there
+    else:
+        torch.testing.assert_close(result, there)
     assert found.target is not None and found.target.questions == ()
     assert all(torch.equal(a, b) for a, b in zip((x, y), inputs()))
 

@@ -47,6 +47,9 @@ def test_flex_attention_forward_and_backward(fn: Any) -> None:
         assert [f.function for f in found.chain.lines(kernel)] == [fn.__name__], phase
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.11."), reason="its FlexAttention runs a graph on the device itself"
+)
 def test_flex_attention_for_a_mac() -> None:
     found = here(biased, *queries(grad=False), target="mps")
     (kernel,) = [k for k in found.kernels if k.kind == "template"]
