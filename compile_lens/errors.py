@@ -1,4 +1,7 @@
-"""The errors of compile_lens: one base class, a few types, each with a message that names the next step."""
+"""The errors of compile_lens: one base class, a few types, each with a message that names the next step.
+
+A traceback names them as users catch them, ``compile_lens.UsageError``: hence their ``__module__``.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,19 @@ from __future__ import annotations
 class LensError(Exception):
     """Base class of every error that compile_lens raises on purpose."""
 
+    __module__ = "compile_lens"
+
 
 class UsageError(LensError, ValueError):
     """An argument is not usable: the message names the value, the valid ones and the next step."""
 
+    __module__ = "compile_lens"
+
 
 class RecordError(LensError, ValueError):
     """A record cannot be read: it is corrupt, not a record, or written by a newer compile_lens."""
+
+    __module__ = "compile_lens"
 
 
 def needs_torch(what: str) -> ModuleNotFoundError:
@@ -27,6 +36,8 @@ def needs_torch(what: str) -> ModuleNotFoundError:
 class StageMissing(LensError, KeyError):
     """A stage that was asked for could not be seen; the message says why."""
 
+    __module__ = "compile_lens"
+
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""
 
@@ -34,6 +45,10 @@ class StageMissing(LensError, KeyError):
 class LayoutError(LensError):
     """Graphviz could not place a graph (missing, failed, or over its time limit)."""
 
+    __module__ = "compile_lens"
+
 
 class BuildError(LensError, RuntimeError):
     """Generated code cannot be built on this machine; the message names what is missing and what to do."""
+
+    __module__ = "compile_lens"

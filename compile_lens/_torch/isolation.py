@@ -24,7 +24,7 @@ import torch
 
 from .code import no_compiler
 from .frames import dynamo
-from .ground import code_entries, hook_points, tallies
+from .ground import code_entries, hook_points, tallies, trace_log
 from .ground.hooks import free_hook
 from .ground.recorder import Recorder
 from .ground.undo import Undo
@@ -145,6 +145,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     import torch._dynamo.pgo as pgo
 
     _keep_random_state(undo)
+    trace_log.spare_those_who_hear_everything(undo)
     undo.add(restore_environment, {name: os.environ.get(name) for name in SET_BY_INDUCTOR})
     undo.add(sys.setrecursionlimit, sys.getrecursionlimit())
     undo.add(_restore_grad_mode, torch.is_grad_enabled())

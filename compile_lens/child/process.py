@@ -128,7 +128,7 @@ def _error(said: dict[str, Any], failed: Callable[[str, str], BaseException] | N
         error = failed(said["message"], said["capture"])
         error.__cause__ = original
         return error
-    ours = getattr(errors, said["type"], None) if said["module"] == errors.__name__ else None
+    ours = getattr(errors, said["type"], None) if said["module"] == errors.LensError.__module__ else None
     if ours is not None:
         return ours(said["message"])  # type: ignore[no-any-return]
     if isinstance(original, Exception):

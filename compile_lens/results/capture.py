@@ -181,6 +181,8 @@ class CaptureError(LensError):
             names the stage that failed. The original exception is ``__cause__``.
     """
 
+    __module__ = "compile_lens"
+
     def __init__(self, message: str, capture: Capture) -> None:
         super().__init__(message)
         self.capture = capture
@@ -197,6 +199,8 @@ class NotOneKernelError(LensError):
     Attributes:
         capture: what was captured.
     """
+
+    __module__ = "compile_lens"
 
     def __init__(self, message: str, capture: Capture) -> None:
         super().__init__(message)

@@ -25,6 +25,8 @@ class ExpectationError(LensError, AssertionError):
         capture: what was looked at; ``error.capture.save("report.html")`` writes its page.
     """
 
+    __module__ = "compile_lens"
+
     def __init__(self, message: str, capture: Capture) -> None:
         super().__init__(message)
         self.capture = capture

@@ -62,6 +62,26 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 """
 
+NOISY = """
+import logging
+import torch
+
+def f(x):
+    return torch.sort(x)[0] + 1
+
+def test_fails(compile_lens):
+    trace = logging.getLogger("torch.__trace")
+    before = list(trace.filters)
+    held = compile_lens.expect(f, torch.rand(8), backward=False)
+    assert (trace.filters, trace.level, trace.propagate) == (before, logging.DEBUG, False)
+    logging.getLogger("of.the.user").warning("a word of the user's")
+    held.launches(1)
+
+def test_torch_itself():
+    torch.compile(f, backend="eager")(torch.rand(8))
+    assert not "what torch says is heard as before"
+"""
+
 HELD = """
 import pytest
 
@@ -244,3 +264,16 @@ def test_without_the_fixture():
     assert code == 1 and "2 failed" in said, said
     assert said.count("page of f: ") == 2, said
     assert len(list((tmp_path / "suite" / "pages").iterdir())) == 2
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_what_a_test_says_is_not_drowned(suite: Suite) -> None:
+    code, said = suite(NOISY, "-p", "no:xdist", "-q", "-k", "fails")
+    assert code == 1 and "a word of the user's" in said, said
+    told = re.compile(r"^DEBUG +torch\.__trace", re.M)
+    assert not told.search(said), said
+    assert re.search(r"^E +compile_lens\.ExpectationError: f: launches: expected 1, found 2", said, re.M), (
+        said
+    )
+    assert told.search(suite(NOISY, "-p", "no:xdist", "-q", "-k", "itself")[1])

@@ -1,0 +1,32 @@
+"""Keeps what torch says of a capture's compiles, for its trace, from handlers that hear everything.
+
+Torch's logger for TORCH_TRACE never propagates: its records, whose texts are empty, are for its own file and for who
+asked for them there. pytest puts its handlers on the root logger and on every logger that does not propagate, and
+prints what they heard below a failing test: a hundred empty lines for each capture.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from .undo import Undo
+
+NAME = "torch.__trace"
+
+
+def spare_those_who_hear_everything(undo: Undo) -> None:
+    """Until ``undo``, records of this thread reach no handler that stands on the root logger as well."""
+    trace, thread = logging.getLogger(NAME), threading.get_ident()
+
+    def heard(record: logging.LogRecord) -> bool:
+        if threading.get_ident() != thread:
+            return True
+        everything = logging.getLogger().handlers
+        for handler in list(trace.handlers):
+            if handler not in everything and record.levelno >= handler.level:
+                handler.handle(record)
+        return False
+
+    undo.add(trace.removeFilter, heard)
+    trace.addFilter(heard)
