@@ -115,6 +115,7 @@ delegates.PLACES.update(
         "Benchmark.__str__": "measures.timing:words",
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
+        "Expectations.dtype": "api.expect:types",
         "Expectations.no": "api.expect:known",
         "Graph._repr_html_": "views.html.cell_image:cell_image",
         "Graph._repr_svg_": "views.drawing.svg:for_cell",

@@ -9,6 +9,7 @@ from typing import Any
 from ..devices.models import resolve
 from ..engine.entry import outside_dynamo
 from ..engine.inputs import name_of
+from ..engine.request import callable_first
 from ..errors import LensError, UsageError
 from ..measures.comparison.table import across
 from ..record.comparison import Column
@@ -57,6 +58,7 @@ def compare(
         raise UsageError(
             f"compare takes targets=[…], not target={options['target']!r}: name one target or more there"
         )
+    callable_first(fn, "compare")
     names = _names(targets)
     columns: list[Column] = []
     errors: list[LensError] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
+from collections.abc import Iterable
 from typing import Any
 
 from ..errors import UsageError, needs_torch
@@ -51,6 +53,28 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
         raise needs_torch("expect of a function") from None
 
     return Expectations(capture(capture_or_fn, *args, **options))
+
+
+def types(names: Iterable[Any]) -> set[str]:
+    """Types by the names that records have: ``float`` is ``float32``. Raises ``UsageError`` for one that torch lacks.
+
+    Without torch nobody can tell, and a name stays as it is.
+    """
+    asked = {str(name).removeprefix("torch."): name for name in names}
+    if importlib.util.find_spec("torch") is None:
+        return set(asked)
+    import torch
+
+    there = {
+        name: str(t).removeprefix("torch.") for name, t in vars(torch).items() if isinstance(t, torch.dtype)
+    }
+    for name, given in asked.items():
+        if name not in there:
+            close = difflib.get_close_matches(name, there, 2)
+            meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+            every = ", ".join(sorted(set(there.values())))
+            raise UsageError(f"dtype({given!r}): torch has no type of that name; {meant}it has {every}")
+    return {there[name] for name in asked}
 
 
 def known(op: Any) -> None:

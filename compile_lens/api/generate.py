@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..engine.entry import outside_dynamo
+from ..engine.entry import check_options, outside_dynamo
+from ..engine.request import callable_first
 from ..record.device import DeviceModel
 from ..results.capture import NotOneKernelError
 from .capture import capture
@@ -39,6 +40,8 @@ def generate(
     """
     from ..views.explained.one_kernel import one
 
+    callable_first(fn, "generate")
+    check_options("generate", ("kwargs", "target"), options, capture)
     made = capture(fn, *args, kwargs=kwargs, target=target, **options)
     found = one(made)
     if isinstance(found, str):

@@ -6,7 +6,7 @@ import difflib
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
@@ -49,6 +49,15 @@ def outside_dynamo(function: _F) -> _F:
         return inside[0](*args, **kwargs)
 
     return cast(_F, outside)
+
+
+def check_options(function: str, own: Sequence[str], given: Iterable[str], like: Callable[..., Any]) -> None:
+    """Raises ``UsageError`` for an option that neither ``function`` nor ``like``, to which it hands them, takes."""
+    parameters = inspect.signature(like).parameters.values()
+    known = list(dict.fromkeys((*own, *(p.name for p in parameters if p.kind == p.KEYWORD_ONLY))))
+    for name in given:
+        if name not in known:
+            raise UsageError(_unknown(function, name, known))
 
 
 def _unknown(function: str, name: str, known: list[str]) -> str:

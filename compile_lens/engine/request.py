@@ -125,15 +125,20 @@ def in_turn(
     return first, by_name, tuple((one, dict(named or {})) for one, named in later)
 
 
+def callable_first(fn: Any, name: str) -> None:
+    """Raises ``UsageError`` where the function ``name`` was not given one to look at."""
+    if not callable(fn):
+        raise UsageError(
+            f"{name} needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
+            f"pass the function and then its arguments, {name}(f, x), not {name}(f(x))"
+        )
+
+
 @unseen
 def check(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, model: DeviceModel | None = None
 ) -> dict[str, Any]:
-    if not callable(fn):
-        raise UsageError(
-            f"capture needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
-            "pass the function and then its arguments, capture(f, x), not capture(f(x))"
-        )
+    callable_first(fn, "capture")
     if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
         raise UsageError(
             f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from .capture import Record
 
@@ -56,6 +56,13 @@ class Change:
     follows: bool = False
 
 
+class Figures(dict[str, tuple[int | None, int | None]]):
+    """Figures by name, each before and after."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        raise KeyError(f"no figure {name!r} differs; what differs: {', '.join(self) or 'none'}")
+
+
 @dataclass(frozen=True, repr=False)
 class DifferenceRecord:
     """What differs between two captures.
@@ -83,9 +90,9 @@ class DifferenceRecord:
         return tuple(change for change in self.changes if change.level == level)
 
     @property
-    def figures(self) -> dict[str, tuple[int | None, int | None]]:
-        """The figures that differ, each before and after."""
-        return {change.name: (change.before, change.after) for change in self.at("figures")}
+    def figures(self) -> Figures:
+        """The figures that differ, each before and after; asked for another it raises ``KeyError`` with their names."""
+        return Figures({change.name: (change.before, change.after) for change in self.at("figures")})
 
     def __bool__(self) -> bool:
         """Whether anything differs."""

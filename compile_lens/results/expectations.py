@@ -147,16 +147,18 @@ class Expectations:
 
         Types are named as torch does, without ``torch.``: ``dtype("bfloat16", "int64")``. ``of`` looks at one
         operator alone, which then has to be there. In what type a kernel computes before it stores is not in this.
+
+        Where torch is installed, a name that is none of its types raises ``UsageError``.
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
         from ..views.explained.operators import stands
 
-        names = {str(name).removeprefix("torch.") for name in allowed}
-        if not names:
+        if not allowed:
             raise UsageError(
                 'dtype was given no type: write for example dtype("float16") or dtype("float32", "bool")'
             )
+        names: set[str] = delegate("Expectations.dtype")(allowed)
         wanted = f"results {f'of {of} ' if of else ''}in {' or '.join(sorted(names))}"
         self._went_well(wanted)
         self._phase(phase)

@@ -195,6 +195,19 @@ def test_types(of: Programs) -> None:
         of(one).dtype()
 
 
+def test_types_that_there_are_not(of: Programs) -> None:
+    held = of(one)
+    for name in ("float33", "torch.float33", 3):
+        with pytest.raises(
+            UsageError, match=rf"dtype\({name!r}\): torch has no type.* it has bfloat16, bits"
+        ):
+            held.dtype("float32", name)
+    with pytest.raises(UsageError, match="did you mean 'float32'"):
+        held.dtype("float33", of="aten.sin")
+    held.dtype("float").dtype("torch.float32").dtype(str(torch.float))  # torch.float is torch.float32
+    assert "expected results in int64, found others" in fails(lambda: held.dtype("long"))
+
+
 def test_what_a_call_decides_is_not_sure(of: Programs) -> None:
     found = of(chooses).capture.ledger.total.launches
     low, high = found.least, found.most

@@ -106,5 +106,13 @@ def test_what_was_left_to_python_is_told() -> None:
 
 
 def test_options_are_those_of_capture() -> None:
+    with pytest.raises(
+        compile_lens.UsageError, match=r"^generate needs a callable first, got 3 .*, generate\(f, x\)"
+    ):
+        compile_lens.generate(3)
+    with pytest.raises(
+        compile_lens.UsageError, match=r"^generate has no argument 'swiches'; it has kwargs, target, "
+    ):
+        compile_lens.generate(one, X, swiches=["dynamic"])
     with pytest.raises(compile_lens.UsageError, match="no argument 'tagret'; did you mean 'target'"):
         compile_lens.generate(one, X, tagret="h100")

@@ -243,6 +243,14 @@ def test_what_the_caller_set_stays() -> None:
         what_if(one, torch.rand(8), switches=[])
     with pytest.raises(UsageError, match="not a list of names"):
         what_if(one, torch.rand(8), switches="combo_kernels")
+    with pytest.raises(
+        UsageError, match=r"^what_if needs a callable first, got 3 of type int: .* what_if\(f, x\)"
+    ):
+        what_if(3)
+    with pytest.raises(UsageError, match=r"^what_if has no argument 'swiches'; did you mean 'switches'"):
+        what_if(one, torch.rand(8), swiches=["dynamic"])
+    with pytest.raises(UsageError, match="show_progress='x' is not one of None, True, False"):
+        what_if(one, torch.rand(8), show_progress="x")
     with pytest.raises(UsageError, match="switches=3 is not a list of names; there are split_reductions"):
         what_if(one, torch.rand(8), switches=3)
     with pytest.raises(UsageError, match="was not captured"):

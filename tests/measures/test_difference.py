@@ -258,6 +258,8 @@ def test_what_an_option_does_is_told_after_it(of: Captures) -> None:
     (f, args, options), (g, others, more), *_ = PAIRS["an option"]
     found = diff(of(f, *args, **options), of(g, *others, **more))
     assert found.figures["launches"] == (2, 1)
+    with pytest.raises(KeyError, match=r"no figure 'nope' differs; what differs: .*launches"):
+        found.figures["nope"]
     assert any("lowering" == change.level for change in found.causes[1:]), found.summary
 
 
