@@ -271,7 +271,9 @@ def _add_fail_on(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAMES",
-        help="exit with 4 if one of these differs: levels and figures, such as kernels,breaks,bytes; repeatable",
+        help="exit with 4 if one of these gets worse, such as kernels,breaks,bytes: more are launched or moved; a "
+        "level that has no better and worse, such as operators, fails if it differs, and so does a name with != behind "
+        "it (kernels!=); `changes` stands for any difference; repeatable",
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 
 from ..errors import UsageError
-from ..record.difference import LEVELS, DifferenceRecord
+from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
 from ..trials.progress import progress
 from .exit_codes import DIFFERS, OK
 from .output import check_endings, say
@@ -14,11 +15,20 @@ from .output import check_endings, say
 FIGURES = (
     "launches", "groups", "graphs", "graph_breaks", "recompiles", "extern", "bytes", "peak", "saved",
 )  # fmt: skip
-"""Figures by which ``--fail-on`` can be told; ``saved`` is the level, which says more."""
+"""Figures by which ``--fail-on`` can be told; ``saved`` is a level as well, and here the figure."""
+
+DIRECTED = ("kernels", "breaks", "figures", *FIGURES)
+"""What can get worse: more launches, breaks, bytes. Any difference of another level fails: no way of it is worse."""
+
+CHANGES = "changes"
+"""What stands for a difference at any level."""
+
+ANY = "!="
+"""What stands behind a name of which any difference fails, an improvement as well."""
 
 
 def diff(args: argparse.Namespace) -> int:
-    """Print what differs between two records, write it where asked, and fail where it was asked not to differ."""
+    """Print what differs between two records, write it where asked, and fail where it was asked not to get worse."""
     from ..api.diff import diff as compared
     from ..views.difference.files import FORMS
 
@@ -26,30 +36,76 @@ def diff(args: argparse.Namespace) -> int:
     wanted = levels(args.fail_on)
     with progress(f"comparing {args.a} and {args.b}", quiet=args.quiet):
         found = compared(args.a, args.b)
-    failed = differing(found, wanted)
+    failed = failures(found, wanted)
     written = [str(found.save(path)) for path in args.out]
     if args.json:
-        body = {"command": args.command, **found.to_dict(), "failed_on": failed, "written": written}
+        body = {"command": args.command, **found.to_dict(), "failed_on": list(failed), "written": written}
         say(json.dumps(body, indent=2))
     else:
         say(str(found))
         for path in written:
             say(f"wrote {path}")
-        if failed:
-            say(f"differs in {', '.join(failed)}, which --fail-on names")
+        say_failed(failed)
     return DIFFERS if failed else OK
 
 
-def differing(found: DifferenceRecord, wanted: list[str]) -> list[str]:
-    """Those of the levels and figures that differ."""
-    return [name for name in wanted if (found.at(name) if name in LEVELS else name in found.figures)]
+def say_failed(failed: dict[str, str]) -> None:
+    """Say which of the names of ``--fail-on`` fail, and with what."""
+    for name, why in failed.items():
+        say(f"failed on {name}, which --fail-on names: {why}")
+
+
+def failures(found: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
+    """Those of the names that fail, each with the first thing that makes it."""
+    said = ((name, next(_reasons(found, name), "")) for name in wanted)
+    return {name: why for name, why in said if why}
+
+
+def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
+    bare = name.removesuffix(ANY)
+    if bare == CHANGES:
+        yield from map(_said, found.changes)
+    elif bare == name and name in DIRECTED:
+        yield from _worse(found, name)
+    elif bare in LEVELS:
+        yield from map(_said, found.at(bare))
+    else:
+        yield from (_said(change) for change in found.at("figures") if change.name == bare)
+
+
+def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:
+    if name == "breaks":  # one more, or an end that is another: it compiled, and now fails
+        yield from (_said(change) for change in found.at("breaks") if change.kind != REMOVED)
+        return
+    wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
+    yield from (_said(c) for c in found.at("figures") if c.name in wanted and _grew(c))
+
+
+def _grew(change: Change) -> bool:
+    """Whether a figure is more than it was. What is not known on one side may be more; what there is none of is 0."""
+    before, after = (
+        0
+        if value is None and any(fact.startswith(f"{side}: there is no ") for fact in change.facts)
+        else value
+        for side, value in (("before", change.before), ("after", change.after))
+    )
+    return before is None or after is None or after > before
+
+
+def _said(change: Change) -> str:
+    from ..views.difference.outline import figure
+
+    return figure(change) if change.name else change.text
 
 
 def levels(given: list[str]) -> list[str]:
-    """The levels and figures that ``--fail-on`` names. Raises ``UsageError`` for one that there is not."""
+    """The names of ``--fail-on``. Raises ``UsageError`` for one that there is not."""
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
-    known = dict.fromkeys((*LEVELS, *FIGURES))
+    known = dict.fromkeys((*DIRECTED, *LEVELS, CHANGES))
     for name in names:
-        if name not in known:
-            raise UsageError(f"--fail-on {name!r} is not one of {', '.join(known)}")
+        if name.removesuffix(ANY) not in known:
+            raise UsageError(
+                f"--fail-on {name!r} is not one of {', '.join(known)}; with {ANY} behind it, as kernels{ANY}, any "
+                "difference fails, not only more"
+            )
     return list(dict.fromkeys(names))

@@ -16,7 +16,7 @@ from ..errors import LensError, UsageError
 from ..trials import environments
 from ..trials.environments import Environment
 from ..trials.progress import progress
-from .diff import differing, levels
+from .diff import failures, levels, say_failed
 from .exit_codes import DIFFERS, FAILED, OK
 from .output import check_endings, say, say_error
 
@@ -55,13 +55,15 @@ def upgrade(args: argparse.Namespace) -> int:
     found = [diff(a, b) for a, b in pairwise(captures)]
     names = [f"{a}-{b}" for a, b in pairwise(versions)]
     written = _written(found, names, args.out)
-    failed = list(dict.fromkeys(name for one in found for name in differing(one, wanted)))
+    failed: dict[str, str] = {}
+    for one in found:
+        failed = {**failures(one, wanted), **failed}
     if args.json:
         body = {
             "command": args.command,
             "torch": [capture.environment.torch for capture in captures],
             "differences": [one.to_dict() for one in found],
-            "failed_on": failed,
+            "failed_on": list(failed),
             "written": written,
         }
         say(json.dumps(body, indent=2))
@@ -69,8 +71,7 @@ def upgrade(args: argparse.Namespace) -> int:
         say("\n\n".join(str(one) for one in found))
         for path in written:
             say(f"wrote {path}")
-        if failed:
-            say(f"differs in {', '.join(failed)}, which --fail-on names")
+        say_failed(failed)
     stopped = [capture for capture in captures if capture.failure is not None]
     for capture in stopped if not args.json else ():
         failure = capture.failure

@@ -19,12 +19,17 @@ LEVELS = {
     "lowering": "what was inlined, or given a buffer",
     "fusion": "what was fused, or stayed apart",
     "kernels": "kernels and library calls",
+    "memory": "buffers whose memory another value takes over",
     "figures": "counts and bytes",
     "saved": "tensors that the forward keeps for the backward",
-    "code": "lines of kernels that compute the same",
+    "code": "lines of code that compute the same",
     "guards": "conditions under which the code is used again",
 }
 """The levels, causes before effects, and what each is."""
+
+
+EFFECTS = ("kernels", "memory", "figures", "saved", "code")
+"""Levels that follow from something: where one of them is the first that differs, the records do not hold the cause."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ class DifferenceRecord:
         if level not in LEVELS:
             raise KeyError(f"no level {level!r}; there are {', '.join(LEVELS)}")
         return tuple(change for change in self.changes if change.level == level)
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the records do not say what the first level that differs follows from."""
+        return any(cause.level in EFFECTS for cause in self.causes[:1])
 
     @property
     def figures(self) -> Figures:

@@ -41,7 +41,8 @@ class Difference(DifferenceRecord):
         return save(self, path)
 
     def __repr__(self) -> str:
-        said = f"{len(self.changes)} changes" if self else "nothing differs"
+        count = len(self.changes)
+        said = f"{count} change{'s' * (count > 1)}" if self else "nothing differs"
         return f"<Difference of {self.a} and {self.b}: {said}>"
 
     def __str__(self) -> str:

@@ -267,7 +267,7 @@ def test_another_device_is_no_difference_of_every_operator(of: Captures) -> None
     """What is there for every operator is told once, as what was asked for; then what passes did for it."""
     found = diff(of(*_call(BASE)), of(base, X, W, target="h100"))
     assert [(c.level, c.kind) for c in found.causes] == [("settings", "changed"), ("rewrites", "added")]
-    assert "prepare_softmax_pattern matched 0 times, then 1" in found.causes[1].text
+    assert "prepare_softmax_pattern matches once, and did not before" in found.causes[1].text
     assert not found.at("lines") and not any("device" in c.text for c in found.changes), str(found)
     # What stays on a CPU is another device than the one the code is for.
     moved = diff(of(base, X, W, target="h100"), of(partly_moved, X, W, target="h100"))
@@ -298,7 +298,7 @@ def test_a_pattern_that_no_longer_matches_is_told(of: Captures) -> None:
     """Its one match of all attention is gone: the library call with it, and the summary says so."""
     found = diff(of(attention, *QKV), of(attention_bounded, *QKV))
     (gone,) = [c for c in found.at("rewrites") if c.kind == "removed"]
-    assert gone.text == "inference: _sfdp_pattern_1_inference matched 1 times, then 0"
+    assert gone.text == "inference: _sfdp_pattern_1_inference matched once, and no longer does"
     assert gone.text in found.summary.partition("so: ")[2]
     calls = [[k.name for k in one.kernels if "attention" in k.name] for one in found.captures]  # type: ignore[attr-defined]
     assert len(calls[0]) == 1 and not calls[1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import CHANGED, LEVELS, Change, DifferenceRecord
 
-from . import inductor, inputs, kernels, program
+from . import guards, inductor, inputs, kernels, memory, program
 from .ends import ends
 from .operators import nodes
 from .side import Side, matched
@@ -33,10 +34,33 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
         changes += _phase(sides, phases)
     changes += kernels.figures(a, b)
     changes += kernels.saved(sides, matched(sides, ("joint", "joint")))
-    changes += program.guards(a, b)
+    if a.environment.torch == b.environment.torch and all(c.level == "settings" for c in changes):
+        for phases in phases_of(*sides):
+            changes += memory.around(f"{phases[1]}: ", sides, phases)
+    changes += guards.guards(a, b)
+    changes = list(merged(changes))
     order = list(LEVELS)
     changes.sort(key=lambda change: order.index(change.level))
     return cls(_title(a), _title(b), causes(changes), tuple(changes), program.unknown((a, b)), (a, b))
+
+
+MERGED = ("fusion", "kernels", "saved")
+"""Levels at which layers that are alike give the same sentence."""
+
+
+def merged(changes: Iterable[Change]) -> Iterator[Change]:
+    """The changes, what is said in the same words of several places once."""
+    alike: dict[object, list[Change]] = {}
+    for number, change in enumerate(changes):
+        key = (change.level, change.kind, change.text) if change.level in MERGED else number
+        alike.setdefault(key, []).append(change)
+    for same in alike.values():
+        if len(same) == 1:
+            yield same[0]
+            continue
+        lines = tuple(dict.fromkeys(line for one in same for line in one.lines))
+        facts = tuple(dict.fromkeys(fact for one in same for fact in one.facts))[: inductor.FACTS]
+        yield replace(same[0], text=f"{same[0].text}, in {len(same)} places", lines=lines, facts=facts)
 
 
 def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -85,6 +109,7 @@ def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
     changes += inductor.lowering(where, sides, phases, pairs)
     changes += inductor.fusion(where, sides, phases, lowered)
     changes += kernels.kernels(where, sides, phases, lowered)
+    changes += memory.memory(where, sides, phases, lowered)
     return changes
 
 

@@ -12,6 +12,7 @@ from compile_lens.record.rewrite import UNNAMED
 
 from ..fusion import why
 from ..neighbours import apart
+from .kernels import times
 from .matching import Match
 from .operators import counted, name
 from .side import Named, Side
@@ -28,9 +29,18 @@ def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> It
         own, key = (sides[0], stage[0]) if kind == REMOVED else (sides[1], stage[1])
         lines, facts = _told(own, key, what)
         more = _misses((sides[1], stage[1]) if kind == REMOVED else (sides[0], stage[0]), what)
-        yield Change(
-            "rewrites", kind, f"{where}{what} matched {before} times, then {after}", lines, (*facts, *more)
-        )
+        yield Change("rewrites", kind, f"{where}{what} {_times(before, after)}", lines, (*facts, *more))
+
+
+def _times(before: int, after: int) -> str:
+    """How often a pattern matched, and how often it does."""
+    if not after:
+        return f"matched {times(before)}, and no longer does"
+    return (
+        f"matched {times(before)}, and now {times(after)}"
+        if before
+        else f"matches {times(after)}, and did not before"
+    )
 
 
 def _matched(capture: Record, key: str) -> Counter[str]:

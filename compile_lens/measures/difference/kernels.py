@@ -79,27 +79,46 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found
     taken = set(same.values())
     for number, work in enumerate(ones):
         if number not in same:
-            places = sides[0].kernel_lines(work.kernel)
-            yield Change("kernels", REMOVED, f"{where}{_called(work.kernel)} is gone", places)
+            places, title = (
+                sides[0].kernel_lines(work.kernel),
+                _called(work.kernel, _computed(sides[0], phases[0], work)),
+            )
+            yield Change("kernels", REMOVED, f"{where}{title} is gone", places)
     for number, work in enumerate(twos):
         if number not in taken:
-            places = sides[1].kernel_lines(work.kernel)
-            yield Change("kernels", ADDED, f"{where}{_called(work.kernel)} is new", places)
+            places, title = (
+                sides[1].kernel_lines(work.kernel),
+                _called(work.kernel, _computed(sides[1], phases[1], work)),
+            )
+            yield Change("kernels", ADDED, f"{where}{title} is new", places)
     for one, two in same.items():
         before, after = ones[one], twos[two]
         how = list(_how(sides, phases, before, after, found))
-        places = sides[1].kernel_lines(after.kernel)
+        places, title = (
+            sides[1].kernel_lines(after.kernel),
+            _called(after.kernel, _computed(sides[1], phases[1], after)),
+        )
         if how:
-            yield Change("kernels", CHANGED, f"{where}{_called(after.kernel)} {'; '.join(how)}", places)
+            yield Change("kernels", CHANGED, f"{where}{title} {'; '.join(how)}", places)
         else:
-            yield from code(where, before.kernel, after.kernel, places)
+            yield from code(f"{where}{title}", before.kernel, after.kernel, places)
 
 
-def _called(kernel: Kernel) -> str:
-    """A kernel in a sentence; its name has a number, which says nothing."""
+def _called(kernel: Kernel, computed: str = "") -> str:
+    """A kernel in a sentence; its name has a number, which says nothing, and where it says no more what it computes."""
     if kernel.language == "extern":
         return f"the library call {called(kernel.name)}"
-    return f"the {kernel.kind} kernel {re.sub(r'_[0-9]+$', '', kernel.name)}"
+    title = re.sub(r"_[0-9]+$", "", kernel.name)
+    return f"the {kernel.kind} kernel {f'of {computed}' if computed and title in UNNAMED else title}"
+
+
+UNNAMED = ("generated_kernel",)
+"""Names that a backend of Inductor gives to every kernel: Metal's."""
+
+
+def _computed(side: Side, phase: str, work: Work) -> str:
+    stage = side.stage(f"{phase}.post_grad")
+    return counted(name(stage[n].node) for n in sorted(work.nodes))
 
 
 def _how(
@@ -114,7 +133,7 @@ def _how(
     elif one.language == "extern" and called(one.name) != called(two.name):
         yield f"was {called(one.name)}"
     if one.launches != two.launches:
-        yield f"was launched {one.launches} times, and is {two.launches} times"
+        yield f"was launched {times(one.launches)}, and is {times(two.launches)}"
     mapped = {found.pairs.get(n, -1) for n in before.nodes}
     more, less = after.nodes - mapped, mapped - after.nodes
     stage = sides[1].stage(f"{phases[1]}.post_grad")
@@ -125,23 +144,30 @@ def _how(
     if -1 in less:
         gone = [n for n in sorted(before.nodes) if n not in found.pairs]
         old = sides[0].stage(f"{phases[0]}.post_grad")
-        yield f"no longer computes {counted(name(old[n].node) for n in gone)}, which is gone"
+        verb = "is" if len(gone) == 1 else "are"
+        yield f"no longer computes {counted(name(old[n].node) for n in gone)}, which {verb} gone"
 
 
-def code(where: str, one: Kernel, two: Kernel, places: tuple[str, ...]) -> Iterator[Change]:
+def times(count: int) -> str:
+    """``once``, ``twice``, ``3 times``; 0 is ``not at all``."""
+    return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def code(title: str, one: Kernel, two: Kernel, places: tuple[str, ...]) -> Iterator[Change]:
     """The lines that differ of two kernels that compute the same."""
     first, second = lines(one), lines(two)
     found = hunks(first, second)
     if not found:
         return
     if max(len(first), len(second)) > MOST:
-        yield Change("code", CHANGED, f"{where}{_called(two)} reads otherwise", places)
+        yield Change("code", CHANGED, f"{title} reads otherwise", places)
         return
     shown: list[str] = []
     for before, after in found:
         shown += [f"-{first[n]}" for n in before]
         shown += [f"+{second[n]}" for n in after]
-    text = f"{where}{_called(two)}: {len(shown)} lines differ"
+    lines_ = "1 line differs" if len(shown) == 1 else f"{len(shown)} lines differ"
+    text = f"{title}: {lines_}"
     yield Change("code", CHANGED, text, places, tuple(shown))
 
 

@@ -1,4 +1,4 @@
-"""Settings, graph breaks, recompiles and guards: what two captures were asked for, and how their programs were cut."""
+"""Settings, graph breaks and recompiles: what two captures were asked for, and how their programs were cut."""
 
 from __future__ import annotations
 
@@ -82,24 +82,6 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
 
 def _reason(ending: Ending) -> str:
     return ending.reason.strip().partition("\n")[0] or "no reason was recorded"
-
-
-def guards(a: Record, b: Record) -> Iterator[Change]:
-    """Conditions that only one of the two has, by their text without the names of the program's variables."""
-    ones, twos = (_guards(record) for record in (a, b))
-    for kind, some, others in ((REMOVED, ones, twos), (ADDED, twos, ones)):
-        for text, count in (some - others).items():
-            times = f"{count} × " if count > 1 else ""
-            yield Change("guards", kind, f"{times}{text} is {'new' if kind == ADDED else 'gone'}")
-
-
-def _guards(record: Record) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for compilation in record.compilations:
-        names: dict[str, str] = {}
-        for guard in compilation.guards:
-            found[plain(guard.text or guard.kind, names)] += 1
-    return found
 
 
 def plain(text: str, names: dict[str, str] | None = None) -> str:

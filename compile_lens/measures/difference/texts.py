@@ -25,6 +25,16 @@ def lines(kernel: Kernel) -> list[str]:
     return [_NUMBERED.sub(r"\1", line).rstrip() for line in _HASHES.sub("", kernel.source).splitlines()]
 
 
+_CALL = re.compile(r"^( *)def call\(.*\n((?:\1 .*\n|\s*\n)+)", re.MULTILINE)
+
+
+def calls(module: str) -> list[str]:
+    """The lines of a module in which kernels are called, without remarks: those name nodes of the program."""
+    found = [line for body in _CALL.finditer(module) for line in body[2].splitlines()]
+    bare = (_NUMBERED.sub(r"\1", line.partition("  # ")[0]).rstrip() for line in found)
+    return [line for line in bare if line and not line.lstrip().startswith("#")]
+
+
 def hunks(one: list[str], two: list[str]) -> list[Hunk]:
     """Where two texts differ.
 

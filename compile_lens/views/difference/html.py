@@ -141,7 +141,11 @@ def _change(change: Change) -> str:
         div(mono(line, "font-size:12px"), "padding-left:22px") for line in change.lines[: outline.LINES]
     )
     left = len(change.lines) - outline.LINES
-    lines += div(faint(f"and {left} lines more"), "padding-left:22px;font-size:12px") if left > 0 else ""
+    lines += (
+        div(faint(f"and {outline.plural(left, 'more line')}"), "padding-left:22px;font-size:12px")
+        if left > 0
+        else ""
+    )
     head = div(span(mark, f"{MONO};color:{ink};font-weight:600;margin-right:8px") + text(short(words, 1_000)))
     if change.level == "code":
         return div(head + lines + _listing(change.facts), "margin:6px 0", "change")

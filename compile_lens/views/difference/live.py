@@ -41,10 +41,13 @@ def compared(found: DifferenceRecord) -> dict[str, object]:
         "columns": [
             column_of(Column(title, capture)) for title, capture in zip(_titles(a, b), (a, b), strict=True)
         ],
-        "modules": [_module(module, items, (a, b)) for module in beside_each_other.modules[:MANY]],
+        "modules": [
+            _module(module, items, (a, b), bool(found)) for module in beside_each_other.modules[:MANY]
+        ],
         "alike": "the same on both sides",
         "same": [pair for pair in same if None not in pair],
-        "sources": _sources(a, b),
+        # Names and places of a program are no difference: where nothing else is, no line has a sign.
+        "sources": _sources(a, b) if found else [],
         "levels": [
             {
                 "title": line(part.title),
@@ -68,7 +71,9 @@ def _titles(a: Record, b: Record) -> list[str]:
     return [" · ".join((side, *some)) for side, some in zip(SIDES, own, strict=True)]
 
 
-def _module(module: Module, items: tuple[Items, Items], captures: tuple[Record, Record]) -> dict[str, object]:
+def _module(
+    module: Module, items: tuple[Items, Items], captures: tuple[Record, Record], differs: bool
+) -> dict[str, object]:
     there = [place for place in module.places if place is not None]
     figures = [_figures(capture, at) for capture, at in zip(captures, module.places, strict=True)]
     own = []
@@ -81,7 +86,7 @@ def _module(module: Module, items: tuple[Items, Items], captures: tuple[Record, 
                     (cid, f"{phase}.code", f"{kernel}:{number}"),
                     f"the other has: {other}" if other else "only here",
                 )
-                for (kernel, number), other in lines.items()
+                for (kernel, number), other in (lines.items() if differs else ())
             ]
         )
     return {

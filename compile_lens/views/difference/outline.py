@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
-from compile_lens.views.words.outline import plural
+from compile_lens.views.words.outline import plural as plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 
@@ -61,31 +61,40 @@ def summary(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
     """The cause, what it came to, and what is apart or together for it, a line each."""
     if not found:
         return (SAME,)
-    figures = ", ".join(figure(change) for change in found.at("figures"))
-    so = f"so: {figures}" if figures else f"so: {NO_FIGURE}"
-    return (*causes(found, most), so, *apart(found))
+    told = [figure(change) for change in found.at("figures") if change not in found.causes]
+    so = (f"so: {', '.join(told) or NO_FIGURE}",)
+    return (*causes(found, most), *(so if told or not found.at("figures") else ()), *apart(found))
 
 
 NO_FIGURE = "no count and no byte is another"
 
+UNEXPLAINED = (
+    "The records do not say why: all that was asked for and the graphs are the same. What differs first:"
+)
+
 
 def causes(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
-    """The first causes, a line each, and how many more there are."""
+    """The first causes, a line each, and how many more there are; that there is none, where they are effects."""
     more = len(found.causes) - most
-    return (*map(told, found.causes[:most]), *([f"and {more:,} causes more"] if more > 0 else []))
+    shown = (figure(c) if c.name else told(c) for c in found.causes[:most])
+    left = [f"and {plural(more, 'more cause')}"] if more > 0 else []
+    if found.unexplained:
+        return (UNEXPLAINED, *shown, *([f"and {more:,} more"] if more > 0 else []))
+    return (*shown, *left)
 
 
 def apart(found: DifferenceRecord) -> tuple[str, ...]:
     """What no longer matches for it, and what is apart or together."""
     lost = [c for c in found.at("rewrites") if c.kind == REMOVED and c not in found.causes]
-    fused = ("; ".join((change.text, *change.facts[:1])) for change in found.at("fusion")[:1])
-    return (*map(told, lost[:1]), *fused)
+    others = [c for c in found.at("fusion") if c not in found.causes]
+    return (*map(told, lost[:1]), *("; ".join((change.text, *change.facts[:1])) for change in others[:1]))
 
 
 def told(change: Change) -> str:
     """A change with its Python lines."""
     some = change.lines[:LINES]
-    more = f" and {len(change.lines) - LINES} lines more" if len(change.lines) > LINES else ""
+    left = len(change.lines) - LINES
+    more = f" and {plural(left, 'more line')}" if left > 0 else ""
     return f"{change.text} ← {' | '.join(some)}{more}" if some else change.text
 
 

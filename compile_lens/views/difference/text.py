@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.record.difference import Change, DifferenceRecord
+from compile_lens.record.difference import CHANGED, Change, DifferenceRecord
 from compile_lens.views.paper import Paper, paper_of
 
 from . import outline
@@ -33,6 +33,10 @@ def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None =
 def _change(paper: Paper, change: Change) -> None:
     words = outline.figure(change) if change.name else outline.told(change)
     paper.text_block(words, f"  {outline.mark(change)} ", "    ", limit=5)
+    if change.level == "guards":  # torch's own texts, of several lines each
+        if len(change.facts) > 1 and change.kind != CHANGED:
+            paper.line("      · in torch's words: Change.facts")
+        return
     for fact in change.facts[: outline.FACTS]:
         if change.level == "code":
             paper.line(f"      {fact}")

@@ -1,0 +1,145 @@
+"""Guards: conditions under which the code is used again, by what they are about.
+
+A guard that both have is no difference, whatever the program calls what it is about. Of one that is otherwise the part
+that differs is said; those that only one has are counted by compilation. Torch's own texts are the facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation, Guard
+from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+from compile_lens.record.messages import plain as function_of
+from compile_lens.record.messages import resumes
+
+from .inputs import listed, readable
+from .program import plain
+
+_TENSOR = re.compile(
+    r"check_tensor\(.*, (?P<class>\w+), DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<type>\w+), "
+    r"device=(?P<device>\w+), requires_grad=(?P<requires_grad>\w+), "
+    r"size=(?P<size>\[[^\]]*\]), stride=(?P<stride>\[[^\]]*\])\)"
+)
+PARTS = {
+    "type": "type",
+    "size": "size",
+    "stride": "stride",
+    "requires_grad": "requires_grad",
+    "device": "device",
+    "class": "class",
+    "keys": "dispatch keys",
+}
+"""What a guard checks of a tensor, in the order in which it is said."""
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A guard that the other capture lacks."""
+
+    guard: Guard
+    compilation: Compilation
+
+    @property
+    def name(self) -> str:
+        return readable(self.guard.source)
+
+    @cached_property
+    def tensor(self) -> re.Match[str] | None:
+        return _TENSOR.match(self.guard.text)
+
+    @property
+    def said(self) -> str:
+        """It as Python would have it, as far as it is about one value."""
+        text, source = self.guard.text, self.guard.source
+        if self.tensor is not None:
+            return f"the tensor `{self.name}`"
+        return f"{self.name}{text[len(source) :]}" if source and text.startswith(source) else fact(self.guard)
+
+
+def fact(guard: Guard) -> str:
+    """A guard in torch's words, without the attributes that every tensor is asked for."""
+    found = _TENSOR.match(guard.text)
+    return plain(found[0] if found is not None else guard.text or f"{guard.kind} {guard.source}".strip())
+
+
+def guards(a: Record, b: Record) -> Iterator[Change]:
+    """Guards of the two that differ."""
+    ones, twos = _only(a, b), _only(b, a)
+    for before, after in _paired(ones, twos):
+        facts = (fact(before.guard), fact(after.guard))
+        yield Change("guards", CHANGED, _became(before, after), (), tuple(dict.fromkeys(facts)))
+    for kind, some in ((REMOVED, ones), (ADDED, twos)):
+        by_graph: dict[str, list[_Own]] = {}
+        for own in some:
+            by_graph.setdefault(own.compilation.id, []).append(own)
+        for owns in by_graph.values():
+            yield Change("guards", kind, _counted(kind, owns), (), tuple(fact(own.guard) for own in owns))
+
+
+def _only(a: Record, b: Record) -> list[_Own]:
+    """What ``a`` has more of than ``b``."""
+    left = Counter(text for text, _ in _texts(b))
+    found: list[_Own] = []
+    for text, own in _texts(a):
+        left[text] -= 1
+        if left[text] < 0:
+            found.append(own)
+    return found
+
+
+def _texts(record: Record) -> Iterator[tuple[str, _Own]]:
+    """Each guard, and its text without the names of the program's variables."""
+    for compilation in record.compilations:
+        names: dict[str, str] = {}
+        for guard in compilation.guards:
+            yield plain(guard.text or guard.kind, names), _Own(guard, compilation)
+
+
+def _paired(ones: list[_Own], twos: list[_Own]) -> list[tuple[_Own, _Own]]:
+    """Guards of the same value, then tensors that are left, in order; they are taken out of the lists."""
+    found: list[tuple[_Own, _Own]] = []
+    for key in (_value, _tensor):
+        by_key: dict[object, list[_Own]] = {}
+        for two in twos:
+            by_key.setdefault(key(two), []).append(two)
+        pairs = [(one, others.pop(0)) for one in ones if key(one) and (others := by_key.get(key(one), []))]
+        taken = {id(own) for pair in pairs for own in pair}
+        for some in (ones, twos):
+            some[:] = [own for own in some if id(own) not in taken]
+        found += pairs
+    return found
+
+
+def _value(own: _Own) -> object:
+    return (own.guard.kind, own.tensor is None, own.guard.source) if own.guard.source else None
+
+
+def _tensor(own: _Own) -> object:
+    return own.tensor is not None
+
+
+def _became(before: _Own, after: _Own) -> str:
+    x, y = before.tensor, after.tensor
+    if x is None or y is None:
+        return f"{before.said} became {after.said}"
+    parts = [f"{title} {x[part]} became {y[part]}" for part, title in PARTS.items() if x[part] != y[part]]
+    return f"tensor `{after.name}`: {', '.join(parts) or 'it is asked for other attributes'}"
+
+
+def _counted(kind: str, owns: list[_Own]) -> str:
+    name = owns[0].compilation.function
+    of = f"{function_of(name)}, where it goes on," if resumes(name) is not None else function_of(name)
+    verb = "new" if kind == ADDED else "gone"
+    if len(owns) == 1:
+        return f"1 guard of {of} is {verb}: {owns[0].said}"
+    tensors = [f"`{own.name}`" for own in owns if own.tensor is not None]
+    rest = len(owns) - len(tensors)
+    parts = [f"tensor{'s' * (len(tensors) > 1)} {listed(tensors)}"] if tensors else []
+    parts += [f"{rest} other{'s' * (rest > 1)}"] if rest and tensors else []
+    return f"{len(owns)} guards of {of} are {verb}{': ' * bool(parts)}{', '.join(parts)}"

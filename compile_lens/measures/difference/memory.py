@@ -1,0 +1,81 @@
+"""Buffers whose memory another value takes over in one of two captures alone, and the code that calls the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+
+from .matching import Match
+from .operators import counted, name
+from .side import Side
+from .texts import calls, hunks
+
+Nodes = frozenset[int]
+"""The post-grad nodes whose value a buffer holds, by their numbers."""
+
+
+def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found: Match) -> Iterator[Change]:
+    """Values that both captures hold in a buffer, and that take over another's memory in one, or that of another."""
+    ones, twos = (_held(side, phase) for side, phase in zip(sides, phases))
+    items = sides[1].stage(f"{phases[1]}.post_grad")
+
+    def said(some: list[Nodes]) -> str:
+        return counted(name(items[n].node) for nodes in some for n in sorted(nodes))
+
+    lost: list[tuple[Nodes, Nodes]] = []
+    won: list[tuple[Nodes, Nodes]] = []
+    for nodes, taken in ones.items():
+        mapped, before = (frozenset(found.pairs.get(n, -1) for n in some) for some in (nodes, taken))
+        after = twos.get(mapped)
+        if after is None or -1 in mapped or -1 in before or before == after:
+            continue
+        if before and after:
+            text = f"the result of {said([mapped])} takes over the memory of {said([after])}, not of {said([before])}"
+            yield Change(
+                "memory", CHANGED, where + text, sides[1].lines(items[n].address for n in sorted(mapped))
+            )
+        else:
+            (lost if before else won).append((mapped, before or after))
+    for kind, some, words in ((REMOVED, lost, "no longer take{s} over"), (ADDED, won, "now take{s} over")):
+        if some:
+            results = "result" if len(some) == 1 else "results"
+            verb = words.format(s="s" * (len(some) == 1))
+            of = f"of {said([nodes for _, nodes in some])}"
+            text = f"{where}the {results} of {said([nodes for nodes, _ in some])} {verb} the memory {of}"
+            lines = sides[1].lines(items[n].address for nodes, _ in some for n in sorted(nodes))
+            yield Change("memory", kind, text, lines)
+
+
+def _held(side: Side, phase: str) -> dict[Nodes, Nodes]:
+    """What each buffer with a value of its own takes over the memory of; nothing, for one with memory of its own."""
+    numbers = side.numbers(f"{phase}.post_grad")
+    found: dict[Nodes, Nodes] = {}
+    for compilation in side.capture.compilations:
+        for held in (m for m in compilation.memory if m.phase == phase):
+            nodes = {
+                buffer.name: frozenset(
+                    numbers[compilation.id, o] for o in buffer.origins if (compilation.id, o) in numbers
+                )
+                for buffer in held.buffers
+            }
+            for buffer in held.buffers:
+                if buffer.kind != "input" and nodes[buffer.name]:
+                    found.setdefault(nodes[buffer.name], nodes.get(buffer.reuses, frozenset()))
+    return found
+
+
+def around(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Change]:
+    """The lines that differ of what calls the kernels, compilation by compilation."""
+    texts = [
+        [calls(c.code[phase].text) for c in side.capture.compilations if phase in c.code]
+        for side, phase in zip(sides, phases)
+    ]
+    shown: list[str] = []
+    for one, two in zip(*texts):
+        for before, after in hunks(one, two):
+            shown += [f"-{one[n]}" for n in before]
+            shown += [f"+{two[n]}" for n in after]
+    if shown:
+        lines = f"{len(shown)} line{'s' * (len(shown) > 1)} differ{'s' * (len(shown) == 1)}"
+        yield Change("code", CHANGED, f"{where}the code that calls the kernels: {lines}", (), tuple(shown))

@@ -1,0 +1,114 @@
+"""``compile-lens diff --fail-on``: what got worse fails, what got better does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import compile_lens
+from compile_lens.cli import main
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+X = torch.rand(64, 64)
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + x.cos()
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y + x.cos()
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """One graph and one kernel, which reads x and writes the sum; two of each, with a tensor in between."""
+    folder = tmp_path_factory.mktemp("records")
+    made = [compile_lens.capture(f, X) for f in (whole, broken)]
+    explained = [torch._dynamo.explain(f)(X) for f in (whole, broken)]  # torch's own count
+    assert [(e.graph_count, e.graph_break_count) for e in explained] == [(1, 0), (2, 1)]
+    return tuple(str(one.save(folder / f"{one.function}.json")) for one in made)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "kernels",
+        "launches",
+        "breaks",
+        "bytes",
+        "graphs",
+        "graph_breaks",
+        "figures",
+        "kernels,breaks,bytes",
+        "bytes!=",
+    ],
+)
+def test_what_got_worse_fails(
+    records: tuple[str, str], names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = records
+    assert main(["diff", good, bad, "--json", "--fail-on", names]) == 4
+    assert json.loads(capsys.readouterr().out)["failed_on"] == names.split(",")
+    back = 4 if "!=" in names else 0
+    assert main(["diff", bad, good, "--json", "--fail-on", names]) == back
+    assert main(["diff", good, good, "--json", "--fail-on", names]) == 0
+
+
+@pytest.mark.parametrize(
+    "names", ["kernels!=", "breaks!=", "launches!=", "lowering", "fusion", "changes", "guards"]
+)
+def test_any_difference_can_be_asked_for(records: tuple[str, str], names: str) -> None:
+    good, bad = records
+    assert main(["diff", bad, good, "--fail-on", names]) == 4
+    assert main(["diff", bad, bad, "--fail-on", names]) == 0
+
+
+def test_it_says_what_failed(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = records
+    assert main(["diff", good, bad, "--fail-on", "launches,breaks,extern"]) == 4
+    said = capsys.readouterr().out.strip().splitlines()[-2:]
+    assert said == [
+        "failed on launches, which --fail-on names: launches 1 → 2 (+1)",
+        "failed on breaks, which --fail-on names: a new graph break: Call to `torch._dynamo.graph_break()`",
+    ]
+
+
+def test_what_is_no_longer_known_fails(tmp_path: Path, records: tuple[str, str]) -> None:
+    """A record whose code could not be seen: that nothing more is launched, nobody knows."""
+    body = json.loads(Path(records[0]).read_text(encoding="utf-8"))
+    stages = body["compilations"][0]["stages"]
+    kept = [stage for stage in stages if stage.get("is") != "Code"]
+    assert len(kept) == len(stages) - 1
+    body["compilations"][0]["stages"] = [
+        *kept,
+        {"is": "Missing", "stage": "inference.code", "reason": "not seen"},
+    ]
+    blind = tmp_path / "blind.json"
+    blind.write_text(json.dumps(body), encoding="utf-8")
+    assert main(["diff", records[0], str(blind), "--fail-on", "launches"]) == 4
+    assert main(["diff", records[0], str(blind), "--fail-on", "graphs"]) == 0
+
+
+def test_an_unknown_name_is_told(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("speed", "kernels>", "speed!="):
+        assert main(["diff", *records, "--fail-on", name]) == 2
+        said = capsys.readouterr().err
+        assert (
+            f"--fail-on {name!r} is not one of kernels, breaks" in said
+            and "changes" in said
+            and "kernels!=" in said
+        )
+
+
+def test_help_says_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("diff", "upgrade"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert "gets worse" in (said := " ".join(capsys.readouterr().out.split())) and "kernels!=" in said

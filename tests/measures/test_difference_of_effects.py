@@ -1,0 +1,207 @@
+"""Effects that no record holds the cause of, guards, and the words in which changes are told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.config as inductor
+
+import compile_lens
+from compile_lens import capture, diff
+from compile_lens.views.difference.live import compared
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+X, W = torch.rand(64, 64), torch.rand(64, 64)
+
+
+def chain(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x @ w @ w @ w @ w).sum()
+
+
+def whole(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    return y.cos() @ w
+
+
+def renamed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    # Moved, and with other names.
+    sine = first.sin()
+
+    return sine.cos() @ second
+
+
+def broken(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y.cos() @ w
+
+
+def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x.sin() * n
+
+
+def summed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x.sin() @ w).cos().sum(0)
+
+
+def unsummed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x.sin() @ w).cos()
+
+
+def by_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.sub(x.sin(), w, alpha=2).sum(dim=1).to(torch.float64)
+
+
+def by_columns(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.sub(x.sin(), w, alpha=3).sum(dim=0).to(torch.float16)
+
+
+def less(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.sub(x.sin(), w) * x
+
+
+def less_turned(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.sub(w, x.sin()) * x
+
+
+def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    for _ in range(3):
+        x = torch.softmax(x.sin() @ w, -1).exp() + 1
+    return x
+
+
+def test_memory_that_is_no_longer_taken_over() -> None:
+    """Counted in what torch writes: lines that say ``# reuse``."""
+    before = capture(chain, X, W)
+    with inductor.patch(allow_buffer_reuse=False):
+        after = capture(chain, X, W)
+    assert [one.code["inference"].count("# reuse") for one in (before, after)] == [2, 0]
+    found = diff(before, after)
+    assert [c.level for c in found.changes] == ["memory"]
+    assert (
+        found.causes[0].text
+        == "inference: the results of 2 × aten.mm no longer take over the memory of 2 × aten.mm"
+    )
+    assert found.unexplained and found.summary.startswith("The records do not say why")
+    assert "The records do not say why" in found._repr_mimebundle_()["text/html"]
+    (turned,) = diff(after, before).causes
+    assert turned.text == "inference: the results of 2 × aten.mm now take over the memory of 2 × aten.mm"
+    # Asked for, it has a cause; the effect follows it.
+    asked = diff(before, capture(chain, X, W, options={"allow_buffer_reuse": False}))
+    assert [c.level for c in asked.causes] == ["settings", "memory"] and not asked.unexplained
+
+
+def test_what_calls_the_kernels_is_compared_last() -> None:
+    before = capture(whole, X, W)
+    with inductor.patch(size_asserts=False):
+        after = capture(whole, X, W)
+    assert ["assert_size_stride" in one.code["inference"].partition("def call")[2] for one in (before, after)] == [
+        True, False,
+    ]  # fmt: skip
+    found = diff(before, after)
+    (change,) = found.changes
+    assert change.text == "inference: the code that calls the kernels: 2 lines differ" and found.unexplained
+    assert all(line.startswith("-") and "assert_size_stride" in line for line in change.facts)
+
+
+def test_figures_without_a_cause_are_told_once() -> None:
+    found = diff(capture(whole, X, W), capture(whole, X, W))
+    change = compile_lens.record.difference.Change(
+        "figures",
+        "changed",
+        "launches: 2 became 3 (measured)",
+        name="launches",
+        before=2,
+        after=3,
+        basis="measured",
+    )
+    alone = type(found)(found.a, found.b, (change,), (change,))
+    assert alone.summary.count("launches") == 1 and alone.summary.startswith("The records do not say why")
+
+
+def test_guards_are_told_in_words() -> None:
+    tall = torch.rand(128, 64)
+    (change,) = diff(capture(whole, X, W), capture(whole, tall, W)).at("guards")
+    assert change.text == f"tensor `x`: size {list(X.shape)} became {list(tall.shape)}"
+    assert [fact.partition("size=")[2] for fact in change.facts] == [
+        f"{list(t.shape)}, stride={list(t.stride())})" for t in (X, tall)
+    ]
+    turned = torch.rand(64, 64).t()
+    (change,) = diff(capture(whole, X, W), capture(renamed, turned, W)).at("guards")
+    assert change.text == f"tensor `first`: stride {list(X.stride())} became {list(turned.stride())}"
+    (change,) = diff(capture(scaled, X, 2), capture(scaled, X, 3)).at("guards")
+    assert change.text == "n == 2 became n == 3"
+
+
+def test_guards_of_a_new_graph_are_counted() -> None:
+    one, two = capture(whole, X, W), capture(broken, X, W)
+    found = diff(one, two)
+    assert [c.id for c in two.compilations] == ["0/0", "1/0"]
+    rest = next(c for c in found.at("guards") if "where it goes on" in c.text)
+    assert re.fullmatch(r"\d+ guards of broken, where it goes on, are new: tensor `y`, \d+ others", rest.text)
+    assert int(rest.text.split()[0]) == len(rest.facts) == 1 + int(rest.text.split()[-2])
+    assert "check_tensor" not in str(found) and "_dynamo_dynamic_indices" not in str(found)
+    assert any("check_tensor" in fact for fact in rest.facts)
+
+
+PAIRS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "operands": (less, less_turned, {}),
+    "arguments": (by_rows, by_columns, {}),
+    "metal": (unsummed, summed, {"target": "m1"}),
+    "break": (whole, broken, {}),
+    "layers": (layers, layers, {"options": {"max_fusion_size": 1}}),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_it_is_told_in_plain_words(name: str) -> None:
+    one, two, options = PAIRS[name]
+    plain = {key: value for key, value in options.items() if key == "target"}
+    found = diff(capture(one, X, W, **plain), capture(two, X, W, **options))
+    for text in (str(found), found.to_markdown(), found.summary, repr(found)):
+        assert not re.search(
+            r"(?<![\d,.])1 (times|lines|causes|changes|guards|loops|groups|kernels)\b", text
+        ), text
+        assert not re.search(
+            r"Literal\(|Ref\(|generated_kernel|other (values|arguments)|was several groups, .* 1\b", text
+        )
+    told = [line for line in found.summary.splitlines() if "one group" in line]
+    assert len(told) == len(set(told))
+
+
+def test_which_operands_and_arguments_are_others() -> None:
+    assert not torch.equal(less(X, W), less_turned(X, W))
+    said = [c.text for c in diff(capture(less, X, W), capture(less_turned, X, W)).at("lines")]
+    assert said == ["torch.sub(sin, w) became torch.sub(w, sin)"]
+    said = [c.text for c in diff(capture(by_rows, X, W), capture(by_columns, X, W)).at("lines")]
+    assert said == [
+        "torch.sub: alpha: 2 → 3", "sum: dim: 1 → 0", "to: argument 1: torch.float64 → torch.float16",
+    ]  # fmt: skip
+
+
+def test_a_kernel_without_a_name_is_called_by_what_it_computes() -> None:
+    found = diff(capture(unsummed, X, W, target="m1"), capture(summed, X, W, target="m1"))
+    (change,) = found.at("kernels")
+    assert change.text.startswith(
+        "inference: the reduction kernel of aten.cos, aten.sum.dim_IntList was of kind"
+    )
+
+
+def test_layers_that_are_alike_are_told_once() -> None:
+    before = capture(layers, X, W)
+    found = diff(before, capture(layers, X, W, options={"max_fusion_size": 1}))
+    texts = [(c.kind, c.text) for c in found.at("fusion")]
+    assert len(texts) == len(set(texts)) and any(text.endswith(", in 2 places") for _, text in texts), texts
+
+
+def test_an_empty_difference_has_no_signs() -> None:
+    found = diff(capture(whole, X, W), capture(renamed, X, W))
+    assert not found
+    page = compared(found)
+    assert page["sources"] == [] and page["levels"] == []
+    assert all(own == [[], []] for own in (module["own"] for module in page["modules"]))  # type: ignore[attr-defined]
+    assert compared(diff(capture(whole, X, W), capture(broken, X, W)))["sources"] != []
