@@ -140,7 +140,7 @@ def _folds(folds: Sequence[Fold]) -> list[dict[str, object]]:
     end = 0
     for fold in sorted(folds, key=lambda f: (f.first, f.last)):
         if fold.first > end:
-            made.append({"first": fold.first, "last": fold.last, "label": fold.label})
+            made.append({"first": fold.first, "last": fold.last, "label": line(fold.label)})
             end = fold.last
     return made
 
