@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
+import compile_lens
 from compile_lens.measures.comparison.own_lines import OwnLines
 from compile_lens.views.comparison.html import document
 from compile_lens.views.words.outline import figure
@@ -73,6 +75,17 @@ def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
             assert contrast(element) >= 4.5, words
     for cut in page.locator(".flow-count, .flow-what").all():
         assert cut.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_one_is_told_in_the_singular(standalone: Callable[..., Page]) -> None:
+    """A large sum is one launch on a CPU, and two on an H100: its code has two ``.run(`` (counted in the module)."""
+    found = compile_lens.compare(lambda x: x.sum(), torch.rand(1_000_000), targets=["cpu", "h100"])
+    assert found.captures["h100"].code["inference"].count(".run(") == 2
+    page = standalone(document(found))
+    alive(page)
+    page.locator(f"{ROOT} .compare-column .listing-number").first.wait_for()
+    told = [chip.replace("\n", " ") for chip in page.locator(".compare-chips .top-chip").all_inner_texts()]
+    assert "≠ 1 launch, the other 2" in told and "≠ 2 launches, the other 1" in told, told
 
 
 def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> None:

@@ -223,7 +223,7 @@ class ComparisonPage {
             return others.has(values[number]) || others.size === 0
               ? []
               : [
-                  `≠ ${values[number]} ${title}, ${values.length > 2 ? "others" : "the other"} ${[...others].join(", ")}`,
+                  `≠ ${values[number]} ${one(title, values[number])}, ${values.length > 2 ? "others" : "the other"} ${[...others].join(", ")}`,
                 ];
           })
         : [];
