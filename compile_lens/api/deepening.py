@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,10 @@ def _as_of_program(program: Program, number: int, kept: Kept, made: Capture) -> 
     graph = program.graphs[number]
     traced = f"when the program ran (graph {number}, {graph.id}), and its graph once more as on the device"
     if made.target is not None:
-        made = dataclasses.replace(made, target=dataclasses.replace(made.target, traced=traced))
+        differs = (*made.target.may_differ, *_devices(kept, made.target.model.device))
+        made = dataclasses.replace(
+            made, target=dataclasses.replace(made.target, traced=traced, may_differ=differs)
+        )
     made = dataclasses.replace(made, function=plain(kept.code.co_name), inputs=graph.inputs)
     lines = _lines(fx.convert(kept.gm, stage="dynamo"), made)
     if lines is None:
@@ -109,6 +113,24 @@ def _as_of_program(program: Program, number: int, kept: Kept, made: Capture) -> 
     )
     sources = _of(program.record.sources, lines.values())
     return dataclasses.replace(made, compilations=compilations, sources=sources)
+
+
+def _devices(kept: Kept, device: str) -> Iterable[str]:
+    """Devices that tracing wrote into the graph as constants: what asked a tensor for its own got that of its time."""
+    import torch
+
+    from .._torch.graphs import fx
+
+    for node in kept.gm.graph.nodes:
+        for given in (*node.args, *node.kwargs.values()):
+            if isinstance(given, torch.device) and given.type != device:
+                at = "".join(
+                    f", {os.path.basename(f.file)}:{f.line}" for f in fx.frames(node.stack_trace)[-1:]
+                )
+                yield (
+                    f"{given} is written in the graph as it was traced ({node.name}{at}): "
+                    f"where the program asks a tensor for its device, it would be {device}"
+                )
 
 
 def _lines(kept: Graph, made: Capture) -> dict[int, tuple[Frame, ...]] | None:

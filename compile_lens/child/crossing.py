@@ -141,6 +141,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             tensor.requires_grad,
             type(tensor) is torch.nn.Parameter,
             tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
+            getattr(tensor, _STAYS, None),
         )
         return _tensor, (self._shared(plain), *facts)
 
@@ -256,12 +257,19 @@ def _tensor(
     requires_grad: bool,
     parameter: bool,
     grad: torch.Tensor | None = None,
+    stays: str | None = None,
 ) -> torch.Tensor:
     made = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
     made = torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
     if grad is not None:
         made.grad = grad
+    if stays is not None:
+        setattr(made, _STAYS, stays)
     return made
+
+
+_STAYS = "_dynamo_static_input_type"
+"""Torch's mark of a tensor whose address stays, by which CUDA graphs may be written into it."""
 
 
 def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .graph import Frame
+
 REASONS = {
     "cpu ops": "it runs on the CPU",
     "DeviceCopy ops": "it copies between two devices, which the host waits for",
@@ -73,3 +75,24 @@ class CudaGraphs:
     node: str = ""
     mutated: tuple[Mutated, ...] = ()
     unknown: str = ""
+
+
+@dataclass(frozen=True)
+class ProgramCudaGraphs:
+    """What becomes of one phase of a graph of a program.
+
+    Attributes:
+        graph: its number in the program.
+        id: its compile id.
+        device: the name of the GPU that it was lowered for.
+        found: what the compiler answered; of a graph that could not be lowered for it ``found.unknown`` says why.
+        may_differ: what may be otherwise where the program runs on that GPU, a sentence each.
+        lines: the lines of the program that each group came from, and each node that ``found`` names of itself.
+    """
+
+    graph: int
+    id: str
+    device: str
+    found: CudaGraphs
+    may_differ: tuple[str, ...] = ()
+    lines: tuple[tuple[str, tuple[Frame, ...]], ...] = ()

@@ -14,6 +14,7 @@ from .absent import Missing
 from .breaks import Ending
 from .capture import SCHEMA_VERSION, Environment
 from .compilation import DynamicDim
+from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
 from .profile import Profile
 
@@ -332,6 +333,7 @@ class ProgramRecord:
         rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
         world: how many processes there are; 0 where that is not known.
         profile: times that torch's profiler measured, joined from a trace.
+        cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -355,6 +357,7 @@ class ProgramRecord:
     rank: int | None = None
     world: int = 0
     profile: Profile | None = None
+    cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

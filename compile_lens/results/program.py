@@ -168,6 +168,63 @@ class Program:
         record = replace(self.record, profile=of_graphs(found, _Codes(self)))
         return Program(lambda: record, self._kept)
 
+    def with_cuda_graphs(self, target: str | Path | DeviceModel | None = None) -> Program:
+        """This program with what torch would record of its graphs as CUDA graphs (``mode="reduce-overhead"``), and
+        which line keeps the rest from it: ``record.cuda_graphs`` of what is returned, a section of its page.
+
+        Each graph is lowered again, as by ``capture``, and the compiler's own questions are asked of it. What is known
+        only when it runs is not in it. A graph that cannot be lowered is there with the reason.
+
+        Args:
+            target: an NVIDIA GPU to lower the graphs for, which need not be in the machine; without it, the one that
+                they ran on.
+
+        Raises:
+            UsageError: ``target`` is no NVIDIA GPU; it is not given, and the graphs are for none; or no graph was kept.
+        """
+        from ..devices import models
+        from ..measures.cuda_graphs import of_graph
+        from ..record.cuda_graphs import CudaGraphs, ProgramCudaGraphs
+        from .capture import CaptureError
+
+        model = models.resolve(target) if target is not None else None
+        if model is not None and model.device != "cuda":
+            raise UsageError(
+                f"{model.name} has no CUDA graphs: name an NVIDIA GPU, as in with_cuda_graphs('h100')"
+            )
+        name = "" if model is None else model.name
+        found: list[ProgramCudaGraphs] = []
+        failed: list[Exception] = []
+        why: Exception | None
+        made: Capture | None
+        for graph in self.graphs:
+            try:
+                made = self.capture(graph, target)
+            except CaptureError as error:  # what was asked before it failed stands
+                why, made = error, error.capture
+            except UsageError as error:
+                why, made = error, None
+            else:
+                why = None
+            asked = () if made is None else of_graph(graph, name or made.environment.device, made)
+            if why is not None and not asked:
+                failed.append(why)
+                asked = (
+                    ProgramCudaGraphs(
+                        graph.number, graph.id, name, CudaGraphs("", False, False, unknown=str(why))
+                    ),
+                )
+            found += asked
+        if len(failed) == len(self.graphs) and failed:
+            raise UsageError(f"CUDA graphs are not known of any graph: {failed[0]}")
+        if len(failed) == len(found):
+            raise UsageError(
+                "no graph of the program is for an NVIDIA GPU: name one that they are to be lowered for, as in "
+                "with_cuda_graphs('h100')"
+            )
+        record = replace(self.record, cuda_graphs=tuple(found))
+        return Program(lambda: record, self._kept)
+
     def to_json(self) -> str:
         """The record as JSON text; ``from_json`` gives an equal one back."""
         from ..record.codec import to_json

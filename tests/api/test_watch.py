@@ -120,6 +120,44 @@ def test_states_of_lines_by_hand() -> None:
     }
 
 
+def test_lines_without_code_have_no_state() -> None:
+    def f(x: torch.Tensor, twice: bool) -> torch.Tensor:
+        """Doubled.
+
+        Or not.
+        """
+
+        # A comment.
+        y = x.sin()
+        if twice:
+            # Not reached.
+            y = y * 2
+
+        return y.cos()
+
+    def left(x: torch.Tensor) -> torch.Tensor:
+        """Not compiled."""
+        for _ in range(2):
+            # A comment.
+            x = x + x.sum().item()
+
+        return x
+
+    with compile_lens.watch() as program:
+        torch.compile(f, backend="eager")(torch.rand(3), False)
+        torch.compile(left, backend="eager")(torch.rand(3))
+    text = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert {text[line.line - 1].strip(): line.state for line in program.lines[__file__]} == {
+        "y = x.sin()": "compiled",
+        "if twice:": "compiled",
+        "y = y * 2": "never",
+        "return y.cos()": "compiled",
+        "for _ in range(2):": "eager",
+        "x = x + x.sum().item()": "broke",
+        "return x": "eager",
+    }
+
+
 def test_outcomes_and_reasons() -> None:
     def limited(x: torch.Tensor, n: int) -> torch.Tensor:
         return x + n

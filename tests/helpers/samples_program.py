@@ -5,6 +5,7 @@ from __future__ import annotations
 from compile_lens.record.breaks import BREAK, LIMIT, Ending
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import DynamicDim
+from compile_lens.record.cuda_graphs import CudaGraphs, GraphPart, Mutated, ProgramCudaGraphs
 from compile_lens.record.graph import Frame, Source
 from compile_lens.record.program import (
     COMPILED,
@@ -87,5 +88,12 @@ def program(hostile: str = "") -> ProgramRecord:
         (Elsewhere(f"a skipfile{hostile}", 7),),
         (Source(file, 1, name, "def step(x):\n    y = x\n    print('x')\n    if y:\n        y\n    return y" + hostile),
          Source(file, 8, "left", "def left(x):\n    for _ in x:\n        pass")),
+        cuda_graphs=(
+            ProgramCudaGraphs(0, "0/0", f"h100{hostile}", CudaGraphs(
+                "inference", False, True,
+                (GraphPart(True, ("op0",)), GraphPart(False, ("op1",), (("op1", f"cpu ops{hostile}"),))),
+                mutated=(Mutated(f"arg0_1{hostile}", "copy_"),)), (f"may differ{hostile}",), (("op1", (at,)),)),
+            ProgramCudaGraphs(1, "1/0", "h100", CudaGraphs("", False, False, unknown=f"it failed{hostile}")),
+        ),
         notes=(f"a note{hostile}",), seconds=3.5, hooks=0.01, created="2026-01-01",
     )  # fmt: skip

@@ -20,7 +20,7 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import Break, CompileEvent, ProgramFrame, ProgramRecord, Visit
 from compile_lens.views.drawing.icicle import icicle
-from compile_lens.views.findings.model import Picture
+from compile_lens.views.findings.model import Picture, Prose, Table
 from compile_lens.views.program import html, markdown, outline, text
 from compile_lens.views.words import program as words
 
@@ -71,8 +71,13 @@ def test_every_view_says_the_same() -> None:
         for section in finding.sections:
             if isinstance(section, Picture):  # the tables beside it say the same
                 continue
-            for row in section.rows:  # type: ignore[union-attr]
-                for cell in row.cells:
+            if isinstance(section, Prose):
+                rows: list[tuple[str, ...]] = [section.paragraphs]
+            else:
+                assert isinstance(section, Table)
+                rows = [(section.title, *section.words), *(row.cells for row in section.rows)]
+            for cells in rows:
+                for cell in cells:
                     for line in cell.splitlines():
                         for view in (plain, marked):
                             assert _flat(line) in view, (finding.key, line)

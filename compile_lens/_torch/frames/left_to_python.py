@@ -76,3 +76,9 @@ def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
             found.append((line, line))
             joined = True
     return tuple(found)
+
+
+def with_code(code: Any) -> tuple[tuple[int, int], ...]:
+    """The lines of a code object that have code as ranges, which end before a line that has none."""
+    found = code_lines(code)
+    return ranges(found, set(range(min(found), max(found) + 1))) if found else ()

@@ -136,13 +136,27 @@ def as_call(kept: Kept, device: str) -> Called | None:
             made.zero_()
         return made.requires_grad_(value.requires_grad and kept.grad)
 
+    stays = [_stays(node) for node in kept.gm.graph.nodes if node.op == "placeholder"]
     try:
         args = tuple(argument(value) for value in kept.inputs)
     except _Unknown:
         return None
+    for arg, kind in zip(args, stays, strict=True):
+        if kind is not None and isinstance(arg, torch.Tensor):
+            setattr(
+                arg, _STATIC, kind
+            )  # as a parameter has it, which the graph alone is given as any other input
     gm = backend.own_copy(kept.gm)
     gm.meta = {}  # of the program's compile, and it would not cross to another process
     return Called(gm, args, tuple(sorted(fixed.items())))
+
+
+_STATIC = "_dynamo_static_input_type"
+"""Torch's mark of a tensor whose address stays: a parameter, a buffer, or what the program marked so."""
+
+
+def _stays(node: torch.fx.Node) -> Any:
+    return node.meta.get("tensor_dict", {}).get(_STATIC)
 
 
 class _Unknown(Exception):

@@ -262,8 +262,8 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
 def _traced(code: types.CodeType, lines: set[int]) -> Traced:
     known = left_to_python.code_lines(code)
     name = left_to_python.plain(code.co_name)
-    own, whole = left_to_python.ranges(lines, known), left_to_python.ranges(known, known)
-    return Traced(code.co_filename, name, code.co_firstlineno, own, whole)
+    own = left_to_python.ranges(lines, known)
+    return Traced(code.co_filename, name, code.co_firstlineno, own, left_to_python.with_code(code))
 
 
 def _eager(v: Visiting, outcome: str) -> Ranges:
@@ -279,7 +279,6 @@ def _eager(v: Visiting, outcome: str) -> Ranges:
 def _frame(
     code: types.CodeType, found: tuple[Visit, ...], before: tuple[str, ...], known: Iterable[types.CodeType]
 ) -> ProgramFrame:
-    lines = left_to_python.code_lines(code)
     name = left_to_python.plain(code.co_name)
     resumes = None
     first = code.co_firstlineno
@@ -288,9 +287,7 @@ def _frame(
         resumes = int(at[1]) if at else first
         whole = (c.co_firstlineno for c in known if (c.co_filename, c.co_name) == (code.co_filename, name))
         first = max((line for line in whole if line <= first), default=first)
-    return ProgramFrame(
-        name, code.co_filename, first, resumes, left_to_python.ranges(lines, lines), found, before
-    )
+    return ProgramFrame(name, code.co_filename, first, resumes, left_to_python.with_code(code), found, before)
 
 
 def _sources(made: Iterable[Visiting]) -> tuple[Source, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from compile_lens.measures.chain import Address, Chain
 from compile_lens.record.capture import Record
-from compile_lens.record.cuda_graphs import REASONS, CudaGraphs
+from compile_lens.record.cuda_graphs import REASONS, CudaGraphs, ProgramCudaGraphs
+from compile_lens.record.graph import Frame
+from compile_lens.record.program import ProgramRecord
 
 from ..words.outline import names, plural
 from ..words.outline import places as lines
@@ -22,7 +26,13 @@ RUN_TIME = (
     "addresses that should stay do, how many sizes come (each has a recording of its own), and whether the device "
     "refuses a recording."
 )
+WITHOUT = (
+    "The code was compiled without CUDA graphs, and the questions were asked of it, in the order that torch would give "
+    "its kernels for them."
+)
 _ROWS = 300
+At = Callable[[str, Iterable[str]], tuple[tuple[Address, ...], tuple[Frame, ...]]]
+"""Of names in a lowered stage: what of the chain they are, and the lines that they came from."""
 HEAD, KINDS = ("part", "groups", "recorded", "what", "why", "from"), (NUMBER, NUMBER, NAME, NAME, TEXT, NAME)
 
 
@@ -32,12 +42,48 @@ def cuda_graphs(capture: Record) -> Finding | None:
     if not held:
         return None
     chain = Chain(capture)
-    sections: list[Section] = [_table(chain, place, one) for place, one in held]
+
+    def of(place: Place) -> At:
+        def at(stage: str, asked: Iterable[str]) -> tuple[tuple[Address, ...], tuple[Frame, ...]]:
+            known = tuple(a for name in asked if name and (a := place.at(stage, name)) in chain)
+            return known, tuple(dict.fromkeys(frame for address in known for frame in chain.lines(address)))
+
+        return at
+
+    return _finding([(place.title, one, of(place)) for place, one in held], WHERE)
+
+
+def of_program(program: ProgramRecord) -> Finding | None:
+    """The finding of a program whose graphs were asked; ``None`` of another."""
+
+    def of(one: ProgramCudaGraphs) -> At:
+        lines = dict(one.lines)
+        return lambda _, asked: ((), tuple(dict.fromkeys(f for name in asked for f in lines.get(name, ()))))
+
+    held = [
+        (" ".join(x for x in (f"graph {one.graph}, {one.id}", one.found.phase) if x), one.found, of(one))
+        for one in program.cuda_graphs
+    ]
+    differs = dict.fromkeys(said for one in program.cuda_graphs for said in one.may_differ)
+    devices = names(dict.fromkeys(one.device for one in program.cuda_graphs))
+    return _finding(held, "program.record.cuda_graphs", f" for {devices}", tuple(differs)) if held else None
+
+
+def _finding(
+    held: list[tuple[str, CudaGraphs, At]], where: str, whose: str = "", differs: tuple[str, ...] = ()
+) -> Finding:
+    sections: list[Section] = [_table(title, one, at, where) for title, one, at in held]
+    without = [title for title, one, _ in held if one.phase and not one.asked]
+    if without:
+        of_all = len(without) == sum(one.phase != "" for _, one, _ in held)
+        sections.append(Prose("how it was asked", (WITHOUT if of_all else f"{names(without)}: {WITHOUT}",)))
+    if differs:
+        sections.append(Prose("what may differ on the GPU", differs[:_ROWS]))
     sections.append(Prose("what is not known", (RUN_TIME,)))
-    brief = tuple(f"{place.title}: {said(one)}" for place, one in held)
-    whole = sum(_whole(one) for _, one in held)
-    fact = f"{whole} of {plural(len(held), 'phase')} recorded whole"
-    return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections))
+    brief = tuple(f"{title}: {said(one)}" for title, one, _ in held)
+    whole = sum(_whole(one) for _, one, _ in held)
+    fact = f"{whole} of {plural(len(held), 'phase')} recorded whole{whose}"
+    return Finding(KEY, TITLE, INTRO, fact, brief, where, tuple(sections))
 
 
 def said(one: CudaGraphs) -> str:
@@ -62,53 +108,31 @@ def _whole(one: CudaGraphs) -> bool:
     return bool(one.parts) and not one.refused and fixed and all(part.recorded for part in one.parts)
 
 
-def _table(chain: Chain, place: Place, one: CudaGraphs) -> Table:
+def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
     rows = []
     for number, part in enumerate(one.parts, 1):
         count = str(len(part.groups))
         if part.recorded:
-            rows.append(
-                Row(
-                    (str(number), count, "yes", names(part.groups, 4), "", ""), _at(chain, place, part.groups)
-                )
-            )
+            addresses, _ = at("groups", part.groups)
+            rows.append(Row((str(number), count, "yes", names(part.groups, 4), "", ""), addresses))
         for group, reason in part.reasons:
-            addresses = _at(chain, place, (group,))
+            addresses, frames = at("groups", (group,))
             why = f"{REASONS[reason]} ({reason})" if reason in REASONS else reason
-            rows.append(Row((str(number), count, "no", group, why, _lines(chain, addresses)), addresses))
+            rows.append(Row((str(number), count, "no", group, why, lines(frames)), addresses))
     if one.refused:
-        at = _known(chain, place, one.node)
-        rows.append(Row(("", "", "nothing", one.node, one.refused, _lines(chain, at)), at))
+        addresses, frames = at("post_grad", (one.node,))
+        rows.append(Row(("", "", "nothing", one.node, one.refused, lines(frames)), addresses))
     for mutated in one.mutated:
-        at = _known(chain, place, mutated.node)
+        addresses, frames = at("post_grad", (mutated.node,))
         why = "it is written into, at an address that stays" if mutated.static else (
             "it is written into: unless it is itself of an earlier CUDA graph, nothing is recorded"
         )  # fmt: skip
-        rows.append(
-            Row(("", "", "yes" if mutated.static else "no", mutated.name, why, _lines(chain, at)), at)
-        )
+        recorded = "yes" if mutated.static else "no"
+        rows.append(Row(("", "", recorded, mutated.name, why, lines(frames)), addresses))
     shown, left = cut(rows, _ROWS)
     words = [said(one)]
-    if not one.asked:
-        words.append(
-            "the code was compiled without CUDA graphs, and the questions were asked of it, in the order that torch "
-            "would give its kernels for them"
-        )
-    if not one.partitioned:
+    if one.phase and not one.partitioned:
         words.append(
             "torch._inductor.config.graph_partition is off: one that cannot be recorded keeps all from it"
         )
-    return Table(place.title, HEAD, KINDS, shown, tuple(words), False, left, WHERE)
-
-
-def _at(chain: Chain, place: Place, groups: tuple[str, ...]) -> tuple[Address, ...]:
-    return tuple(address for group in groups if (address := place.at("groups", group)) in chain)
-
-
-def _known(chain: Chain, place: Place, node: str) -> tuple[Address, ...]:
-    address = place.at("post_grad", node)
-    return (address,) if node and address in chain else ()
-
-
-def _lines(chain: Chain, addresses: tuple[Address, ...]) -> str:
-    return lines(dict.fromkeys(frame for address in addresses for frame in chain.lines(address)))
+    return Table(title, HEAD, KINDS, shown, tuple(words), False, left, where)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lines
 from compile_lens.record.graph import Source
 from compile_lens.record.program import ProgramRecord
-from compile_lens.views.findings.model import NOTE, Finding, Picture, Row, Section, Table
+from compile_lens.views.findings.model import NOTE, Finding, Picture, Prose, Row, Section, Table
 from compile_lens.views.html.dark import style
 from compile_lens.views.html.listing import listing
 from compile_lens.views.html.markup import (
@@ -127,13 +127,23 @@ def _section(section: Section, where: str) -> str:
         return div(
             picture(section.svg, section.alt, shrink=False), "overflow-x:auto;margin:0 0 8px 0", "icicle"
         )
-    return _table(section, where) if isinstance(section, Table) else ""
+    if isinstance(section, Prose):
+        return _titled(section.title, section.paragraphs)
+    return (
+        _titled(section.title, section.words) + _table(section, where) if isinstance(section, Table) else ""
+    )
+
+
+def _titled(title: str, words: Iterable[str]) -> str:
+    """What stands over the rows of a table, where there is anything."""
+    head = div(tag("b", text(title)), "font-size:13px;margin:10px 0 2px 0") if title else ""
+    return head + "".join(note(text(short(said, 1000))) for said in words)
 
 
 def _table(table: Table, where: str) -> str:
     shown = table.rows[:_MANY]
     noted = [i for i, kind in enumerate(table.kinds) if kind == NOTE]
-    left = _left(len(table.rows) - _MANY, "row", where)
+    left = _left(max(len(table.rows) - _MANY, 0) + table.left, "row", where)
     if not noted:
         return figures_table(table.head, [row.cells for row in shown]) + left
     return "".join(_row(row, noted) for row in shown) + left

@@ -13,6 +13,7 @@ from compile_lens.measures.slower import slower
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import Break, ProgramFrame, ProgramRecord
 from compile_lens.views.drawing.icicle import icicle
+from compile_lens.views.findings.cuda_graphs import of_program as cuda_graphs
 from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Row, Section, Table
 from compile_lens.views.findings.places import size
 from compile_lens.views.findings.profile import finding as profile
@@ -82,6 +83,7 @@ def outline(program: ProgramRecord) -> tuple[Finding, ...]:
         _specialized(program),
         _guards(program),
         _compilations(program),
+        cuda_graphs(program),
         _time(program),
         _profile(program),
         _caches(program),

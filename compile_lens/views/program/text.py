@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.program import ProgramRecord
-from compile_lens.views.findings.model import NOTE, NUMBER, Finding, Table
+from compile_lens.views.findings.model import NOTE, NUMBER, Finding, Prose, Table
 from compile_lens.views.paper import Paper, paper_of
 
 from . import outline
@@ -13,6 +13,7 @@ MANY = {
     "breaks": 12,
     "recompiles": 12,
     "compilations": 24,
+    "cuda_graphs": 12,
     "time": 8,
     "guards": 8,
     "elsewhere": 4,
@@ -49,8 +50,18 @@ def _finding(paper: Paper, finding: Finding) -> None:
     paper.section(finding.title.lower(), finding.fact)
     limit = MANY.get(finding.key, 12)
     for section in finding.sections:
-        if isinstance(section, Table):
+        if isinstance(section, (Table, Prose)):
+            _titled(paper, section)
+        if isinstance(section, Table) and section.rows:
             _table(paper, section, limit, finding.where)
+
+
+def _titled(paper: Paper, section: Table | Prose) -> None:
+    """What stands over the rows of a table, where there is anything."""
+    if section.title:
+        paper.text_block(section.title, "  ", "    ", limit=2)
+    for words in section.words if isinstance(section, Table) else section.paragraphs:
+        paper.text_block(words, "    ", limit=6)
 
 
 def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
@@ -64,4 +75,4 @@ def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
             for cell, kind in zip(row.cells, table.kinds, strict=True):
                 if kind == NOTE and cell:
                     paper.text_block(cell.strip("\n"), "      ", limit=10)
-    paper.more(len(table.rows) - limit, "row", where)
+    paper.more(max(len(table.rows) - limit, 0) + table.left, "row", where)

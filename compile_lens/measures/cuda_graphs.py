@@ -1,0 +1,36 @@
+"""What torch would record of a graph of a program as CUDA graphs, with the lines: read from a capture of that graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..record.capture import Record
+from ..record.compilation import Compilation
+from ..record.cuda_graphs import CudaGraphs, ProgramCudaGraphs
+from ..record.graph import Frame
+from ..record.program import ProgramGraph
+from .chain import Chain
+
+
+def of_graph(graph: ProgramGraph, device: str, capture: Record) -> tuple[ProgramCudaGraphs, ...]:
+    """Each phase of a graph, from its capture; none where that is for no NVIDIA GPU."""
+    chain = Chain(capture)
+    differs = () if capture.target is None else capture.target.may_differ
+    return tuple(
+        ProgramCudaGraphs(
+            graph.number, graph.id, device, one, differs, tuple(_lines(chain, compilation, one))
+        )
+        for compilation in capture.compilations
+        for one in compilation.cuda_graphs
+    )
+
+
+def _lines(
+    chain: Chain, compilation: Compilation, one: CudaGraphs
+) -> Iterator[tuple[str, tuple[Frame, ...]]]:
+    wanted = [("groups", name) for part in one.parts for name, _ in part.reasons]
+    wanted += [("post_grad", name) for name in (one.node, *(m.node for m in one.mutated)) if name]
+    for stage, name in dict.fromkeys(wanted):
+        address = compilation.id, f"{one.phase}.{stage}", name
+        if address in chain:
+            yield name, tuple(chain.lines(address))
