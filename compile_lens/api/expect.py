@@ -61,9 +61,12 @@ def types(names: Iterable[Any]) -> set[str]:
     Without torch nobody can tell, and a name stays as it is.
     """
     asked = {str(name).removeprefix("torch."): name for name in names}
-    if importlib.util.find_spec("torch") is None:
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
         return set(asked)
-    import torch
 
     there = {
         name: str(t).removeprefix("torch.") for name, t in vars(torch).items() if isinstance(t, torch.dtype)

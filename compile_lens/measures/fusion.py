@@ -14,6 +14,7 @@ from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
 from compile_lens.measures.control_flow import GENERATED
 from compile_lens.measures.members import Members, resolve
+from compile_lens.measures.operators import called
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
 from compile_lens.record.graph import Graph, Node
@@ -57,6 +58,7 @@ class Why:
             unknown or is no question.
         saved_note: why ``saved`` is ``None``.
         remedy: what one could try, ``""`` where there is nothing to try.
+        calls: the library calls that keep them apart, by the names of their operators.
     """
 
     a: str
@@ -70,6 +72,7 @@ class Why:
     saved: int | None = None
     saved_note: str = ""
     remedy: str = ""
+    calls: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         head = f"{self.a} and {self.b}" + (f" ({self.where})" if self.where else "")
@@ -281,8 +284,14 @@ class _Place:
             remedy = ""
         return Why(
             one, two, where, NOT_FUSED, reason or "never proposed", sentence, tuple(facts), tuple(decisions),
-            saved, note, remedy,
+            saved, note, remedy, self._calls((*ga, *gb, *walls)) if reason == "extern" else (),
         )  # fmt: skip
+
+    def _calls(self, groups: Collection[str]) -> tuple[str, ...]:
+        """The operators of those that are calls of a library: no kernel or operator of the user's own."""
+        own = {g for g in groups if self.groups[g].kind == "extern" and not _custom(self.groups[g])}
+        found = (k for k in self.kernels if k.language == "extern" and own & set(k.groups))
+        return tuple(dict.fromkeys(called(k.name) for k in found))
 
     def _timed_elsewhere(self, groups: Collection[str]) -> Iterator[str]:
         """Which of the calls max-autotune would time against templates, on the device."""

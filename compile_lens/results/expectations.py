@@ -201,6 +201,7 @@ class Expectations:
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
         from ..measures.fusion import APART, FUSED, INLINED, NOT_FUSED, SAME
+        from ..views.explained.kernels import of_calls
         from ..views.explained.model import Explained
 
         one, two = (x if isinstance(x, (str, int)) else x.name for x in (a, b))
@@ -211,10 +212,10 @@ class Expectations:
             return self
         place = f" ({why.where})" if why.where else ""
         found = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
-        raise self._error(
-            f"expected {wanted}, found {found}",
-            Explained((), (why.sentence, *why.facts), (why.remedy,) if why.remedy else ()),
-        )
+        called = of_calls(why)
+        reasons = (why.sentence, *why.facts, *(reason for reason, _ in called))
+        to_try = dict.fromkeys(filter(None, (why.remedy, *(remedy for _, remedy in called))))
+        raise self._error(f"expected {wanted}, found {found}", Explained((), reasons, tuple(to_try)))
 
     def _why(self, name: str, phase: str) -> Explained:
         from ..views.explained import kernels, memory, program

@@ -55,9 +55,10 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
     if len({place.compilation.id for place in seen}) > 1:
         remedies += hints(capture)
     for place in seen:
-        for line, remedy in _between(capture, place):
+        for line, found_why in _between(capture, place):
             reasons.append(line)
-            remedies.append(remedy)
+            remedies.append(found_why.remedy)
+            _add_calls(found_why, reasons, remedies)
     return Explained(
         few(found, "kernels", "capture.kernels"),
         few(reasons, "pairs", "capture.why(a, b)"),
@@ -69,6 +70,17 @@ def _calls(place: Place) -> Iterator[Kernel]:
     """The library calls of one graph."""
     code = place.compilation.code.get(place.phase)
     yield from (k for k in (code.kernels if code is not None else ()) if k.language == "extern")
+
+
+def of_calls(found: Why) -> tuple[tuple[str, str], ...]:
+    """Of each library call that keeps two apart why it is called, and what to try."""
+    return tuple(_of_library(name) for name in found.calls)
+
+
+def _add_calls(found: Why, reasons: list[str], remedies: list[str]) -> None:
+    for reason, remedy in of_calls(found):
+        reasons.append(reason)
+        remedies.append(remedy)
 
 
 def _of_library(name: str) -> tuple[str, str]:
@@ -150,8 +162,8 @@ def hints(capture: Record) -> Iterator[str]:
             yield f"{hint} ({outline.place(ending.frames[-1])})" if ending.frames else hint
 
 
-def _between(capture: Record, place: Place) -> Iterator[tuple[str, str]]:
-    """What keeps kernels of one graph apart, the most bytes at stake first, and what to try."""
+def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
+    """What keeps kernels of one graph apart, the most bytes at stake first, in words and whole."""
     code = place.compilation.code.get(place.phase)
     if code is None or len(code.kernels) < 2 or place.graph("groups") is None:
         return
@@ -165,13 +177,13 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, str]]:
     for pair in ranked(pairs):
         first, second = (kernel_of[g].name if g in kernel_of else g for g in (pair.first, pair.second))
         told.add(frozenset((first, second)))
-        yield _said(place, first, second, pair.why), pair.why.remedy
+        yield _said(place, first, second, pair.why), pair.why
     order = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
     for one, two in pairwise(order) if len(order) <= FEW else ():
         if one.name != two.name and {one.name, two.name} not in told:
             found = why(capture, one, two, f"{place.compilation.id} {place.phase}")
             if found.verdict == NOT_FUSED:
-                yield _said(place, one.name, two.name, found), found.remedy
+                yield _said(place, one.name, two.name, found), found
 
 
 def ranked(pairs: Iterable[Apart]) -> list[Apart]:
@@ -201,6 +213,7 @@ def groups(capture: Record, phase: str = "") -> Explained:
         for pair in ranked(apart(capture, place.compilation.id, place.phase)):
             reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
             remedies.append(pair.why.remedy)
+            _add_calls(pair.why, reasons, remedies)
     return Explained(
         few(found, "groups", "capture.compilations[i].graphs['….groups']"),
         few(reasons, "pairs", "capture.why(a, b)"),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from compile_lens.measures.chain import Chain
 from compile_lens.record.capture import Record
+from compile_lens.record.memory import Memory
 
 from ..findings.places import places, size, title
 from .kernels import lines
-from .model import Explained, few
+from .model import FEW, Explained, few
 
 WHERE = "capture.compilations[i].memory"
 
+
+SWITCHES = (
+    "compile_lens.what_if turns the switches of the compiler one at a time, and says which lower the peak"
+)
 
 LESS = (
     "torch._functorch.config.activation_memory_budget below 1 keeps less and computes more again (what_if tries it), "
@@ -32,6 +37,9 @@ def held(capture: Record, phase: str = "") -> Explained:
                 continue
             at = f"at line {memory.peak_line} of the module" if memory.peak_line else "on entry"
             why.append(f"{place.title}: at most {size(memory.peak)} are held at once, {at} (modelled)")
+            then = _then(memory)
+            if then:
+                why.append(f"{place.title}: held then: {', '.join(then)}")
             own = sorted((b for b in memory.buffers if not b.within), key=lambda b: -(b.nbytes or 0))
             for buffer in own:
                 frames = [
@@ -43,7 +51,23 @@ def held(capture: Record, phase: str = "") -> Explained:
                 found.append(
                     f"{place.title}: {buffer.name}, {buffer.kind}, {size(buffer.nbytes)}{lines(frames)}"
                 )
-    return Explained(few(found, "buffers", WHERE), tuple(why))
+    return Explained(few(found, "buffers", WHERE), tuple(why), (SWITCHES,) if found else ())
+
+
+def _then(memory: Memory) -> list[str]:
+    """The buffers that are held at the peak, the largest first; none unless they sum up to it."""
+    line = memory.peak_line
+    there = [
+        b
+        for b in memory.buffers
+        if not b.within and b.nbytes and b.born <= line and (not b.dead or b.dead >= line)
+    ]
+    taken_over = {b.reuses for b in there}  # two names of one memory
+    there = [b for b in there if b.name not in taken_over]
+    if sum(b.nbytes or 0 for b in there) != memory.peak:
+        return []
+    names = [b.name for b in sorted(there, key=lambda b: -(b.nbytes or 0))]
+    return names if len(names) <= FEW else [*names[:FEW], f"… and {len(names) - FEW} more"]
 
 
 def kept(capture: Record) -> Explained:

@@ -11,13 +11,22 @@ from .model import Explained
 
 LIBRARY = "it is a call of a library, and Inductor writes no source for it"
 
+COPY = "what only returns its inputs, or views of them, needs no kernel; one that returns a copy, x.clone(), is one"
+
+
+def _no_operation(capture: Record) -> bool:
+    """Whether nothing was compiled since nothing is computed."""
+    told = ("No ops traced", "found no tensor operation to compile")
+    return any(words in capture.nothing for words in told)
+
 
 def one(capture: Record) -> Kernel | str:
     """The one kernel that a capture has, or else why there is not exactly one with a source, as text."""
     found = capture.kernels
     missing = [f"{m.stage}: {m.reason}" for m in capture.missing if m.stage.endswith("code")]
     if outcome.state(capture) in (outcome.NOTHING, outcome.FAILED):
-        return f"{capture.function} has no kernel: {outcome.verdict(capture)}"
+        head = f"{capture.function} has no kernel: {outcome.verdict(capture)}"
+        return Explained(to_try=(COPY,)).text(head) if _no_operation(capture) else head
     if missing:
         head = f"{capture.function}: how many kernels there are is not known, since code is missing"
         return Explained(tuple(missing)).text(head)
@@ -37,5 +46,7 @@ def one(capture: Record) -> Kernel | str:
             f"{capture.function} is one kernel without a source: {reason}"
         )
     if not found:
-        return f"{capture.function} has no kernel: its graphs compute nothing that has to run"
+        return Explained(to_try=(COPY,)).text(
+            f"{capture.function} has no kernel: its graphs compute nothing that has to run"
+        )
     return kernels(capture).text(f"{capture.function} is {outline.plural(len(found), 'kernel')}, not one")
