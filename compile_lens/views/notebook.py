@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from compile_lens.record.capture import Record
 
 from .html.page import fragment
-from .mime import bundle
-from .paper import DEFAULT_WIDTH
+from .mime import text_and_html
 from .text import page
 from .words.characters import encodes, printable
 
@@ -36,11 +35,7 @@ def mimebundle(
         include: MIME types to give; ``None`` for all of them.
         exclude: MIME types to leave out, also of those included.
     """
-    makers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: page(capture, width=DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(capture),
-    }
-    return bundle(makers, include, exclude)
+    return text_and_html(capture, page, fragment, include, exclude)
 
 
 def display(capture: Record) -> None:

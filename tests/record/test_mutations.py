@@ -34,7 +34,8 @@ def test_records_as_they_are() -> None:
     assert {i: errors for i, raw in enumerate(RAW[:3]) if (errors := mutations.bare(json.dumps(raw)))} == {}
 
 
-# A kernel of another phase than its module; a stage that stands twice; two nodes of one name; half a character in a fold.
+# A kernel of another phase than its module; a stage that stands twice; two nodes of one name; half a character in a
+# fold.
 @pytest.mark.parametrize("seed", [20_253, 20_297, 6_959, 244, 23_529])
 def test_changed_records_that_once_failed(seed: int) -> None:
     assert bare(range(seed, seed + 1), drawn=False) == {}

@@ -5,7 +5,7 @@ As that of a capture it has two layers: one that needs no script, and one that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from compile_lens.record.comparison import (
     KINDS,
@@ -40,7 +40,7 @@ from compile_lens.views.html.markup import (
     text,
 )
 from compile_lens.views.html.sheet import around
-from compile_lens.views.mime import bundle
+from compile_lens.views.mime import text_and_html
 from compile_lens.views.words import sentences, stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched
@@ -61,15 +61,9 @@ def mimebundle(
     comparison: ComparisonRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
-    from compile_lens.views.paper import DEFAULT_WIDTH
-
     from .text import page
 
-    makers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: page(comparison, width=DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(comparison),
-    }
-    return bundle(makers, include, exclude)
+    return text_and_html(comparison, page, fragment, include, exclude)
 
 
 def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:

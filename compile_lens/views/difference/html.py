@@ -5,7 +5,7 @@ As that of a comparison it has two layers: one that needs no script, and one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from compile_lens.record.difference import Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
@@ -28,7 +28,7 @@ from compile_lens.views.html.markup import (
     text,
 )
 from compile_lens.views.html.sheet import around
-from compile_lens.views.mime import bundle
+from compile_lens.views.mime import text_and_html
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.palette import INK
 
@@ -51,15 +51,9 @@ def mimebundle(
     found: DifferenceRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
-    from compile_lens.views.paper import DEFAULT_WIDTH
-
     from .text import page
 
-    makers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: page(found, width=DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(found),
-    }
-    return bundle(makers, include, exclude)
+    return text_and_html(found, page, fragment, include, exclude)
 
 
 def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:

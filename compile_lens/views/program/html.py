@@ -31,8 +31,7 @@ from compile_lens.views.html.markup import (
 )
 from compile_lens.views.html.sheet import around
 from compile_lens.views.html.tables import figures_table
-from compile_lens.views.mime import bundle
-from compile_lens.views.paper import DEFAULT_WIDTH
+from compile_lens.views.mime import text_and_html
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.outline import plural
 from compile_lens.views.words.palette import INK
@@ -87,11 +86,7 @@ def mimebundle(
     program: ProgramRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """The program as ``text/html`` and ``text/plain``, as IPython asks for it."""
-    makers = {
-        "text/plain": lambda: page(program, width=DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(program),
-    }
-    return bundle(makers, include, exclude)
+    return text_and_html(program, page, fragment, include, exclude)
 
 
 def _header(sheet: outline.Sheet) -> str:

@@ -5,7 +5,7 @@ It needs no script. Where the page is a file, each row also leads to the living 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from compile_lens.measures.difference.difference import difference
@@ -28,7 +28,7 @@ from compile_lens.views.html.markup import (
     text,
 )
 from compile_lens.views.html.sheet import around
-from compile_lens.views.mime import bundle
+from compile_lens.views.mime import text_and_html
 from compile_lens.views.words.characters import short
 
 from . import outline
@@ -44,15 +44,9 @@ def mimebundle(
     found: WhatIfRecord, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """HTML and plain text for a notebook, as IPython asks for them."""
-    from compile_lens.views.paper import DEFAULT_WIDTH
-
     from .text import page
 
-    makers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: page(found, width=DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(found),
-    }
-    return bundle(makers, include, exclude)
+    return text_and_html(found, page, fragment, include, exclude)
 
 
 def fragment(found: WhatIfRecord, pages: Mapping[str, str] | None = None) -> str:
