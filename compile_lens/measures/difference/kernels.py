@@ -112,7 +112,7 @@ def _called(kernel: Kernel, computed: str = "") -> str:
     return f"the {kernel.kind} kernel {f'of {computed}' if computed and title in UNNAMED else title}"
 
 
-UNNAMED = ("generated_kernel",)
+UNNAMED = ("generated_kernel", "mps_lib")
 """Names that a backend of Inductor gives to every kernel: Metal's."""
 
 
