@@ -11,6 +11,7 @@ import pytest
 import torch
 from state import unchanged
 from suite import rand
+from torch._dynamo import trace_rules
 
 from compile_lens import CaptureError, capture
 from compile_lens.devices.models import resolve
@@ -36,6 +37,11 @@ def questions(found: Capture) -> list[tuple[str, str, str]]:
         assert one.frame.text == line.strip()
         told.append((one.asked, one.answer, line.partition("# ")[2].strip()))
     return told
+
+
+BY_DYNAMO = "torch.mps.is_available" in trace_rules.manual_torch_name_rule_map
+"""Whether Dynamo asks for itself whether there is a Mac's GPU, instead of leaving that to Python."""
+ASKED_OF_PYTHON = pytest.mark.skipif(BY_DYNAMO, reason="this torch's Dynamo answers it while it traces")
 
 
 def is_cuda(x: torch.Tensor) -> torch.Tensor:
@@ -69,7 +75,7 @@ def built(x: torch.Tensor) -> torch.Tensor:
     ("fn", "asked", "answer"),
     [
         (count, "torch.cuda.device_count()", "0"),
-        (apple, "torch.backends.mps.is_available()", "False"),
+        pytest.param(apple, "torch.backends.mps.is_available()", "False", marks=ASKED_OF_PYTHON),
         (held, "torch.cuda.memory_allocated()", "0"),
         (cudnn, "torch.backends.cudnn.is_available()", str(torch.version.cuda is not None)),
         (built, "torch.backends.cuda.is_built()", str(torch.version.cuda is not None)),
@@ -80,6 +86,21 @@ def test_what_dynamo_leaves_to_python(fn: Callable[..., Any], asked: str, answer
     """It breaks the graph at these functions of torch."""
     found = here(fn, rand(4, 4))
     assert questions(found) == [(asked, answer, "here")] and len(found.breaks) == 1
+
+
+@pytest.mark.parametrize(("target", "taken"), [("h100", "cos"), ("mps", "sin")])
+def test_what_dynamo_asks_of_torch_is_answered_as_there(target: str, taken: str) -> None:
+    """Newer ones leave nothing to Python; older ones do, which is said."""
+    found = capture(apple, rand(4, 4), target=target)
+    calls = [
+        n.target
+        for c in found.compilations
+        for n in (c.graphs["dynamo"].calls if "dynamo" in c.graphs else ())
+    ]
+    if not BY_DYNAMO:
+        assert found.breaks
+    else:
+        assert calls == [taken] and not found.breaks and questions(found) == []
 
 
 def architectures(x: torch.Tensor) -> torch.Tensor:
@@ -144,6 +165,7 @@ def test_what_changes_nothing_on_the_device_changes_nothing_here() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the answers are those of a machine without the device")
+@ASKED_OF_PYTHON
 def test_a_function_without_a_name_may_ask_torch_s_backends() -> None:
     """It crosses by value; torch.backends is a module of a class of its own."""
     found = capture(
