@@ -61,7 +61,7 @@ class Change:
     follows: bool = False
 
 
-class Figures(dict[str, tuple[int | None, int | None]]):
+class _Figures(dict[str, tuple[int | None, int | None]]):
     """Figures by name, each before and after."""
 
     def __missing__(self, name: object) -> NoReturn:
@@ -100,9 +100,9 @@ class DifferenceRecord:
         return any(cause.level in EFFECTS for cause in self.causes[:1])
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> dict[str, tuple[int | None, int | None]]:
         """The figures that differ, each before and after; asked for another it raises ``KeyError`` with their names."""
-        return Figures({change.name: (change.before, change.after) for change in self.at("figures")})
+        return _Figures({change.name: (change.before, change.after) for change in self.at("figures")})
 
     def __bool__(self) -> bool:
         """Whether anything differs."""
