@@ -196,6 +196,12 @@ def test_nothing_of_the_program_is_markup() -> None:
     assert "\x1b" not in plain and plain.isascii()
 
 
+def test_figures_of_rows_that_fit_no_table_have_names() -> None:
+    plain = _flat(text.page(program(), width=60, ascii=False))
+    assert "old · new · call · what changed · guard made at:" in plain
+    assert "id · where · function · outcome · backend · operators · time:" in plain
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_text_fits(width: int) -> None:
     assert max(len(line) for line in text.page(program(), width=width, ascii=True).splitlines()) <= width

@@ -70,6 +70,9 @@ def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
     shown = [[row.cells[i] for i in columns] for row in table.rows[:limit]]
     noted = NOTE in table.kinds
     if noted or not paper.table([[table.head[i] for i in columns], *shown], right):
+        heads = [table.head[i] for i in columns if table.head[i]]
+        if len(heads) > 2:  # figures without their names would say nothing
+            paper.text_block(" · ".join(heads) + ":", "  ", "      ", limit=2)
         for row, cells in zip(table.rows, shown, strict=False):
             paper.text_block("  ".join(cell for cell in cells if cell), "  ", "      ", limit=4)
             for cell, kind in zip(row.cells, table.kinds, strict=True):
