@@ -55,7 +55,7 @@ def measure_speed(
 
 def _tf32(place: torch.device) -> bool:
     """Whether products in float32 run on tensor cores."""
-    return place.type == "cuda" and str(torch.get_float32_matmul_precision()) != "highest"
+    return place.type == "cuda" and str(torch.backends.cuda.matmul.fp32_precision) == "tf32"
 
 
 def _copies(size: int, place: torch.device, seconds: float) -> float:

@@ -42,7 +42,7 @@ def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
             kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in KINDS
         },
         "dtype": torch.get_default_dtype(),
-        "precision": torch.get_float32_matmul_precision(),
+        "precision": _precision(),
         "deterministic": (
             torch.are_deterministic_algorithms_enabled(),
             torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -72,8 +72,8 @@ def placed(settings: dict[str, Any]) -> Iterator[None]:
             torch.set_autocast_dtype(kind, dtype)
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         torch.set_default_dtype(settings["dtype"])
-        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
-        torch.set_float32_matmul_precision(settings["precision"])
+        stack.callback(_set_precision, _precision())
+        _set_precision(settings["precision"])
         before = (
             torch.are_deterministic_algorithms_enabled(),
             torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -84,6 +84,33 @@ def placed(settings: dict[str, Any]) -> Iterator[None]:
         )
         torch.set_rng_state(settings["random"])
         yield
+
+
+PRECISIONS = (
+    ("generic", "all"),
+    *((b, o) for b in ("cuda", "mkldnn") for o in ("all", "matmul", "conv", "rnn")),
+)
+"""By back end and kind of operator, for what torch keeps a precision of float32 each (``fp32_precision``)."""
+
+
+def _precision() -> tuple[str, dict[tuple[str, str], str]]:
+    """The precision of products in float32: torch's one word, none where they are set apart, and each by itself."""
+    get = getattr(torch._C, "_get_fp32_precision_getter", None)
+    each = {} if get is None else {place: get(*place) for place in PRECISIONS}
+    try:
+        return torch.get_float32_matmul_precision(), each
+    except RuntimeError:  # torch refuses to say one word for several
+        return "", each
+
+
+def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
+    word, each = precision
+    if word and word != _precision()[0]:
+        torch.set_float32_matmul_precision(word)
+    now = _precision()[1]
+    for place, value in each.items():  # after the word, which sets some of them
+        if now.get(place, value) != value:
+            torch._C._set_fp32_precision_setter(*place, value)
 
 
 def _plain(value: Any) -> bool:
