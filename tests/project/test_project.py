@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,16 @@ SITE_ONLY = {
 LESSONS = sorted((ROOT / "tutorials").rglob("*.ipynb"))
 
 SET_UP = [line for line in README.splitlines() if line.startswith("python3 -m venv ")]
+
+
+def test_no_two_files_of_tests_are_one_module() -> None:
+    """pytest imports a file by its name alone where its folder is no package: a second one of a name ends the run."""
+    alone = [
+        path.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "node_modules" not in path.parts and not path.with_name("__init__.py").exists()
+    ]
+    assert [name for name, times in Counter(alone).items() if times > 1] == []
 
 
 def test_two_commands_set_everything_up() -> None:
