@@ -157,6 +157,10 @@ def _compiled(op: str, places: tuple[str, ...], found: Implementation, device: s
     if not handed:
         return "only eager PyTorch dispatches it: the compiled graphs have other operators in its place"
     fate = asked.fate(op)
+    if fate == "lowering" and asked.may_call(op):
+        return (
+            "Inductor generates code for it or calls it, as the case may be: compiled code may fail as well"
+        )
     if fate in ("lowering", "decomposition"):
         return f"Inductor generates code for it: compiled code needs no kernel of {device}'s, eager code does"
     if fate in ("library call", "not registered"):

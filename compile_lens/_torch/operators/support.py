@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -246,7 +247,14 @@ def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
         said = "Inductor calls a library for it, or generates it from a template where a setting allows that."
         return "library or template", said + first
     if found is not None:
-        return "lowering", "Inductor has a lowering for it, and generates code." + _limits(op) + first
+        limits = _limits(op)
+        said = "Inductor has a lowering for it" + ("." if limits else ", and generates code.")
+        if _may_call(found):
+            said = (
+                "Inductor has a lowering for it, which generates code or calls the operator's kernel, by type, size, "
+                "device or setting: a capture says which."
+            )
+        return "lowering", said + limits + first
     if any(i.how == "composite" for i in made) and op.has_kernel_for_dispatch_key(_IMPLICIT):
         return "decomposition", "It is taken apart into the operators that it calls before Inductor sees it."
     return "not registered", "Inductor has no lowering for it: where it meets it, it calls it as it is."
@@ -256,6 +264,18 @@ def _chooses(lowering: Any) -> bool:
     """Whether a lowering is one of those that choose among library calls and templates (products, convolutions)."""
     home = getattr(lowering, "__module__", "") or ""
     return home.startswith("torch._inductor.kernel") or home == "torch._inductor.mkldnn_lowerings"
+
+
+def _may_call(lowering: Any) -> bool:
+    """Whether a lowering that generates code has a way out: it reads one of Inductor's that calls the operator."""
+    function = inspect.unwrap(lowering)
+    code = getattr(function, "__code__", None)
+    read = [function.__globals__.get(name) for name in code.co_names] if code is not None else []
+    return any(
+        getattr(value, "_is_fallback_handler", False) is True
+        or getattr(value, "__name__", "") == "fallback_handler"
+        for value in read
+    )
 
 
 _IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -286,6 +306,20 @@ def features(device: str) -> tuple[str, ...] | None:
 
 def fate(target: str) -> str:
     """What Inductor does with an operator that it is handed, ``""`` for what it does not know."""
-    parts = target.split(".")
-    op = _operator(parts[0], ".".join(p for p in parts[1:] if p != "default"))
+    op = _of_target(target)
     return _inductor(op, ())[0] if op is not None else ""
+
+
+def may_call(target: str) -> bool:
+    """Whether Inductor's lowering of an operator generates code or calls the operator, as the case may be."""
+    try:
+        from torch._inductor import lowering
+    except ImportError:
+        return False
+    found = lowering.lowerings.get(_of_target(target))
+    return found is not None and _may_call(found)
+
+
+def _of_target(target: str) -> Any:
+    parts = target.split(".")
+    return _operator(parts[0], ".".join(p for p in parts[1:] if p != "default"))
