@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .._torch.ground import set_configs
 from .._torch.ground.unseen import unseen
 from ..record.capture import SETTINGS, Environment
 from ..record.device import DeviceModel
@@ -41,7 +42,8 @@ KINDS = ("cpu", "cuda", "mps")
 
 @unseen
 def settings() -> tuple[tuple[str, str], ...]:
-    """Torch's global settings that change the code, as they are now; ``SETTINGS`` of the record names them."""
+    """Torch's global settings that change the code, as they are now: those that ``SETTINGS`` of the record names, and
+    of torch's configurations what is set otherwise than torch has it."""
     on = [kind for kind in KINDS if torch.is_autocast_enabled(kind)]
     found = {
         "deterministic algorithms": "off"
@@ -59,7 +61,7 @@ def settings() -> tuple[tuple[str, str], ...]:
     }
     with contextlib.suppress(RuntimeError):  # set per operator, for which torch has no one word
         found["float32 matmul precision"] = torch.get_float32_matmul_precision()
-    return tuple((name, found[name]) for name in SETTINGS if name in found)
+    return (*((name, found[name]) for name in SETTINGS if name in found), *set_configs.otherwise())
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -60,7 +60,8 @@ class Environment:
     """Where the capture was made. ``triton`` is ``""`` without it; ``target`` the device code is for.
 
     ``settings`` are torch's global ones when the function was called, each a name of ``SETTINGS`` and its value; one
-    that is not there is not known.
+    that is not there is not known. After them what was set in torch's configurations otherwise than torch has it, by
+    its whole name (``"torch._inductor.config.split_reductions"``).
     """
 
     compile_lens: str

@@ -134,7 +134,7 @@ SWITCHES = (
         {"split_reductions": False}, idle=_no_reduction,
     ),
     Switch(
-        "combo_kernels", "kernels without common data share one launch",
+        "combo_kernels", "kernels that do not wait for each other share one launch; each still reads for itself",
         {"combo_kernels": True}, idle=_gpu(_alone),
     ),
     Switch(
@@ -190,7 +190,7 @@ SWITCHES = (
         {"reorder_for_peak_memory": False}, idle=_alone,
     ),
     Switch(
-        "activation_memory_budget", "half of what the backward needs is kept, and the rest computed again",
+        "activation_memory_budget", "at most half of what the backward needs is kept, and the rest computed again",
         partitioner={"activation_memory_budget": 0.5}, idle=_nothing_kept,
     ),
     Switch("pattern_matcher", "no pattern of operators is rewritten", {"pattern_matcher": False}),
@@ -210,7 +210,12 @@ def only_run(held: Held) -> tuple[tuple[str, str], ...]:
         if held.device == "cuda"
         else f"it makes CUDA graphs, and the code is for {held.device}"
     )
-    return (("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs), *_ONLY_RUN)
+    found = [("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs)]
+    if held.device != "mps" and held.has(*TEMPLATES):
+        found.append(_PRECISION)
+    if held.device == "cpu":
+        found.append(_VECTORS)
+    return tuple(found)
 
 
 def _autotune(held: Held) -> str:
@@ -227,17 +232,15 @@ def _autotune(held: Held) -> str:
 
 
 _TIMES = 'benchmark(f, x, mode="max-autotune") times it'
-_ONLY_RUN = (
-    (
-        "precision of matrix products (TF32)",
-        "it changes time and accuracy, no launch and no byte: benchmark it without and with "
-        'torch.set_float32_matmul_precision("high") before it',
-    ),
-    (
-        "width of vectors (cpp.simdlen)",
-        "it changes time, no launch and no byte: benchmark it without and with "
-        'options={"cpp.simdlen": 256}, or another number of bits',
-    ),
+_PRECISION = (
+    "precision of matrix products (TF32)",
+    "it changes time and accuracy, no launch and no byte: benchmark it without and with "
+    'torch.set_float32_matmul_precision("high") before it',
+)
+_VECTORS = (
+    "width of vectors (cpp.simdlen)",
+    "it changes time, no launch and no byte: benchmark it without and with "
+    'options={"cpp.simdlen": 256}, or another number of bits',
 )
 
 

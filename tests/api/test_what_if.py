@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from short_programs import one
 
 import compile_lens
-from compile_lens import UsageError, what_if
+from compile_lens import UsageError, capture, what_if
 from compile_lens.api import what_if as module
-from compile_lens.trials.switches import SWITCHES, Switch
+from compile_lens.trials.switches import SWITCHES, Held, Switch, only_run
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -268,3 +268,19 @@ def test_the_default_of_each_switch_is_another() -> None:
             for part in name.split("."):
                 place = getattr(place, part, None)
             assert place != value, name
+
+
+@pytest.mark.parametrize(
+    ("fn", "target", "told"),
+    [
+        (lambda x: x + 1, None, {"cpp.simdlen": True, "TF32": False}),
+        (lambda x: x @ x, None, {"cpp.simdlen": True, "TF32": True}),
+        (lambda x: x @ x, "h100", {"cpp.simdlen": False, "TF32": True}),
+        (lambda x: x @ x, "mps", {"cpp.simdlen": False, "TF32": False}),
+    ],
+)
+def test_what_only_a_run_tells_is_told_where_it_applies(
+    fn: Any, target: str | None, told: dict[str, bool]
+) -> None:
+    names = [name for name, _ in only_run(Held(capture(fn, torch.rand(16, 16), target=target)))]
+    assert {part: any(part in name for name in names) for part in told} == told

@@ -21,6 +21,8 @@ def moved(node: Any, lowering: Any) -> Moved:
     deps = getattr(node, "read_writes", None)
     if deps is None:
         return None, None
+    if type(node).__name__ == "ForeachKernelSchedulerNode":
+        return _each_by_itself(node, lowering)
     parts = list(node.get_nodes())
     names = {dep.name for dep in (*deps.reads, *deps.writes)}
     if any(_buffer(lowering, _held_by(name, lowering)).depends_on_data for name in names):
@@ -36,6 +38,16 @@ def moved(node: Any, lowering: Any) -> Moved:
     adding = [d for d in written if "add" in (getattr(d, "mode", None) or "")]
     again = _accessed(adding, "STORE", parts, lowering)
     return reads + again, _accessed(written, "STORE", parts, lowering)
+
+
+def _each_by_itself(node: Any, lowering: Any) -> Moved:
+    """Of kernels that share a launch (a combo, a foreach): each has programs of its own, which read for themselves."""
+    reads = writes = 0
+    for read, written in (moved(part, lowering) for part in node.snodes):
+        if read is None or written is None:
+            return None, None
+        reads, writes = reads + read, writes + written
+    return reads, writes
 
 
 def _read(part: Any) -> Iterator[Any]:

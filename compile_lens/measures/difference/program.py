@@ -49,9 +49,15 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
         if before != after and not (told and name in ("device", "target", "isa")):
             yield _became(title, before, after)
     ones, twos = (dict(record.environment.settings) for record in (a, b))
-    for name in ones:
-        if name in twos and ones[name] != twos[name]:
-            yield _became(name, ones[name], twos[name])
+    for name in dict.fromkeys((*ones, *twos)):
+        if name in ones and name in twos:
+            before, after = ones[name], twos[name]
+        elif ones and twos and name not in SETTINGS:  # of a configuration only what is not as torch has it
+            before, after = ones.get(name, "torch's default"), twos.get(name, "torch's default")
+        else:
+            continue
+        if before != after:
+            yield _became(name, before, after)
 
 
 def _became(name: str, before: object, after: object) -> Change:

@@ -50,6 +50,21 @@ def test_every_computing_line_of_a_combined_kernel_is_covered(name: str) -> None
     assert cover.total.line_share == 1 and cover.unexplained == ()
 
 
+def test_kernels_that_share_a_launch_do_not_share_what_they_read() -> None:
+    """By hand: each of two sums reads all of the input, in a branch of its own."""
+    size = 2048 * 1024 * 4
+
+    def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.sum(1), x.sum(0)
+
+    combined = capture(sums, torch.rand(2048, 1024), target="h100", options={"combo_kernels": True})
+    apart = capture(sums, torch.rand(2048, 1024), target="h100")
+    (kernel,) = [k for k in combined.kernels if "pid" in k.source and (k.reads or 0) >= size]
+    assert kernel.source.count("tl.load(in_ptr0") == 2 and kernel.reads == 2 * size
+    launches = [c.ledger.total.launches for c in (combined, apart)]
+    assert launches == [2, 3] and combined.ledger.total.bytes_after == apart.ledger.total.bytes_after
+
+
 def test_forms_of_a_combined_kernel() -> None:
     lines = """\
 def triton_poi_fused_0(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):
