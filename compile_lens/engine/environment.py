@@ -61,7 +61,13 @@ def settings() -> tuple[tuple[str, str], ...]:
     }
     with contextlib.suppress(RuntimeError):  # set per operator, for which torch has no one word
         found["float32 matmul precision"] = torch.get_float32_matmul_precision()
-    return (*((name, found[name]) for name in SETTINGS if name in found), *set_configs.otherwise())
+    configs = [
+        (name, value)
+        for name, value in set_configs.otherwise()
+        # Torch sets it with what is told above.
+        if not (name == "torch._inductor.config.deterministic" and found["deterministic algorithms"] != "off")
+    ]
+    return (*((name, found[name]) for name in SETTINGS if name in found), *configs)
 
 
 def _name(dtype: torch.dtype) -> str:

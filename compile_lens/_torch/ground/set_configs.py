@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator
 
 CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
@@ -14,9 +13,7 @@ MOST = 200
 
 def otherwise() -> tuple[tuple[str, str], ...]:
     """Names in full and values, as ``repr`` has them, without those that torch itself says change no code."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # reading a deprecated one warns
-        return tuple(_otherwise())
+    return tuple(_otherwise())
 
 
 def _otherwise() -> Iterator[tuple[str, str]]:
@@ -28,6 +25,8 @@ def _otherwise() -> Iterator[tuple[str, str]]:
         idle = tuple(getattr(config, "_cache_config_ignore_prefix", ()) or ())
         for name, entry in list(entries.items()):
             if name.startswith(("_", *idle)) or is_default(name):
+                continue
+            if getattr(entry, "deprecated", False):  # it does nothing, and reading it warns
                 continue
             value = getattr(config, name)
             # What was patched and put back is no default any more to torch, though it has that value.
