@@ -161,9 +161,6 @@ class Notebook:
     def _wait_for_kernel(self) -> None:
         raise NotImplementedError
 
-    def _until(self, done: Callable[[], bool], what: str) -> None:
-        assert self._within(START, done), f"not in time: {what}"
-
     def _within(self, wait: int, done: Callable[[], bool]) -> bool:
         """Whether it is done before so many milliseconds have passed."""
         until = time.monotonic() + wait / 1000
