@@ -212,3 +212,35 @@ def test_an_empty_difference_has_no_signs() -> None:
     assert page["sources"] == [] and page["levels"] == []
     assert all(own == [[], []] for own in (module["own"] for module in page["modules"]))  # type: ignore[attr-defined]
     assert compared(diff(capture(whole, X, W), capture(broken, X, W)))["sources"] != []
+
+
+def computed_twice(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + x.sin()
+
+
+def computed_once(x: torch.Tensor) -> torch.Tensor:
+    sine = x.sin()
+    return sine + sine
+
+
+def two_relus(x: torch.Tensor) -> torch.Tensor:
+    return (x.relu() * 2).sin().relu() + 1
+
+
+def one_relu(x: torch.Tensor) -> torch.Tensor:
+    return (x.relu() * 2).sin() + 1
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_one_of_two_is_not_all_of_them(target: str | None) -> None:
+    """What a kernel still computes, by its own text, is not gone."""
+    one, two = (capture(fn, X, target=target) for fn in (computed_twice, computed_once))
+    for found, verb in ((diff(one, two), "gone"), (diff(two, one), "new")):
+        texts = [kernel.source for record in found.captures for kernel in record.kernels]
+        assert [len(re.findall(r"\bsin\(", text)) > 0 for text in texts] == [True, True]
+        assert [c.text for c in found.at("lines")] == [f"1 of 2 sin is {verb}"]
+        assert [c.text for c in found.at("operators")] == [f"inference: 1 of 2 aten.sin is {verb}"]
+        assert found.at("kernels") == found.at("code") == ()
+    found = diff(capture(two_relus, X, target=target), capture(one_relu, X, target=target))
+    assert found.at("lines")[0].text == "1 of 2 relu is gone"
+    assert found.at("kernels") == () and found.at("code") != ()

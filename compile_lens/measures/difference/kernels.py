@@ -134,18 +134,41 @@ def _how(
         yield f"was {called(one.name)}"
     if one.launches != two.launches:
         yield f"was launched {times(one.launches)}, and is {times(two.launches)}"
-    mapped = {found.pairs.get(n, -1) for n in before.nodes}
-    more, less = after.nodes - mapped, mapped - after.nodes
-    stage = sides[1].stage(f"{phases[1]}.post_grad")
+    yield from _work(sides, phases, before, after, found)
+
+
+def _work(
+    sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, found: Match
+) -> Iterator[str]:
+    """Operators that a kernel computes more or less.
+
+    Of one that both compute, and of which the graph has another number, nothing is said: equal ones are computed once,
+    so that their number is not what the kernel does. What it does is among its lines.
+    """
+    stages = [side.stage(f"{phase}.post_grad") for side, phase in zip(sides, phases)]
+    old, new = (
+        Counter(name(stage[n].node) for n in work.nodes) for stage, work in zip(stages, (before, after))
+    )
+    back = {two: one for one, two in found.pairs.items()}
+    more = [
+        name(stages[1][n].node)
+        for n in sorted(after.nodes)
+        if (back[n] not in before.nodes if n in back else name(stages[1][n].node) not in old)
+    ]
+    less = [
+        name(stages[0][n].node)
+        for n in sorted(before.nodes)
+        if (found.pairs[n] not in after.nodes if n in found.pairs else name(stages[0][n].node) not in new)
+    ]
     if more:
-        yield f"also computes {counted(name(stage[n].node) for n in sorted(more))}"
-    if less - {-1}:
-        yield f"no longer computes {counted(name(stage[n].node) for n in sorted(less - {-1}))}"
-    if -1 in less:
-        gone = [n for n in sorted(before.nodes) if n not in found.pairs]
-        old = sides[0].stage(f"{phases[0]}.post_grad")
-        verb = "is" if len(gone) == 1 else "are"
-        yield f"no longer computes {counted(name(old[n].node) for n in gone)}, which {verb} gone"
+        yield f"also computes {counted(more, {one: new[one] for one in more if one in old})}"
+    left = {name(item.node) for item in stages[1]}
+    gone = [one for one in less if one not in left]
+    moved = [one for one in less if one in left]
+    if moved:
+        yield f"no longer computes {counted(moved, {one: old[one] for one in moved if one in new})}"
+    if gone:
+        yield f"no longer computes {counted(gone)}, which {'is' if len(gone) == 1 else 'are'} gone"
 
 
 def times(count: int) -> str:

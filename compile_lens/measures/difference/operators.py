@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
+from types import MappingProxyType
 
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Literal, Node, Ref
@@ -25,24 +26,26 @@ def nodes(
 ) -> list[Change]:
     """Changes of one stage. ``where`` stands before each (``"forward: "``), ``key`` is the stage on each side."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
-    changes = list(_only(level, REMOVED, where, sides[0], [a[n] for n in found.only_a]))
-    changes += _only(level, ADDED, where, sides[1], [b[n] for n in found.only_b])
+    changes = list(_only(level, REMOVED, where, sides[0], [a[n] for n in found.only_a], a))
+    changes += _only(level, ADDED, where, sides[1], [b[n] for n in found.only_b], b)
     changes += _changed(level, where, sides, key, found)
     return changes
 
 
-def _only(level: str, kind: str, where: str, side: Side, some: Iterable[Item]) -> Iterator[Change]:
-    """What one side alone has, by line."""
+def _only(
+    level: str, kind: str, where: str, side: Side, some: Iterable[Item], stage: Iterable[Item]
+) -> Iterator[Change]:
+    """What one side alone has, by line; where the other has some of an operator as well, of how many."""
+    own = [item for item in some if not (item.node.op in HANDED or _idle(item.node))]
+    every, alone = (Counter(name(item.node) for item in items) for items in (stage, own))
+    parts = {one: every[one] for one in alone if alone[one] < every[one]}
     by_line: dict[tuple[str, ...], list[str]] = {}
-    for item in some:
-        if item.node.op in HANDED or _idle(item.node):
-            continue
+    for item in own:
         by_line.setdefault(side.lines([item.address]), []).append(name(item.node))
     for lines, names in by_line.items():
         verb = "new" if kind == ADDED else "gone"
-        yield Change(
-            level, kind, f"{where}{counted(names)} {'is' if len(names) == 1 else 'are'} {verb}", lines
-        )
+        told = counted(names, parts)
+        yield Change(level, kind, f"{where}{told} {'is' if len(names) == 1 else 'are'} {verb}", lines)
 
 
 def _idle(node: Node) -> bool:
@@ -192,9 +195,12 @@ def name(node: Node) -> str:
     return node.target.removesuffix(".default")
 
 
-def counted(names: Iterable[str]) -> str:
-    """``"aten.sin"``, ``"2 × aten.sin, aten.add.Tensor and 3 more"``."""
+def counted(names: Iterable[str], of: Mapping[str, int] = MappingProxyType({})) -> str:
+    """``"aten.sin"``, ``"2 × aten.sin, aten.add.Tensor and 3 more"``; ``"1 of 2 aten.sin"`` where ``of`` has it."""
     found = Counter(names)
-    some = [f"{count} × {one}" if count > 1 else one for one, count in list(found.items())[:COUNTED]]
+    some = [
+        f"{count} of {of[one]} {one}" if one in of else f"{count} × {one}" if count > 1 else one
+        for one, count in list(found.items())[:COUNTED]
+    ]
     more = len(found) - COUNTED
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")
