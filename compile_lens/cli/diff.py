@@ -66,11 +66,19 @@ def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
     if bare == CHANGES:
         yield from map(_said, found.changes)
     elif bare == name and name in DIRECTED:
-        yield from _worse(found, name)
+        yield from () if _repaired(found) else _worse(found, name)
     elif bare in LEVELS:
         yield from map(_said, found.at(bare))
     else:
         yield from (_said(change) for change in found.at("figures") if change.name == bare)
+
+
+def _repaired(found: DifferenceRecord) -> bool:
+    """Whether the first failed and the second compiled: what there is now is more than nothing, and not worse."""
+    before, after = found.captures or (None, None)
+    if before is None or after is None or before.failure is None:
+        return False
+    return after.failure is None and not after.nothing
 
 
 def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:

@@ -96,6 +96,27 @@ def test_what_is_no_longer_known_fails(tmp_path: Path, records: tuple[str, str])
     assert main(["diff", records[0], str(blind), "--fail-on", "graphs"]) == 0
 
 
+DIRECTED = ["breaks", "kernels", "figures", "graphs", "bytes", "launches", "groups", "extern", "peak"]
+
+
+def test_a_repair_passes_and_a_new_failure_does_not(tmp_path: Path, records: tuple[str, str]) -> None:
+    def failing(x: torch.Tensor) -> torch.Tensor:
+        return x @ torch.rand(3, 3)
+
+    with pytest.raises(RuntimeError):
+        failing(X)  # eager PyTorch says so too
+    with pytest.raises(compile_lens.CaptureError) as caught:
+        compile_lens.capture(failing, X)
+    failed = str(caught.value.capture.save(tmp_path / "failed.json"))
+    for name in DIRECTED:
+        assert main(["diff", failed, records[0], "--fail-on", name]) == 0, name
+        assert main(["diff", failed, records[1], "--fail-on", name]) == 0, name
+    assert main(["diff", failed, records[0], "--fail-on", "breaks!="]) == 4
+    assert main(["diff", failed, records[0], "--fail-on", "changes"]) == 4
+    for name in ("breaks", "kernels", "figures", "bytes", "launches"):
+        assert main(["diff", records[0], failed, "--fail-on", name]) == 4, name
+
+
 def test_an_unknown_name_is_told(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("speed", "kernels>", "speed!="):
         assert main(["diff", *records, "--fail-on", name]) == 2
