@@ -107,9 +107,15 @@ def _said(change: Change) -> str:
 
 
 def levels(given: list[str]) -> list[str]:
-    """The names of ``--fail-on``. Raises ``UsageError`` for one that there is not."""
+    """The names of ``--fail-on``. Raises ``UsageError`` for one that there is not, and where it is given none: what a
+    variable of a shell that is not set leaves would hold nothing, and pass."""
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
     known = dict.fromkeys((*DIRECTED, *LEVELS, CHANGES))
+    for text in given:
+        if not text.replace(",", "").strip():
+            raise UsageError(
+                f"--fail-on {text!r} names nothing to hold; name one or more of {', '.join(known)}, or leave it out"
+            )
     for name in names:
         if name.removesuffix(ANY) not in known:
             raise UsageError(

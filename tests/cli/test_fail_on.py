@@ -128,6 +128,17 @@ def test_an_unknown_name_is_told(records: tuple[str, str], capsys: pytest.Captur
         )
 
 
+@pytest.mark.parametrize("given", [[""], [" "], [","], ["kernels", ""]])
+def test_no_name_at_all_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A variable of a shell that is not set: before any record is read."""
+    flags = [word for name in given for word in ("--fail-on", name)]
+    assert main(["diff", "a.json", "b.json", *flags]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"--fail-on {given[-1]!r} names nothing" in said and "kernels, breaks" in said and "changes" in said
+    )
+
+
 def test_help_says_it(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("diff", "upgrade"):
         with pytest.raises(SystemExit):
