@@ -158,6 +158,31 @@ def test_parameters_that_are_otherwise() -> None:
     assert any(text.endswith("have type float64, not float32") for text in settings(halves)[1:])
 
 
+@pytest.mark.parametrize("rows", [64, 8])
+def test_a_parameter_that_looks_like_an_input_is_told(rows: int) -> None:
+    """64 × 64 is the shape of the weight as well."""
+    module = torch.nn.Sequential(torch.nn.Linear(64, 64))
+    x = torch.rand(rows, 64)
+    before = capture(module, x)
+    module.double()
+    found = diff(before, capture(module, x.double()))
+    names = [name for name, _ in module.named_parameters()]
+    assert names == ["0.weight", "0.bias"]
+    first, second = settings(found)
+    assert first == f"input 1: float32[{rows}, 64] cpu became float64[{rows}, 64] cpu"
+    assert second == "`0.weight` and `0.bias` have type float64, not float32"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_input_is_told_once(packed: bool) -> None:
+    def of_packed(*args: torch.Tensor) -> torch.Tensor:
+        return (args[0].sin() + args[1]).sum(0)
+
+    fn = of_packed if packed else total
+    found = diff(capture(fn, X, Y), capture(fn, X.double(), Y))
+    assert settings(found) == ["input 1: float32[64, 32] cpu became float64[64, 32] cpu"]
+
+
 @contextlib.contextmanager
 def precise(value: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()

@@ -97,6 +97,10 @@ def _is_described(sides: tuple[Side, Side], a: Item, b: Item) -> bool:
     """Whether what differs of two inputs is among the lines that describe the arguments of the two calls."""
     if a.order is not None and a.order == b.order and a.order[0] == "argument":
         return True
+    sources = _source(sides[0], a), _source(sides[1], b)
+    if all(sources) or any(_OF_A_MODULE.search(i.node.target) for i in (a, b)):
+        # Of what is known to be read of something else, that an argument looks like it says nothing.
+        return all(_packed(side, source) is not None for side, source in zip(sides, sources))
     pairs = [pair for pair in zip(*(_described(side.capture) for side in sides)) if pair[0] != pair[1]]
     x, y = (f"{i.node.dtype}[{', '.join(map(str, i.node.shape or ()))}] " for i in (a, b))
     return any(one.startswith(x) and two.startswith(y) for one, two in pairs)
@@ -181,10 +185,16 @@ def called(side: Side, item: Item) -> str:
     name, number = handed(side, item), None
     if item.order is not None and item.order[0] == "argument":
         number = item.order[1]
-    elif packed := _PACKED.fullmatch(_source(side, item)):
-        number = _place(side, packed[1], int(packed[2]))
+    elif _PACKED.fullmatch(source := _source(side, item)):
+        number = _packed(side, source)
         name = side.capture.inputs[number].partition(":")[0] if number is not None else name
     return f"`{name}`" if number is None else f"input {number + 1} (`{name}`)"
+
+
+def _packed(side: Side, source: str) -> int | None:
+    """Which argument a source is that is one of ``*args``; ``None`` if it is none of them."""
+    found = _PACKED.fullmatch(source)
+    return _place(side, found[1], int(found[2])) if found else None
 
 
 def _place(side: Side, packed: str, number: int) -> int | None:
@@ -215,6 +225,7 @@ def _source(side: Side, item: Item) -> str:
     return side.handed.get((item.address[0], item.node.target), "")
 
 
+_OF_A_MODULE = re.compile(r"_(?:parameters|buffers)_")
 _PACKED = re.compile(r"L\['(\w+)'\]\[(\d+)\]")
 _OWN = ("self", "fn")
 """What a module itself is called in its guards, by its ``forward`` or by torch's wrapper of it."""
