@@ -128,6 +128,14 @@ def test_an_unknown_name_is_told(records: tuple[str, str], capsys: pytest.Captur
         )
 
 
+def test_a_new_backward_fails_at_the_levels(tmp_path: Path) -> None:
+    """The stricter name fails where the other does."""
+    made = [compile_lens.capture(whole, x) for x in (X, X.clone().requires_grad_())]
+    names = [str(one.save(tmp_path / f"{n}.json")) for n, one in enumerate(made)]
+    for wanted in ("kernels", "kernels!=", "operators"):
+        assert main(["diff", *names, "--fail-on", wanted]) == 4, wanted
+
+
 @pytest.mark.parametrize("given", [[""], [" "], [","], ["kernels", ""]])
 def test_no_name_at_all_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A variable of a shell that is not set: before any record is read."""

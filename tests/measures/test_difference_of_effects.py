@@ -12,6 +12,7 @@ import torch._inductor.config as inductor
 
 import compile_lens
 from compile_lens import Capture, capture, diff
+from compile_lens.record.absent import Missing
 from compile_lens.views.difference.live import compared
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -244,3 +245,40 @@ def test_one_of_two_is_not_all_of_them(target: str | None) -> None:
     found = diff(capture(two_relus, X, target=target), capture(one_relu, X, target=target))
     assert found.at("lines")[0].text == "1 of 2 relu is gone"
     assert found.at("kernels") == () and found.at("code") != ()
+
+
+def product(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * x.cos()
+
+
+def test_a_phase_that_one_side_lacks_is_told() -> None:
+    """The backward's own kernel, whose name is read off its text, and no difference of the forward."""
+    plain, graded = capture(product, X), capture(product, X.clone().requires_grad_())
+    text = graded.code["backward"]
+    names = set(re.findall(r"\bcpp_fused_\w*?(?=_\d+\b)", text))
+    assert len(names) == 1 and plain.code.keys() == {"inference"}
+    for found, verb in ((diff(plain, graded), "new"), (diff(graded, plain), "gone")):
+        (kernel,) = found.at("kernels")
+        assert kernel.text == f"the backward is {verb}: 1 kernel: pointwise kernel {names.copy().pop()}"
+        (operators,) = found.at("operators")
+        assert re.match(rf"the backward is {verb}: \d+ operators: .*aten\.neg", operators.text)
+        assert kernel.kind == operators.kind == {"new": "added", "gone": "removed"}[verb]
+        assert any("x.sin() * x.cos()" in line for line in operators.lines)
+    assert not diff(graded, capture(product, X.clone().requires_grad_()))
+
+
+def test_a_phase_that_was_not_seen_is_not_told() -> None:
+    """Of what is missing nobody knows whether it is there."""
+    graded = capture(product, X.clone().requires_grad_())
+    (one,) = graded.compilations
+    reason = Missing("backward", "not seen")
+    stages = [s for s in one.stages if getattr(s, "phase", "") != "backward" and not _of_backward(s)]
+    unseen = dataclasses.replace(one, stages=(*stages, reason))
+    assert "backward" in one.phases and "backward" not in unseen.phases
+    found = diff(dataclasses.replace(graded, compilations=(unseen,)), graded)
+    assert found.at("kernels") == found.at("operators") == ()
+    assert any("not seen" in text for text in found.unknown)
+
+
+def _of_backward(stage: object) -> bool:
+    return getattr(stage, "stage", "").startswith("backward")

@@ -12,6 +12,7 @@ from compile_lens.record.difference import CHANGED, LEVELS, Change, DifferenceRe
 from . import guards, inductor, inputs, kernels, memory, program
 from .ends import ends
 from .operators import nodes
+from .phases import alone
 from .side import Side, matched
 
 _D = TypeVar("_D", bound=DifferenceRecord)
@@ -30,12 +31,14 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
     changes += ends(sides)
-    for phases in phases_of(*sides):
+    pairs = phases_of(*sides)
+    for phases in pairs:
         changes += _phase(sides, phases)
+    changes += alone(sides, pairs)
     changes += kernels.figures(a, b)
     changes += kernels.saved(sides, matched(sides, ("joint", "joint")))
     if a.environment.torch == b.environment.torch and all(c.level == "settings" for c in changes):
-        for phases in phases_of(*sides):
+        for phases in pairs:
             changes += memory.around(f"{phases[1]}: ", sides, phases)
     changes += guards.guards(a, b)
     changes = list(merged(changes))

@@ -79,37 +79,33 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found
     taken = set(same.values())
     for number, work in enumerate(ones):
         if number not in same:
-            places, title = (
-                sides[0].kernel_lines(work.kernel),
-                _called(work.kernel, _computed(sides[0], phases[0], work)),
-            )
-            yield Change("kernels", REMOVED, f"{where}{title} is gone", places)
+            places = sides[0].kernel_lines(work.kernel)
+            yield Change("kernels", REMOVED, f"{where}{title(sides[0], phases[0], work)} is gone", places)
     for number, work in enumerate(twos):
         if number not in taken:
-            places, title = (
-                sides[1].kernel_lines(work.kernel),
-                _called(work.kernel, _computed(sides[1], phases[1], work)),
-            )
-            yield Change("kernels", ADDED, f"{where}{title} is new", places)
+            places = sides[1].kernel_lines(work.kernel)
+            yield Change("kernels", ADDED, f"{where}{title(sides[1], phases[1], work)} is new", places)
     for one, two in same.items():
         before, after = ones[one], twos[two]
         how = list(_how(sides, phases, before, after, found))
-        places, title = (
-            sides[1].kernel_lines(after.kernel),
-            _called(after.kernel, _computed(sides[1], phases[1], after)),
-        )
+        places, subject = sides[1].kernel_lines(after.kernel), title(sides[1], phases[1], after)
         if how:
-            yield Change("kernels", CHANGED, f"{where}{title} {'; '.join(how)}", places)
+            yield Change("kernels", CHANGED, f"{where}{subject} {'; '.join(how)}", places)
         else:
-            yield from code(f"{where}{title}", before.kernel, after.kernel, places)
+            yield from code(f"{where}{subject}", before.kernel, after.kernel, places)
+
+
+def title(side: Side, phase: str, work: Work) -> str:
+    """A kernel in a sentence: ``the pointwise kernel triton_poi_fused_add``."""
+    return _called(work.kernel, _computed(side, phase, work))
 
 
 def _called(kernel: Kernel, computed: str = "") -> str:
     """A kernel in a sentence; its name has a number, which says nothing, and where it says no more what it computes."""
     if kernel.language == "extern":
         return f"the library call {called(kernel.name)}"
-    title = re.sub(r"_[0-9]+$", "", kernel.name)
-    return f"the {kernel.kind} kernel {f'of {computed}' if computed and title in UNNAMED else title}"
+    bare = re.sub(r"_[0-9]+$", "", kernel.name)
+    return f"the {kernel.kind} kernel {f'of {computed}' if computed and bare in UNNAMED else bare}"
 
 
 UNNAMED = ("generated_kernel", "mps_lib")

@@ -36,7 +36,7 @@ def _only(
     level: str, kind: str, where: str, side: Side, some: Iterable[Item], stage: Iterable[Item]
 ) -> Iterator[Change]:
     """What one side alone has, by line; where the other has some of an operator as well, of how many."""
-    own = [item for item in some if not (item.node.op in HANDED or _idle(item.node))]
+    own = [item for item in some if operation(item.node)]
     every, alone = (Counter(name(item.node) for item in items) for items in (stage, own))
     parts = {one: every[one] for one in alone if alone[one] < every[one]}
     by_line: dict[tuple[str, ...], list[str]] = {}
@@ -46,6 +46,11 @@ def _only(
         verb = "new" if kind == ADDED else "gone"
         told = counted(names, parts)
         yield Change(level, kind, f"{where}{told} {'is' if len(names) == 1 else 'are'} {verb}", lines)
+
+
+def operation(node: Node) -> bool:
+    """Whether a node is an operation of the program's: nothing handed in, and no mere size or part of a result."""
+    return node.op not in HANDED and not _idle(node)
 
 
 def _idle(node: Node) -> bool:
