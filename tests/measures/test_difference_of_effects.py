@@ -282,3 +282,20 @@ def test_a_phase_that_was_not_seen_is_not_told() -> None:
 
 def _of_backward(stage: object) -> bool:
     return getattr(stage, "stage", "").startswith("backward")
+
+
+def test_whose_reason_it_is_is_told() -> None:
+    """Reasons are of the side that has several groups, the first or the second."""
+    apart = capture(layers, X, W, options={"max_fusion_size": 1})
+    together = capture(layers, X, W)
+    assert len(apart.compilations[0].graphs["inference.groups"].calls) > len(
+        together.compilations[0].graphs["inference.groups"].calls
+    )
+    for found, verb, head in (
+        (diff(apart, together), "was several groups, and is one", "they were apart because: "),
+        (diff(together, apart), "was one group, and is several", "they are apart because: "),
+    ):
+        changes = found.at("fusion")
+        assert changes and all(verb in change.text for change in changes)
+        facts = [fact for change in changes for fact in change.facts]
+        assert facts and all(fact.startswith(head) for fact in facts), facts

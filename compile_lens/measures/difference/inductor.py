@@ -139,8 +139,13 @@ def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found:
             theirs = [n for some in parts.values() for n in some]
             now = sides[1].stage(keys[1])
             lines = sides[1].lines(now[n if own == 0 else forth[n]].address for n in theirs)
-            why = _why(sides[other].capture, phases[other], list(parts))
-            verb = "was one group, and is several" if own == 0 else "was several groups, and is one"
+            # The reasons are those of the side on which they stand apart, which may be the first.
+            verb, head = (
+                ("was one group, and is several", "they are apart because")
+                if own == 0
+                else ("was several groups, and is one", "they were apart because")
+            )
+            why = tuple(f"{head}: {one}" for one in _why(sides[other].capture, phases[other], list(parts)))
             yield Change("fusion", CHANGED, f"{where}{' | '.join(sets)} {verb}", lines, why)
 
 
