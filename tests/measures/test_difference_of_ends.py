@@ -135,3 +135,55 @@ def test_other_names_are_no_difference(name: str) -> None:
 def test_a_number_that_becomes_another_type_is_a_difference() -> None:
     found = compile_lens.diff(*(capture(lambda x, n: x * n, X, n) for n in (2, 2.0)))
     assert found.causes
+
+
+def in_order(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    a = torch.sin(x)
+    b = torch.cos(y)
+    return a, b
+
+
+def moved(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    b = torch.cos(y)
+    a = torch.sin(x)
+    return a, b
+
+
+def sums(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    a = (x * 2).sum(1)
+    b = (y + 1).sum(0)
+    return a - b
+
+
+def sums_moved(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    b = (y + 1).sum(0)
+    a = (x * 2).sum(1)
+    return a - b
+
+
+def sums_turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    b = (y + 1).sum(0)
+    a = (x * 2).sum(1)
+    return b - a
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+@pytest.mark.parametrize("pair", [(in_order, moved), (sums, sums_moved)], ids=["two results", "one"])
+def test_lines_that_were_moved_are_no_difference(pair: tuple[Any, Any], target: str | None) -> None:
+    """Torch numbers the inputs of the graph the other way round."""
+    ours = [torch.utils._pytree.tree_leaves(fn(X, Y)) for fn in pair]
+    assert all(map(torch.equal, *ours)), "eager PyTorch says so too"
+    one, two = (capture(fn, X, Y, target=target) for fn in pair)
+    assert [c.code["inference"].count("arg0_1, arg1_1 = args") for c in (one, two)] == [1, 1]
+    found = compile_lens.diff(one, two)
+    assert found.changes == (), str(found)
+    assert compile_lens.diff(one, capture(sums_turned, X, Y, target=target))
+
+
+def test_what_calls_the_kernels_otherwise_is_told_of_moved_lines() -> None:
+    one = capture(in_order, X, Y)
+    with torch._inductor.config.patch(size_asserts=False):
+        two = capture(moved, X, Y)
+    (change,) = compile_lens.diff(one, two).at("code")
+    assert "the code that calls the kernels" in change.text
+    assert any("assert_size_stride" in fact for fact in change.facts)

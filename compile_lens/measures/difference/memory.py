@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 
 from .matching import Match
 from .operators import counted, name
-from .side import Side
+from .side import Side, matched
 from .texts import calls, hunks
 
 Nodes = frozenset[int]
@@ -66,16 +68,46 @@ def _held(side: Side, phase: str) -> dict[Nodes, Nodes]:
 
 
 def around(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Change]:
-    """The lines that differ of what calls the kernels, compilation by compilation."""
-    texts = [
-        [calls(c.code[phase].text) for c in side.capture.compilations if phase in c.code]
-        for side, phase in zip(sides, phases)
-    ]
+    """The lines that differ of what calls the kernels, compilation by compilation.
+
+    A graph's inputs are numbered in the order in which the program reads them. Where lines were moved it is another:
+    then inputs stand for each other as the graph's do, and in which order they are taken, checked and let go is no
+    difference.
+    """
+    own = [[c for c in side.capture.compilations if phase in c.code] for side, phase in zip(sides, phases)]
     shown: list[str] = []
-    for one, two in zip(*texts):
+    for a, b in zip(*own):
+        one, two = (calls(c.code[phase].text) for c, phase in zip((a, b), phases))
+        names = _inputs(sides, phases, (a.id, b.id))
+        if any(x != y for x, y in names.items()) and _moved(one) == _moved([_named(x, names) for x in two]):
+            continue
         for before, after in hunks(one, two):
             shown += [f"-{one[n]}" for n in before]
             shown += [f"+{two[n]}" for n in after]
     if shown:
         lines = f"{len(shown)} line{'s' * (len(shown) > 1)} differ{'s' * (len(shown) == 1)}"
         yield Change("code", CHANGED, f"{where}the code that calls the kernels: {lines}", (), tuple(shown))
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _inputs(sides: tuple[Side, Side], phases: tuple[str, str], cids: tuple[str, str]) -> dict[str, str]:
+    """What the inputs of the second's compilation are called in the first's."""
+    a, b = (side.stage(phase) for side, phase in zip(sides, phases))
+    return {
+        b[two].address[2]: a[one].address[2]
+        for one, two in matched(sides, phases).pairs.items()
+        if a[one].node.op == "placeholder" and (a[one].address[0], b[two].address[0]) == cids
+    }
+
+
+def _named(line: str, names: dict[str, str]) -> str:
+    return _WORD.sub(lambda found: names.get(found[0], found[0]), line)
+
+
+def _moved(lines: list[str]) -> Counter[str]:
+    """Lines in any order, and that in which all inputs are taken (``arg0_1, arg1_1 = args``) in any as well."""
+    return Counter(
+        ", ".join(sorted(_WORD.findall(line))) if line.endswith("= args") else line for line in lines
+    )
