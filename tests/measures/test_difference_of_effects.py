@@ -299,3 +299,21 @@ def test_whose_reason_it_is_is_told() -> None:
         assert changes and all(verb in change.text for change in changes)
         facts = [fact for change in changes for fact in change.facts]
         assert facts and all(fact.startswith(head) for fact in facts), facts
+
+
+def helper(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def helped(x: torch.Tensor) -> torch.Tensor:
+    return helper(x) + 1
+
+
+def inlined(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def test_a_guard_of_a_function_names_it() -> None:
+    found = diff(capture(helped, X), capture(inlined, X))
+    (change,) = found.changes
+    assert change.text == "1 guard of helped is gone: that `helper` is the same function (CLOSURE_MATCH)"

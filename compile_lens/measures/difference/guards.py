@@ -38,6 +38,10 @@ PARTS = {
 """What a guard checks of a tensor, in the order in which it is said."""
 
 
+FUNCTIONS = ("CLOSURE_MATCH", "FUNCTION_MATCH")
+"""Kinds of guards that hold a function that the program calls to be the one that was compiled."""
+
+
 @dataclass(frozen=True)
 class _Own:
     """A guard that the other capture lacks."""
@@ -59,6 +63,8 @@ class _Own:
         text, source = self.guard.text, self.guard.source
         if self.tensor is not None:
             return f"the tensor `{self.name}`"
+        if self.guard.kind in FUNCTIONS and source:
+            return f"that `{self.name}` is the same function ({self.guard.kind})"
         return f"{self.name}{text[len(source) :]}" if source and text.startswith(source) else fact(self.guard)
 
 
