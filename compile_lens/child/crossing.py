@@ -127,6 +127,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             self.globals_ref.setdefault(id(func.__globals__), _Globals(name))
         return super()._function_getnewargs(func)
 
+    def _dynamic_function_reduce(self, func: Any) -> Any:
+        return _disabled(func) or super()._dynamic_function_reduce(func)
+
     def _tensor(self, tensor: torch.Tensor) -> Any:
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             raise CannotCross(f"a tensor of layout {tensor.layout} cannot cross")
@@ -218,6 +221,18 @@ def _by_name(kernel: Any) -> Any:
     return _named, (name, kernel.fn.__qualname__)
 
 
+def _disabled(func: Any) -> Any:
+    """A function that ``torch.compiler.disable`` made crosses as what it was made of: torch knows it again by its
+    identity, and by code of its own, which no copy has. ``None`` for another."""
+    own = vars(func)
+    # A wrapper of the program around such a function has its attributes too, but not its identity.
+    if not own.get("_torchdynamo_disable") or own.get("_torchdynamo_wrapper_id") != id(func):
+        return None
+    inside, recursive = own["_torchdynamo_orig_callable"], own.get("_torchdynamo_disable_recursive", True)
+    kept = {name: value for name, value in own.items() if not name.startswith("_torchdynamo")}
+    return _disable, (inside, recursive, own.get("_torchdynamo_disable_msg")), kept
+
+
 def _options(kernel: Any) -> dict[str, Any]:
     """What its decorator was given."""
     takes = inspect.signature(type(kernel).__init__).parameters
@@ -246,6 +261,10 @@ def _storage(nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool) ->
     real = torch.float32 if dtype.is_complex or dtype.itemsize < 2 else dtype
     count = nbytes // real.itemsize
     return torch.rand(count, dtype=real, generator=generator).untyped_storage()
+
+
+def _disable(inside: Any, recursive: bool, reason: str | None) -> Any:
+    return torch.compiler.disable(inside, recursive=recursive, reason=reason)
 
 
 def _tensor(
