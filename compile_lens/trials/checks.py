@@ -51,7 +51,7 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
     """The checks of a module, in the order of its lines; ``only`` those whose names are given.
 
     Raises:
-        UsageError: there is none, none of such a name, or one takes what only pytest could give it.
+        UsageError: there is none, none of such a name, or one of those takes what only pytest could give it.
     """
     own = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
     found = list(dict.fromkeys(f for f in own if f.__name__.startswith(PREFIXES)))
@@ -64,6 +64,8 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
     for name in only:
         if name not in names:
             raise UsageError(f"{file} has no check {name!r}; it has {', '.join(names)}")
+    # What only pytest can call is no hindrance to the others, where those are asked for by their names.
+    found = [f for f in found if not only or f.__name__ in only]
     for function in found:
         for name in _needed(function):
             if name != "compile_lens":
@@ -71,7 +73,7 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
                     f"{file}: {function.__name__} takes {name!r}, and a check is called with nothing but "
                     "compile_lens: fixtures and parameters are pytest's; run this file with it"
                 )
-    return [f for f in found if not only or f.__name__ in only]
+    return found
 
 
 def held(function: Callable[..., object], file: str, folder: Path | None = None) -> Checked:

@@ -104,6 +104,20 @@ def test_bad_input_is_named(
     assert said in capsys.readouterr().err
 
 
+def test_only_is_not_kept_from_a_check_by_one_of_pytest(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(
+        "import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_many(n, compile_lens):\n    assert n\n\n\n"
+        "def check_ok():\n    pass\n"
+    )
+    assert main(["check", str(file), "--only", "check_ok", "--quiet"]) == 0
+    assert "1 held" in capsys.readouterr().out
+    for words in ([], ["--only", "test_many"]):
+        assert main(["check", str(file), "--quiet", *words]) == 2
+        assert "test_many takes 'n'" in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(tmp_path / "no.py")]) == 2
     assert "there is no file" in capsys.readouterr().err
