@@ -58,7 +58,7 @@ def compare(
         raise UsageError(
             f"compare takes targets=[…], not target={options['target']!r}: name one target or more there"
         )
-    callable_first(fn, "compare")
+    callable_first(fn, "compare", None if "calls" in options else args, kwargs)
     names = _names(targets)
     columns: list[Column] = []
     errors: list[LensError] = []

@@ -46,12 +46,14 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
             "expect(f, x), or expect(compile_lens.load(path))"
         )
     try:
+        from ..engine.request import callable_first
         from .capture import capture
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise needs_torch("expect of a function") from None
 
+    callable_first(capture_or_fn, "expect", None if "calls" in options else args, options.get("kwargs"))
     return Expectations(capture(capture_or_fn, *args, **options))
 
 

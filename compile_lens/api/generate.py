@@ -40,7 +40,7 @@ def generate(
     """
     from ..views.explained.one_kernel import one
 
-    callable_first(fn, "generate")
+    callable_first(fn, "generate", None if "calls" in options else args, kwargs)
     check_options("generate", ("kwargs", "target"), options, capture)
     made = capture(fn, *args, kwargs=kwargs, target=target, **options)
     found = one(made)

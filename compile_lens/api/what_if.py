@@ -63,7 +63,7 @@ def what_if(
         UsageError: an argument is not usable, or there is no such switch.
         CaptureError: the function cannot be captured as it is.
     """
-    callable_first(fn, "what_if")
+    callable_first(fn, "what_if", None if "calls" in options else args, kwargs)
     check_options("what_if", ("kwargs", "target", "switches", "pairs", "show_progress"), options, capture)
     if not (show_progress is None or isinstance(show_progress, bool)):
         raise UsageError(f"show_progress={show_progress!r} is not one of None, True, False")

@@ -125,13 +125,18 @@ def in_turn(
     return first, by_name, tuple((one, dict(named or {})) for one, named in later)
 
 
-def callable_first(fn: Any, name: str) -> None:
-    """Raises ``UsageError`` where the function ``name`` was not given one to look at."""
+def callable_first(
+    fn: Any, name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None
+) -> None:
+    """Raises ``UsageError`` where the function ``name`` was not given one to look at, or, where ``args`` are said,
+    one that cannot be called with them."""
     if not callable(fn):
         raise UsageError(
             f"{name} needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
             f"pass the function and then its arguments, {name}(f, x), not {name}(f(x))"
         )
+    if args is not None and (kwargs is None or _by_name(kwargs)):
+        _fits(fn, args, kwargs or {}, name)
 
 
 @unseen
@@ -139,7 +144,7 @@ def check(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, model: DeviceModel | None = None
 ) -> dict[str, Any]:
     callable_first(fn, "capture")
-    if kwargs is not None and not (isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)):
+    if kwargs is not None and not _by_name(kwargs):
         raise UsageError(
             f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
         )
@@ -162,19 +167,29 @@ def check(
                     f"{where} is {str(tensor.dtype).removeprefix('torch.')}, and Metal has no float64: {model.title} "
                     f"holds no such tensor. Pass it as {'float32' if tensor.is_floating_point() else 'complex64'}"
                 )
+    _fits(fn, args, keywords, "capture")
+    return keywords
+
+
+def _by_name(kwargs: Any) -> bool:
+    return isinstance(kwargs, dict) and all(isinstance(k, str) for k in kwargs)
+
+
+@unseen
+def _fits(fn: Any, args: tuple[Any, ...], keywords: dict[str, Any], name: str) -> None:
+    """Raises ``UsageError`` where ``fn``, given to the function ``name``, cannot be called so."""
     try:
         signature = inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
     except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
-        return keywords
+        return
     try:
         signature.bind(*args, **keywords)
     except TypeError as error:
         raise UsageError(
             f"{name_of(fn)}{signature} cannot be called with {len(args)} positional argument(s)"
             + (f" and {', '.join(keywords)}" if keywords else "")
-            + f": {error}. Pass its inputs after it: capture({name_of(fn)}, …)"
+            + f": {error}. Pass its inputs after it: {name}({name_of(fn)}, …)"
         ) from None
-    return keywords
 
 
 def patches(mode: str | None, options: dict[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
