@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from .exit_codes import DIFFERS as DIFFERS
 from .exit_codes import EXIT_CODES as EXIT_CODES
 from .exit_codes import FAILED as FAILED
+from .exit_codes import INTERRUPTED as INTERRUPTED
 from .exit_codes import NOT_INSTALLED as NOT_INSTALLED
 from .exit_codes import OK as OK
 from .exit_codes import USAGE as USAGE
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except KeyboardInterrupt:
         print("compile-lens: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except Exception as error:
         return fail(args, error)
     # A program that was asked to be run: its errors, its exits and its output are its own.

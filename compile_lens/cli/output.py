@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import shutil
 import sys
 import traceback
@@ -198,10 +199,23 @@ def error_dict(error: Exception) -> dict[str, str]:
 def _message(error: Exception) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"{error.name} is not installed; `compile-lens doctor` says what to install"
+        return _not_installed(error, error.name)
     if not isinstance(error, LensError):
         return f"{type(error).__name__}: {text} (--traceback shows where)"
     return text
+
+
+def _not_installed(error: ModuleNotFoundError, name: str) -> str:
+    """What is missing, where it was asked for, and who knows what to install."""
+    from ..trials.doctor import KNOWN
+
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen ")]
+    ours = str(Path(__file__).resolve().parent.parent)
+    theirs = frames and not str(Path(frames[-1].filename).resolve()).startswith(ours + os.sep)
+    said = f"{name} is not installed"
+    if theirs:
+        said = f"{frames[-1].filename}:{frames[-1].lineno} imports {name}, which is not installed"
+    return f"{said}; `compile-lens doctor` says what to install" if name in KNOWN else said
 
 
 def say_error(error: Exception) -> None:

@@ -10,10 +10,8 @@ import sys
 from ..errors import UsageError
 from ..trials.progress import progress, watched
 from .capturing import called, one_voice, options
-from .exit_codes import OK
+from .exit_codes import INTERRUPTED, OK
 from .output import check_endings, say
-
-INTERRUPTED = 130
 
 
 def what_if(args: argparse.Namespace) -> int:

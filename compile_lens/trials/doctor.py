@@ -21,6 +21,9 @@ from ..versions import NEWEST_TESTED, OLDEST, TRITON, parse, triton_command
 
 OLDEST_PYTHON = (3, 10)
 
+KNOWN = ("torch", "triton", "pygments", "pygraphviz", "jupyterlab")
+"""Modules of which a check says what to install."""
+
 
 @dataclass(frozen=True)
 class Check:

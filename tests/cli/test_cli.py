@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 import samples_machine
 
-from compile_lens.cli import main
+from compile_lens.cli import exit_codes, main
+from compile_lens.cli.exit_codes import EXIT_CODES
 from compile_lens.cli.names import evaluate, resolve
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Environment
@@ -280,6 +282,28 @@ def test_what_is_not_installed_has_an_exit_code_of_its_own(program: Path) -> Non
     assert done.returncode == 3 and data["ok"] is False
     torch = next(check for check in data["checks"] if check["name"] == "torch")
     assert not torch["works"] and "pip install 'torch>=" in torch["advice"]
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_what_a_program_imports_and_is_not_there_is_named_with_its_line(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "imports.py"
+    path.write_text("import json\nimport nosuchmod\n")
+    assert main([command, str(path) + (":f" if command == "show" else "")]) == 3
+    assert capsys.readouterr().err == f"compile-lens: {path}:2 imports nosuchmod, which is not installed\n"
+
+
+def test_every_exit_code_is_on_the_page_of_the_commands() -> None:
+    codes = {text for name, text in vars(exit_codes).items() if name.isupper() and isinstance(text, int)}
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    for page in (docs / "command-line.md", docs / "zh" / "command-line.md"):
+        rows = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.M)
+        assert sorted(map(int, rows)) == sorted(codes), page
+    told = dict(re.findall(r"^ *(\d+)  (.+)$", EXIT_CODES, re.M))
+    english = (docs / "command-line.md").read_text(encoding="utf-8")
+    assert set(map(int, told)) == codes
+    assert all(f"| {code} | {text} |" in english for code, text in told.items())
 
 
 # doctor
