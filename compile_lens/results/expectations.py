@@ -87,7 +87,9 @@ class Expectations:
     peak = Numeric()
     """The most bytes that the code of one graph holds at once, inputs and results among them (modelled)."""
     saved = Numeric()
-    """Bytes that the forward keeps for the backward beside inputs and results (modelled)."""
+    """Bytes that the forward keeps for the backward beside inputs and results (modelled): an input or a result of the
+    function that the backward reads is kept, too, and not counted, for it is there anyhow. Softmax keeps its result,
+    and ``saved`` is 0."""
     graphs = Numeric()
     """Graphs that Dynamo handed to the backend, as torch counts them: recompiles are graphs, too (measured)."""
     graph_breaks = Numeric()
@@ -201,7 +203,7 @@ class Expectations:
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
         from ..measures.fusion import APART, FUSED, INLINED, NOT_FUSED, SAME
-        from ..views.explained.kernels import of_calls
+        from ..views.explained.kernels import of_calls, of_two
         from ..views.explained.model import Explained
 
         one, two = (x if isinstance(x, (str, int)) else x.name for x in (a, b))
@@ -215,7 +217,8 @@ class Expectations:
         called = of_calls(why)
         reasons = (why.sentence, *why.facts, *(reason for reason, _ in called))
         to_try = dict.fromkeys(filter(None, (why.remedy, *(remedy for _, remedy in called))))
-        raise self._error(f"expected {wanted}, found {found}", Explained((), reasons, tuple(to_try)))
+        stand = of_two(self.capture, a, b, phase)
+        raise self._error(f"expected {wanted}, found {found}", Explained(stand, reasons, tuple(to_try)))
 
     def _why(self, name: str, phase: str) -> Explained:
         from ..views.explained import kernels, memory, program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -173,6 +174,41 @@ def test_fused_and_apart(of: Programs) -> None:
     assert "expected sin and mul apart" in fails(lambda: of(one).apart("sin", "mul"))
     with pytest.raises(UsageError):
         of(one).fused("sin", "tan")
+
+
+def two_steps(x: torch.Tensor) -> torch.Tensor:
+    a = x.sin()
+    b = torch.sort(a)[0]
+    return b * 2
+
+
+def test_a_pair_that_fails_says_where_each_is(of: Programs) -> None:
+    at = two_steps.__code__.co_firstlineno
+    said = fails(lambda: of(two_steps).fused("sin", "sort"))
+    _, found, _ = re.split(r"^(?:found|why):\n", said, flags=re.M)
+    assert [line.partition(": a = ")[0].partition(": b = ")[0].strip() for line in found.splitlines()] == [
+        f"inference: sin is in op0 · sin ← test_expect.py:{at + 1}",
+        f"inference: sort is in op1 · aten.sort.stable ← test_expect.py:{at + 2}",
+    ]
+    said = fails(lambda: of(two_steps).fused(at + 1, at + 3))
+    assert f"line {at + 1} is in op0 · sin ← test_expect.py:{at + 1}" in said
+    said = fails(lambda: of(one).apart("sin", "mul"))
+    assert "sin is in op0 · " in said and "mul is in op0 · " in said
+
+
+def test_no_library_call_where_one_was_expected_says_what_there_is(of: Programs) -> None:
+    said = fails(lambda: of(one).extern(1))
+    (kernel,) = of(one).capture.kernels
+    assert f"found:\n  inference: {kernel.name}, pointwise, 1 launch ← short_programs.py:" in said
+
+
+def test_saved_leaves_out_a_result_that_is_kept() -> None:
+    """Plain autograd says what is kept: the result itself, and nothing else of memory of its own."""
+    x = X.clone().requires_grad_()
+    held = expect(torch.softmax, x, -1).saved(0)
+    result = torch.softmax(x, -1)
+    assert result.grad_fn is not None and result.grad_fn._saved_result.data_ptr() == result.data_ptr()
+    assert "forward: div" in fails(lambda: held.saved(1))
 
 
 def test_no_operator(of: Programs) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.fusion import NOT_FUSED, Why, why
+from compile_lens.measures.members import resolve
 from compile_lens.measures.neighbours import Apart, apart
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
@@ -43,6 +44,8 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         if code is not None:
             shown = (k for k in code.kernels if not only or k.language in only)
             found += [told(capture, place, code, kernel) for kernel in shown]
+    if only and not found:  # none: then what there is instead
+        return kernels_there(capture, seen)
     if only:  # library calls are what they are, whatever they stand beside
         called = (kernel for place in seen for kernel in _calls(place))
         told_of = dict.fromkeys(_of_library(operators.called(kernel.name)) for kernel in called)
@@ -64,6 +67,36 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         few(reasons, "pairs", "capture.why(a, b)"),
         tuple(dict.fromkeys(filter(None, remedies))),
     )
+
+
+def kernels_there(capture: Record, seen: Sequence[Place]) -> Explained:
+    """Every kernel of some phases, whatever keeps them apart."""
+    codes = [(place, place.compilation.code.get(place.phase)) for place in seen]
+    found = (told(capture, place, code, k) for place, code in codes if code is not None for k in code.kernels)
+    return Explained(few(found, "kernels", "capture.kernels"))
+
+
+def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> tuple[str, ...]:
+    """The groups in which each of two things is that ``capture.why`` can name, with the Python lines of the thing, or,
+    where it is no operator of a graph, of the group."""
+    one, two, where = resolve(capture, a, b, phase)
+    chain = Chain(capture)
+    said: list[str] = []
+    for place in places(capture):
+        at = (place.compilation.id, place.phase)
+        graph = place.graph("groups")
+        if graph is None or (where is not None and at != where):
+            continue
+        named = Groups(place)
+        for thing in (one, two):
+            loops = set(thing.places.get(at, ()))
+            stages = (f"{place.phase}.post_grad", place.phase, "dynamo")
+            own = next((a for stage in stages if (a := (at[0], stage, thing.name)) in chain), None)
+            for node in graph.nodes:
+                if loops & {node.name, *node.members}:
+                    of_lines = lines(chain.lines(own or place.at("groups", node.name)))
+                    said.append(f"{place.title}: {thing.name} is in {named.named(node.name)}{of_lines}")
+    return few(said, "groups", "capture.compilations[i].graphs['….groups']")
 
 
 def _calls(place: Place) -> Iterator[Kernel]:
