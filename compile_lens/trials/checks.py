@@ -65,15 +65,15 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
         if name not in names:
             raise UsageError(f"{file} has no check {name!r}; it has {', '.join(names)}")
     # What only pytest can call is no hindrance to the others, where those are asked for by their names.
-    found = [f for f in found if not only or f.__name__ in only]
-    for function in found:
+    wanted: list[Callable[..., object]] = [f for f in found if not only or f.__name__ in only]
+    for function in wanted:
         for name in _needed(function):
             if name != "compile_lens":
                 raise UsageError(
                     f"{file}: {function.__name__} takes {name!r}, and a check is called with nothing but "
                     "compile_lens: fixtures and parameters are pytest's; run this file with it"
                 )
-    return found
+    return wanted
 
 
 def held(function: Callable[..., object], file: str, folder: Path | None = None) -> Checked:

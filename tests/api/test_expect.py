@@ -202,6 +202,38 @@ def test_no_library_call_where_one_was_expected_says_what_there_is(of: Programs)
     assert f"found:\n  inference: {kernel.name}, pointwise, 1 launch ← short_programs.py:" in said
 
 
+def independent(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sin(), y.cos()
+
+
+def turned(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.t().contiguous().sin(), y.cos()
+
+
+@pytest.mark.parametrize(
+    ("fn", "target", "sizes", "helps"),
+    [
+        (independent, "h100", [(1024,), (1024,)], True),
+        (independent, "h100", [(1024,), (1000, 1000)], True),
+        (turned, "h100", [(1000, 1000), (8, 3)], False),  # a kernel over two dimensions stays alone
+        (independent, "mps", [(1024,), (1024,)], False),
+        (independent, None, [(1024,), (1000,)], False),
+    ],
+)
+def test_one_launch_for_independent_kernels_is_said_where_it_works(
+    fn: Callable[..., Any], target: str | None, sizes: list[tuple[int, ...]], helps: bool
+) -> None:
+    given = [torch.rand(size) for size in sizes]
+    said = fails(lambda: expect(fn, *given, target=target).launches(at_most=0))
+    assert ("combo_kernels" in said) == helps
+    combined: dict[str, Any] = {"target": target, "options": {"combo_kernels": True}}
+    before = expect(fn, *given, target=target).capture.ledger.total.launches
+    after = expect(fn, *given, **combined).capture.ledger.total.launches
+    if target is not None:
+        assert (before, after) == (2, 1 if helps else 2)
+    assert "combo_kernels" not in fails(lambda: expect(fn, *given, **combined).launches(at_most=0))
+
+
 def test_saved_leaves_out_a_result_that_is_kept() -> None:
     """Plain autograd says what is kept: the result itself, and nothing else of memory of its own."""
     x = X.clone().requires_grad_()

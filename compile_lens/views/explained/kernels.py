@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from compile_lens.measures import operators
@@ -11,6 +12,7 @@ from compile_lens.measures.fusion import NOT_FUSED, Why, why
 from compile_lens.measures.members import resolve
 from compile_lens.measures.neighbours import Apart, apart
 from compile_lens.record.capture import Record
+from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.support import NEEDS, TEMPLATES
@@ -27,6 +29,11 @@ TWO_PHASES = (
 )
 FORWARD_ALONE = (
     "backward=False leaves the forward alone; under torch.no_grad() there is one graph, for inference."
+)
+
+COMBO = (
+    "options={'combo_kernels': True} lets one launch do the work of independent kernels, and moves no fewer bytes "
+    "(what_if tries it)"
 )
 
 LANGUAGE = {"extern": "library call"}
@@ -91,7 +98,7 @@ def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase:
         for thing in (one, two):
             loops = set(thing.places.get(at, ()))
             stages = (f"{place.phase}.post_grad", place.phase, "dynamo")
-            own = next((a for stage in stages if (a := (at[0], stage, thing.name)) in chain), None)
+            own = next((found for stage in stages if (found := (at[0], stage, thing.name)) in chain), None)
             for node in graph.nodes:
                 if loops & {node.name, *node.members}:
                     of_lines = lines(chain.lines(own or place.at("groups", node.name)))
@@ -216,7 +223,36 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
         if one.name != two.name and {one.name, two.name} not in told:
             found = why(capture, one, two, f"{place.compilation.id} {place.phase}")
             if found.verdict == NOT_FUSED:
+                if _combine(capture, place, one, two, found):
+                    found = replace(found, remedy=COMBO)
                 yield _said(place, one.name, two.name, found), found
+
+
+def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, found: Why) -> bool:
+    """Whether one launch can do the work of both: Inductor does so with loops over one dimension in Triton, neither
+    of which needs the other."""
+    if found.remedy or found.sentence != REASONS["no shared data"].sentence:
+        return False
+    plain = all(
+        k.language == "triton" and k.kind == "pointwise" and "ynumel" not in k.source for k in (one, two)
+    )
+    if not plain or "combo_kernels" in dict(capture.options.options):
+        return False
+    graph = place.graph("groups")
+    needs = {node.name: node.inputs for node in graph.nodes} if graph is not None else {}
+    return not any(_reaches(needs, a.groups, set(b.groups)) for a, b in ((one, two), (two, one)))
+
+
+def _reaches(needs: Mapping[str, Iterable[str]], start: Iterable[str], wanted: set[str]) -> bool:
+    """Whether what ``start`` needs, at any remove, is ``wanted``."""
+    seen: set[str] = set()
+    pending = list(start)
+    while pending:
+        for before in needs.get(pending.pop(), ()):
+            if before not in seen:
+                seen.add(before)
+                pending.append(before)
+    return bool(seen & wanted)
 
 
 def ranked(pairs: Iterable[Apart]) -> list[Apart]:
