@@ -217,7 +217,5 @@ def test_a_capture_in_each_and_their_difference(
     assert "net.py has no 'h'; what can be called there: f, g" in capfd.readouterr().err
     (tmp_path / "net.py").write_text("import nowhere\n")
     assert main([words[0], "net.py:f", *words[1:]]) == 1
-    assert (
-        "net.py:1 imports nowhere, which is not installed" in (said := capfd.readouterr().err)
-        and "--with NAME" in said
-    )
+    said = capfd.readouterr().err
+    assert "net.py:1 imports nowhere, which is not installed" in said and "--with NAME" in said
