@@ -10,6 +10,7 @@ import torch
 
 from .._torch.ground import set_configs
 from .._torch.ground.unseen import unseen
+from .._torch.targets.carried_settings import KINDS
 from ..record.capture import SETTINGS, Environment
 from ..record.device import DeviceModel
 from . import inputs
@@ -34,10 +35,6 @@ def environment(
         isa=isa if kind == "cpu" else "",
         settings=settings,
     )
-
-
-KINDS = ("cpu", "cuda", "mps")
-"""Devices for which a region of autocast may be on."""
 
 
 @unseen

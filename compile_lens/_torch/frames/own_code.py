@@ -11,8 +11,8 @@ import types
 from typing import Any, cast
 
 import torch
-from torch._dynamo import decorators
 
+from ..ground import marks
 from ..ground.undo import Undo
 
 
@@ -114,13 +114,6 @@ def _is_skipped(module: torch.nn.Module) -> bool:
     return isinstance(module.forward, types.MethodType) and bool(trace_rules.check(module.forward))
 
 
-def _skipped_alone(fn: Any) -> bool:
-    """Whether it is what ``torch.compiler.disable(recursive=False)`` made: all of these share one code object of
-    torch's, by which Dynamo knows them and on which it stores nothing."""
-    shared = getattr(decorators, "_nonrecursive_disable_wrapper_code", None)
-    return shared is not None and fn.__code__ is shared
-
-
 def _copy_function(fn: types.FunctionType) -> types.FunctionType:
     clone = types.FunctionType(
         fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
@@ -133,7 +126,7 @@ def _copy_function(fn: types.FunctionType) -> types.FunctionType:
 
 
 def _copy_method(method: Any) -> types.MethodType:
-    if _skipped_alone(method.__func__):
+    if marks.disabled_alone(method.__func__.__code__):
         return cast(types.MethodType, method)
     return types.MethodType(_copy_function(method.__func__), method.__self__)
 

@@ -11,12 +11,8 @@ MOST = 200
 """Characters of a value."""
 
 
-def otherwise() -> tuple[tuple[str, str], ...]:
+def otherwise() -> Iterator[tuple[str, str]]:
     """Names in full and values, as ``repr`` has them, without those that torch itself says change no code."""
-    return tuple(_otherwise())
-
-
-def _otherwise() -> Iterator[tuple[str, str]]:
     for module in CONFIGS:
         config = sys.modules.get(module)  # one that nobody imported is as torch has it
         is_default, entries = getattr(config, "_is_default", None), getattr(config, "_config", {})

@@ -58,7 +58,7 @@ def place(places: Places, kind: str) -> None:
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
-        ):  # it asks for a gradient, whatever the caller's mode
+        ):  # it asks for a gradient, whatever the mode here
             _check(kind)
     except (_Unfit, OSError, ValueError, AttributeError, RuntimeError) as error:
         mine.close()

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
-
+from ..ground.set_configs import CONFIGS
 
 KINDS = ("cpu", "cuda", "mps")
 """Devices for which a region of autocast may be on."""

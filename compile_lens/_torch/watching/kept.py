@@ -143,9 +143,8 @@ def as_call(kept: Kept, device: str) -> Called | None:
         return None
     for arg, kind in zip(args, stays, strict=True):
         if kind is not None and isinstance(arg, torch.Tensor):
-            setattr(
-                arg, _STATIC, kind
-            )  # as a parameter has it, which the graph alone is given as any other input
+            # As a parameter has it, which the graph alone is given as any other input.
+            setattr(arg, _STATIC, kind)
     gm = backend.own_copy(kept.gm)
     gm.meta = {}  # of the program's compile, and it would not cross to another process
     return Called(gm, args, tuple(sorted(fixed.items())))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._dynamo import convert_frame, decorators
+from torch._dynamo import convert_frame
 
 from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
@@ -19,7 +19,7 @@ from ...record.program import Break
 from ..frames import breaks, dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..graphs import fx_values
-from ..ground import torch_source
+from ..ground import marks, torch_source
 from . import kept, observers, ranks, scopes
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late, unnoticed
@@ -50,8 +50,7 @@ def _unsaid(visiting: Visiting) -> str:
     frame: Any = sys._getframe(1)
     while frame is not None and _asking(frame.f_code.co_filename):
         frame = frame.f_back
-    disabled = getattr(decorators, "_nonrecursive_disable_wrapper_code", None)
-    if frame is None or disabled is None or frame.f_code is not disabled:
+    if frame is None or not marks.disabled_alone(frame.f_code):
         return ""
     return "tracing is non-recursively disabled for this frame"
 

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from compile_lens.record.difference import CHANGED, Change
 from compile_lens.record.graph import Graph
 
+from .inputs import STAGE
 from .matching import Match
 from .side import Side, matched
-
-STAGE = "dynamo"
-"""Where inputs have the names that the program gives them."""
 
 Source = tuple[str, str]
 """An argument of the function (its place, or the name that a closure or module has for it) and what of it is read."""

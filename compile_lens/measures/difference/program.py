@@ -50,14 +50,11 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
             yield _became(title, before, after)
     ones, twos = (dict(record.environment.settings) for record in (a, b))
     for name in dict.fromkeys((*ones, *twos)):
-        if name in ones and name in twos:
-            before, after = ones[name], twos[name]
-        elif ones and twos and name not in SETTINGS:  # of a configuration only what is not as torch has it
-            before, after = ones.get(name, "torch's default"), twos.get(name, "torch's default")
-        else:
-            continue
-        if before != after:
-            yield _became(name, before, after)
+        # Of a configuration a record that holds settings has only what is not as torch has it.
+        other = "torch's default" if ones and twos and name not in SETTINGS else None
+        one_way, other_way = ones.get(name, other), twos.get(name, other)
+        if one_way != other_way and None not in (one_way, other_way):
+            yield _became(name, one_way, other_way)
 
 
 def _became(name: str, before: object, after: object) -> Change:

@@ -49,13 +49,15 @@ def test_precisions_that_are_set_apart_are_put_in_place_and_back(set_apart: list
 
 def test_one_word_is_put_in_place_and_back() -> None:
     before = precisions()
+    # The word sets these two, to ``ieee`` where it is put back: what another test left is none of this one's.
+    own = torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
     torch.set_float32_matmul_precision("high")
     try:
         there = precisions()
         settings, _ = carried_settings.taken()
     finally:
         torch.set_float32_matmul_precision("highest")
-        torch.backends.cuda.matmul.fp32_precision = torch.backends.mkldnn.matmul.fp32_precision = "none"
+        torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = own
     assert precisions() == before
     with carried_settings.placed(settings):
         assert precisions() == there and torch.get_float32_matmul_precision() == "high"
