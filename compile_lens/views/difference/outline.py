@@ -66,7 +66,7 @@ def summary(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
     return (*causes(found, most), *(so if told or not found.at("figures") else ()), *apart(found))
 
 
-NO_FIGURE = "no count and no byte is another"
+NO_FIGURE = "no launch and no byte is another"
 
 UNEXPLAINED = (
     "The records do not say why: all that was asked for and the graphs are the same. What differs first:"
