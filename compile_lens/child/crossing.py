@@ -11,11 +11,9 @@ import contextlib
 import importlib
 import inspect
 import io
-import linecache
 import os
 import pickle
 import sys
-import sysconfig
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +22,7 @@ import cloudpickle
 import torch
 
 from ..errors import LensError
+from .surroundings import own_modules
 
 VALUES = 16 << 20
 """Bytes of floating-point tensors that cross with their values; the rest as shapes."""
@@ -107,6 +106,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
                 return self._tensor(obj)
             if is_fake(obj):
                 return self._fake(obj)
+        if isinstance(obj, types.CodeType):
+            return _code, (self.dispatch_table[types.CodeType](obj), obj.co_filename)
         if isinstance(obj, _Globals):
             return _globals_of, (obj.name,)
         if isinstance(obj, _Storage):
@@ -291,6 +292,12 @@ _STAYS = "_dynamo_static_input_type"
 """Torch's mark of a tensor whose address stays, by which CUDA graphs may be written into it."""
 
 
+def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> types.CodeType:
+    """Code with the file that it was written in, by which its lines are found: cloudpickle (from 3.1.3) drops it."""
+    kind, arguments = made
+    return kind(*arguments).replace(co_filename=file)
+
+
 def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
     return kind(fn, **options)
 
@@ -311,85 +318,3 @@ def _globals_of(name: str) -> dict[str, Any]:
         made = types.ModuleType(name)
         sys.modules[name] = made
         return made.__dict__
-
-
-# What goes along -------------------------------------------------------------------------------------------
-
-
-def surroundings() -> dict[str, Any]:
-    """Where the program runs and what its own modules hold now: the child looks the same before it imports them."""
-    return {
-        "path": list(sys.path),
-        "arguments": list(sys.argv),
-        "folder": _folder(),
-        "modules": _plain_globals(),
-        "lines": {
-            name: entry
-            for name, entry in list(linecache.cache.items())
-            if len(entry) == 4 and not os.path.exists(name) and not name.startswith("<eval_with_key>")
-        },
-    }
-
-
-def versions_of_modules() -> dict[str, int]:
-    """When the files of the program's own modules were last written: a child that imported older ones is too old."""
-    found = {}
-    for name, module in own_modules().items():
-        with contextlib.suppress(OSError, TypeError):  # a file that is gone cannot be imported anew either
-            found[name] = os.stat(str(module.__file__)).st_mtime_ns
-    return found
-
-
-def own_modules() -> dict[str, Any]:
-    """The program's own modules: not Python's, not installed ones."""
-    found = {}
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if (
-            isinstance(file, str)
-            and name not in ("__main__", "__mp_main__")
-            and not file.startswith(_INSTALLED)
-        ):
-            found[name] = module
-    return found
-
-
-_INSTALLED = tuple(
-    {
-        *(
-            os.path.join(sysconfig.get_paths()[key], "")
-            for key in ("stdlib", "platstdlib", "purelib", "platlib")
-        ),
-        os.path.join(os.path.dirname(torch.__file__), ""),
-        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
-    }
-)
-
-
-def _plain_globals() -> dict[str, dict[str, Any]]:
-    found = {}
-    for name, module in own_modules().items():
-        plain = {k: v for k, v in list(vars(module).items()) if not k.startswith("__") and _plain(v)}
-        if plain:
-            found[name] = plain
-    return found
-
-
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
-
-
-def _plain(value: Any, depth: int = 3) -> bool:
-    if type(value) in (tuple, list, set, frozenset):
-        return depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for v in value)
-    if type(value) is dict:
-        return (
-            depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for kv in value.items() for v in kv)
-        )
-    return type(value) in _PLAIN
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # the folder was removed meanwhile
-        return ""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from . import crossing, imports, message
+from . import crossing, imports, message, surroundings
 from .child import Child, ChildError
 
 _children: dict[tuple[tuple[str, str], ...], Child] = {}
@@ -53,7 +53,7 @@ def call(
             "within": within,
             "environment": {**os.environ, **(environment or {})},
             "files": imports.loaded(),
-            **crossing.surroundings(),
+            **surroundings.all_of_them(),
         }
         reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
     if "stuck" in reply:
@@ -104,7 +104,7 @@ def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
     if Child.leaving:
         raise ChildError("this program is ending: no child process is started")
     key = tuple(sorted(environment.items()))
-    written = crossing.versions_of_modules()
+    written = surroundings.versions_of_modules()
     child = _children.get(key)
     if child is not None:
         changed = any(child.known.get(name, when) != when for name, when in written.items())

@@ -1,0 +1,92 @@
+"""What goes along with every request, so that the child sees the program's world: where it runs, the modules that are
+its own and the plain values that they hold now, and the texts of files that only this process has."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import sys
+import sysconfig
+from typing import Any
+
+import torch
+
+
+def all_of_them() -> dict[str, Any]:
+    """Where the program runs and what its own modules hold now: the child looks the same before it imports them."""
+    return {
+        "path": list(sys.path),
+        "arguments": list(sys.argv),
+        "folder": _folder(),
+        "modules": _plain_globals(),
+        "lines": {
+            name: entry
+            for name, entry in list(linecache.cache.items())
+            if len(entry) == 4 and not os.path.exists(name) and not name.startswith("<eval_with_key>")
+        },
+    }
+
+
+def versions_of_modules() -> dict[str, int]:
+    """When the files of the program's own modules were last written: a child that imported older ones is too old."""
+    found = {}
+    for name, module in own_modules().items():
+        with contextlib.suppress(OSError, TypeError):  # a file that is gone cannot be imported anew either
+            found[name] = os.stat(str(module.__file__)).st_mtime_ns
+    return found
+
+
+def own_modules() -> dict[str, Any]:
+    """The program's own modules: not Python's, not installed ones."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if (
+            isinstance(file, str)
+            and name not in ("__main__", "__mp_main__")
+            and not file.startswith(_INSTALLED)
+        ):
+            found[name] = module
+    return found
+
+
+_INSTALLED = tuple(
+    {
+        *(
+            os.path.join(sysconfig.get_paths()[key], "")
+            for key in ("stdlib", "platstdlib", "purelib", "platlib")
+        ),
+        os.path.join(os.path.dirname(torch.__file__), ""),
+        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
+    }
+)
+
+
+def _plain_globals() -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, module in own_modules().items():
+        plain = {k: v for k, v in list(vars(module).items()) if not k.startswith("__") and _plain(v)}
+        if plain:
+            found[name] = plain
+    return found
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
+
+
+def _plain(value: Any, depth: int = 3) -> bool:
+    if type(value) in (tuple, list, set, frozenset):
+        return depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for v in value)
+    if type(value) is dict:
+        return (
+            depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for kv in value.items() for v in kv)
+        )
+    return type(value) in _PLAIN
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder was removed meanwhile
+        return ""
