@@ -7,6 +7,7 @@ gives without a compiler, with autograd as usual. *Built*: the result comes from
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -162,6 +163,12 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
     return inner_compile
 
 
+_LATE: type[torch.fx.GraphModule] = getattr(
+    importlib.import_module("torch.fx._lazy_graph_module"), "_LazyGraphModule", torch.fx.GraphModule
+)
+"""Torch's module of a graph that writes its Python when it is called: most copies never are."""
+
+
 def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph with nodes of its own and the tensors of the original: Inductor takes over what it is given."""
     graph = torch.fx.Graph()
@@ -169,7 +176,7 @@ def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     value = output[0] if isinstance(output, tuple) else output
     graph.output(value)
     graph._codegen = gm.graph._codegen
-    copied = torch.fx.GraphModule(gm, graph)
+    copied = _LATE(gm, graph)
     for node in graph.nodes:
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)

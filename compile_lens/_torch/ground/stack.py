@@ -25,12 +25,18 @@ A block is the smallest power of two that holds them with what each frame has be
 
 def roomy(function: Function) -> Function:
     """``function``, called on a stack with room above it."""
-    if sys.version_info < (3, 11) or sys.implementation.name != "cpython":  # frames have no blocks there
-        return function
 
     @functools.wraps(function)
     def with_room(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    with_room.__code__ = with_room.__code__.replace(co_stacksize=SLOTS)
-    return cast(Function, with_room)
+    return cast(Function, make_room(with_room))
+
+
+def make_room(function: Function) -> Function:
+    """The same function, whose frame leaves room for those above it."""
+    if (
+        sys.version_info >= (3, 11) and sys.implementation.name == "cpython"
+    ):  # frames have no blocks elsewhere
+        function.__code__ = function.__code__.replace(co_stacksize=SLOTS)
+    return function

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+import torch
 
 from ...record import messages
 from ...record.graph import Frame
@@ -35,7 +37,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
 
 def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
-    for guard in sorted(output.guards):
+    for guard in _in_order(output.guards):
         create = getattr(guard, "create_fn_name", None)
         kind = str(create() if callable(create) else create or "")
         parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
@@ -47,6 +49,16 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
         source = messages.stable(name or "")
         found.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
     return found
+
+
+def _in_order(guards: Iterable[Any]) -> list[Any]:
+    """As torch sorts them, which asks each for its key at every comparison."""
+    found = list(guards)
+    return (
+        sorted(found, key=lambda guard: guard.sort_key())
+        if hasattr(torch._guards.Guard, "sort_key")
+        else sorted(found)
+    )
 
 
 def _line(stack: Any) -> Frame | None:

@@ -128,11 +128,27 @@ def _fill() -> None:
 
 
 def _around(wrap: Wrap, real: Any) -> Any:
-    @functools.wraps(real)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return wrap(real, *args, **kwargs)
+    """What stands in the place of a function. No frame of Python's of its own: torch walks the stack for each break and
+    node, and each frame that stands in a compile costs it there."""
+    partial = functools.update_wrapper(functools.partial(wrap, real), real)
+    of_class = "." in getattr(real, "__qualname__", "")
+    return _Method(wrap, real) if of_class else partial
 
-    return unnoticed(wrapper)
+
+class _Method:
+    """A method with an observer around it: bound to its object when it is looked up, as functions are."""
+
+    def __init__(self, wrap: Wrap, real: Any) -> None:
+        self._wrap, self._real = wrap, real
+        functools.update_wrapper(self, real)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None:
+            return functools.partial(self._wrap, self._real)
+        return functools.partial(self._wrap, self._real, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._wrap(self._real, *args, **kwargs)
 
 
 def unnoticed(function: _F) -> _F:

@@ -20,6 +20,7 @@ from ..frames import breaks, dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import marks, torch_source
+from ..ground.stack import make_room
 from . import kept, observers, ranks, scopes
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late, unnoticed
@@ -61,6 +62,7 @@ def _asking(file: str) -> bool:
 
 
 @observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
+@make_room
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo is asked about a frame."""
     mine = () if dynamo.recorder_of(wrapper) is not None else scopes.owners(frame.f_code.co_name)
