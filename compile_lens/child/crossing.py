@@ -145,7 +145,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             tensor.requires_grad,
             type(tensor) is torch.nn.Parameter,
             tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
-            getattr(tensor, _STAYS, None),
+            {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)},
         )
         return _tensor, (self._shared(plain), *facts)
 
@@ -277,19 +277,20 @@ def _tensor(
     requires_grad: bool,
     parameter: bool,
     grad: torch.Tensor | None = None,
-    stays: str | None = None,
+    marks: dict[str, Any] | None = None,
 ) -> torch.Tensor:
     made = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
     made = torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
     if grad is not None:
         made.grad = grad
-    if stays is not None:
-        setattr(made, _STAYS, stays)
+    for name, value in (marks or {}).items():
+        setattr(made, name, value)
     return made
 
 
-_STAYS = "_dynamo_static_input_type"
-"""Torch's mark of a tensor whose address stays, by which CUDA graphs may be written into it."""
+_MARKS = ("_dynamo_", "_has_dynamo_dim_marking", "_specialize_on")
+"""How torch's marks of a tensor begin: which sizes are dynamic (``mark_dynamic``), static or unknown, and whether its
+address stays, by which CUDA graphs may be written into it."""
 
 
 def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> types.CodeType:

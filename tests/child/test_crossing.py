@@ -1,4 +1,4 @@
-"""How functions cross by value: what stands in the files of a program is found on the other side as it was here."""
+"""What crosses by value is on the other side as it was here: code with its files, tensors with torch's marks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import types
 from typing import Any
 
 import pytest
+import torch
 
+import compile_lens
 from compile_lens.child import crossing
 
 pytestmark = pytest.mark.torch
@@ -39,3 +41,60 @@ def test_code_keeps_the_file_and_lines_that_it_was_written_in() -> None:
         assert there is not here and there.__code__ is not here.__code__
         assert files_of(there.__code__) == files_of(here.__code__)
         assert {file for file, _, _ in files_of(there.__code__)} == {"/tmp/ipykernel_71/4178438228.py"}
+
+
+def symbolic(x: torch.Tensor) -> list[bool]:
+    """Which sizes plain torch compiles as symbols."""
+    found: list[bool] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        (value,) = (
+            n.meta["example_value"]
+            for n in gm.graph.nodes
+            if n.op == "placeholder" and isinstance(n.meta["example_value"], torch.Tensor)
+        )
+        found.extend(isinstance(size, torch.SymInt) for size in value.shape)
+        return gm.forward
+
+    torch._dynamo.reset()
+    torch.compile(lambda x: x.sin() + 1, backend=backend)(x)
+    return found
+
+
+def marked(how: str) -> torch.Tensor:
+    x = torch.rand(8, 16)
+    if how == "dynamic":
+        torch._dynamo.mark_dynamic(x, 0)
+    if how == "a range":
+        torch._dynamo.mark_dynamic(x, 1, min=4, max=512)
+    if how == "perhaps":
+        torch._dynamo.maybe_mark_dynamic(x, 1)
+    if how == "unknown":
+        torch._dynamo.decorators.mark_unbacked(x, 0)
+    if how == "static":
+        torch._dynamo.mark_static(x, 0)
+    if how == "address":
+        torch._dynamo.mark_static_address(x)
+    return x
+
+
+@pytest.mark.parametrize("how", ["dynamic", "a range", "perhaps", "unknown", "static", "address", "not"])
+def test_a_tensor_keeps_what_torch_was_told_of_its_sizes(how: str) -> None:
+    here = marked(how)
+    there = pickle.loads(crossing.packed(here).data)
+    assert there is not here and vars(there) == vars(here)
+    expected = {"dynamic": [True, False], "a range": [False, True], "perhaps": [False, True]}
+    assert symbolic(there) == symbolic(marked(how)) == expected.get(how, [how == "unknown", False])
+
+
+def test_a_dynamic_size_is_one_for_a_target_too() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.sin().sum(0)
+
+    made = {how: compile_lens.capture(f, marked(how), target="h100") for how in ("dynamic", "not")}
+    assert [d.source for d in made["dynamic"].compilations[0].dynamic] == ["L['x'].size(0)"]
+    # Inductor writes a size that it knows into the kernel.
+    assert {how: "r0_numel = 8\n" in c.kernels[0].source for how, c in made.items()} == {
+        "dynamic": False,
+        "not": True,
+    }

@@ -60,7 +60,8 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 def code_lines(code: Any) -> set[int]:
     """The lines of a code object that have code."""
-    return {line for _, _, line in code.co_lines() if line}
+    found: set[int] = {line for _, _, line in code.co_lines()}  # of an instruction without a line None, or 0
+    return found - {None, 0}
 
 
 def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
