@@ -22,7 +22,7 @@ from compile_lens.record.program import (
     Traced,
     Visit,
 )
-from compile_lens.views.program import html, markdown, text
+from compile_lens.views.program import html, markdown, outline, text
 
 
 def broken(breaks: int, again: int) -> ProgramRecord:
@@ -69,3 +69,11 @@ def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRe
 
     few, many = least(300, 64), least(1200, 256)
     assert many < 10 * few, "four times as many"
+
+
+def test_a_reason_that_was_given_before_is_not_given_again() -> None:
+    (why,) = (found for found in outline.outline(broken(300, 0)) if found.key == "slower")
+    rows = [row.cells for row in why.sections[0].rows]
+    assert [cells[0] for cells in rows] == [str(n) for n in range(1, 301)]
+    assert all(f"t.py:{10 + 2 * i} " in cells[1] for i, cells in enumerate(rows)), "each has its place"
+    assert "a print" in rows[0][2] and {cells[2] for cells in rows[1:]} == {"as 1"}

@@ -97,6 +97,7 @@ def _why(program: ProgramRecord) -> Finding | None:
     if not causes:
         return None
     rows = []
+    known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
     for number, cause in enumerate(causes, 1):
         advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
         said = tuple(
@@ -104,7 +105,10 @@ def _why(program: ProgramRecord) -> Finding | None:
             for title, text in (("because", words.because(cause)), ("try", advice), ("more", link))
             if text
         )
-        rows.append(Row((str(number), words.head(cause, program), "\n".join(said))))
+        text = "\n".join(said)
+        first = known.setdefault(text, number)
+        again = f"as {first}" if text and first < number else text
+        rows.append(Row((str(number), words.head(cause, program), again)))
     table = Table("", ("", "what", "why, and what to try"), (NUMBER, TEXT, NOTE), tuple(rows))
     intro = (
         "What runs without compiled code first; of one kind, what took most compile time or was seen most often. How "
