@@ -13,7 +13,7 @@ from ..views.words.characters import flat
 from . import state
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
 from .facts import FACTS, said
-from .fresh import captured, differs
+from .fresh import captured, differs, plain_error
 from .lessons import exercise
 from .shown import Shown
 from .stubs import untouched
@@ -68,7 +68,8 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     except UsageError as error:  # it cannot be called with the inputs of the exercise
         return True, (tell("failed", why=f"{flat(str(error)).partition('. ')[0]}."),)
     except CaptureError as error:
-        return True, (tell("failed", why=_first(error.__cause__ or error)),)
+        why = plain_error(made, wanted.calls) or error.__cause__ or error
+        return True, (tell("failed", why=_first(why)),)
     if not found.compilations:  # there was work, if Dynamo left it to Python
         why = tell("nothing", why=_nothing(found, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(found))
@@ -81,13 +82,9 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
 
 
 def _uses(found: Capture) -> bool:
-    """Whether a graph has an input: Dynamo leaves out those that nothing reads."""
-    return any(
-        node.op == "placeholder"
-        for c in found.compilations
-        if (graph := c.graphs.get("dynamo"))
-        for node in graph.nodes
-    )
+    """Whether a graph has an input: Dynamo leaves out those that nothing reads. Without a graph it may, in Python."""
+    graphs = [graph for c in found.compilations if (graph := c.graphs.get("dynamo"))]
+    return not graphs or any(node.op == "placeholder" for graph in graphs for node in graph.nodes)
 
 
 def _slips(found: Capture, wanted: Exercise) -> list[str]:

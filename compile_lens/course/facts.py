@@ -72,8 +72,24 @@ def _tails(capture: Capture) -> Number:
 
 
 def _sines(capture: Capture) -> Number:
-    """How often a sine stands in the C++ kernels; a tail has it once more."""
-    return sum(len(re.findall(r"\.sin\(\)|std::sin\(", kernel.source)) for kernel in _cpp(capture))
+    """How often a sine stands in the C++ kernels, their tails left out, which say the same once more."""
+    return sum(len(re.findall(r"\.sin\(\)|std::sin\(", _without_tails(k.source))) for k in _cpp(capture))
+
+
+def _without_tails(source: str) -> str:
+    """A C++ kernel without what its tails do: the block in braces behind each ``if(C10_UNLIKELY(...))``."""
+    before, *tails = source.split("if(C10_UNLIKELY(")
+    return before + "".join(tail[_block_end(tail) :] for tail in tails)
+
+
+def _block_end(text: str) -> int:
+    """Where the first block in braces ends."""
+    depth = 0
+    for at, mark in enumerate(text):
+        depth += (mark == "{") - (mark == "}")
+        if mark == "}" and not depth:
+            return at + 1
+    return len(text)
 
 
 def _intermediate(capture: Capture) -> Number:
@@ -196,6 +212,8 @@ def said(name: str, value: Number) -> str:
     one = many = _in_chinese(name)
     if not many:
         one, many = FACTS[name].one, FACTS[name].many
+    if value is None and name == "step":
+        return tell("no loop")
     if value is None:
         return tell("not known", noun=many.lstrip(MEASURES))
     return counted(value if isinstance(value, AtLeast) else Figure(value), one, many)

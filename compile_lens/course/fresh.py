@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +40,18 @@ def each(function: Any, *calls: list[Any]) -> None:
 
 LOOP = each.__code__.co_filename
 """The file of that loop: a break there is not the student's."""
+
+
+def plain_error(function: Any, calls: Calls) -> Exception | None:
+    """What a function raises where nothing is compiled, ``None`` where it raises nothing. It says what is wrong in the
+    function's own words, which a compiler's error may leave out."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for inputs in calls:
+                function(*made(inputs))
+    except Exception as error:
+        return error
+    return None
 
 
 MIXED = 4
@@ -88,5 +102,7 @@ def _differ(got: Any, rounded: Any, want: Any) -> str:
         return ""
     error = (rounded.detach().double() - want).abs().max().item()
     allowed = ROUNDING * error + SLACK * want.abs().max().item()
+    if got.isnan().any() and not want.isnan().any():
+        return tell("nan")
     apart = (got.detach().double() - want).abs().max().item()
     return "" if apart <= allowed else tell("values", most=f"{apart:.2g}")

@@ -141,6 +141,42 @@ def test_what_computes_nothing_is_told_without_the_compilers_words() -> None:
     )
 
 
+def test_a_shape_that_does_not_fit_is_told_in_the_functions_own_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A compiler says "when making fake tensor call" first; the same call without it says which sizes."""
+
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        print("once")
+        return x @ x[:3]
+
+    with pytest.raises(RuntimeError) as plain:
+        outer(torch.rand(64, 64))
+    capsys.readouterr()
+    said = repr(course.check("5.1", outer))
+    assert f"RuntimeError: {plain.value}" in said and "fake" not in said
+    assert capsys.readouterr().out.count("once") <= 1, "what is run again to hear of the error prints nothing"
+
+
+def test_nothing_is_said_of_what_no_graph_shows() -> None:
+    said = repr(course.check("10.2", lambda x: torch.cov(x, correction=0)))
+    assert "1 graph break" in said and "works on nothing" not in said
+    assert "It works on nothing that it was called with." in repr(
+        course.check("8.1", lambda x: torch.zeros(4096))
+    )
+
+
+def test_the_advice_fits_the_bytes() -> None:
+    """Twice as wide numbers move more bytes without a large result in between."""
+
+    def wide(x: torch.Tensor) -> torch.Tensor:
+        y = x.double()
+        return (y @ (y.T @ y)).float()
+
+    assert "A result in between is large" not in repr(course.check("10.1", wide))
+    assert "A result in between is large" in repr(course.check("10.1", lambda x: (x @ x.T) @ x))
+
+
 def test_an_error_that_is_hostile_stays_on_its_line() -> None:
     def hostile(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("\x1b[31m" + "x" * 10_000 + "\nright")

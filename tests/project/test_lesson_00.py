@@ -31,6 +31,10 @@ def test_it_tells_operators_from_code() -> None:
     assert named.startswith("extern") and "\n" not in named
     assert [line.split()[0] for line in triangles.splitlines()].count("cpp") == 1
     assert "lu_factor" in triangles and cells["same"] == "True"
+    assert [line.split(".")[-2] for line in triangles.splitlines() if line.startswith("extern")] == [
+        "linalg_lu_factor_ex",
+        "_linalg_check_errors",
+    ], "what the text says a library does"
 
 
 def test_its_prose_says_what_the_captures_say() -> None:

@@ -50,8 +50,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("tiles", EXACTLY, 0),),
-                "The kernel can go over its numbers in one row, since all that it reads and writes lies in the same "
-                "order.",
+                "The kernels go over their numbers in one row. That is enough, unless what is read and what is written "
+                "ask for different orders.",
             ),
         ),
         (

@@ -88,7 +88,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("patterns", EXACTLY, 0), Need("library_calls", EXACTLY, 1)),
-                "If you call the library yourself, there is nothing left for a pattern to find.",
+                "A pattern is found among pieces. A single call of a library is in this graph: the whole of an "
+                "attention that you called yourself has no pieces left, and one product alone has too few.",
             ),
         ),
         (

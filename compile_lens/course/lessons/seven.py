@@ -30,7 +30,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("step", EXACTLY, 1),),
-                "This kernel takes one number at a time: what it reads does not lie side by side in memory.",
+                "This kernel takes one number at a time: what it reads does not lie side by side in memory, or "
+                "Inductor has no registers for its type.",
             ),
         ),
         (

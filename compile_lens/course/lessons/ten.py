@@ -39,7 +39,7 @@ EXERCISES = (
         (Need("bytes_after", AT_MOST, 8000), *UNBROKEN),
         (
             Slip(
-                (Need("bytes_after", AT_LEAST, 8001),),
+                (Need("bytes_after", AT_LEAST, 8001), Need("intermediate", AT_LEAST, 1000)),
                 "A result in between is large: it is stored, and loaded again. In which order would it be small?",
             ),
         ),

@@ -20,8 +20,8 @@ MISLED: dict[str, list[Mistake]] = {
         (halved, "1 graph break; asked", ""),
     ],
     "8.2": [
-        (lambda x: x + 1, "0 kernels with blocks of two dimensions; asked", "lies in the same order"),
-        (lambda x: x.t() + 1, "0 kernels with blocks of two dimensions; asked", "lies in the same order"),
+        (lambda x: x + 1, "0 kernels with blocks of two dimensions; asked", "ask for different orders"),
+        (lambda x: x.t() + 1, "0 kernels with blocks of two dimensions; asked", "ask for different orders"),
         (lambda x: x @ x, "1 library call; asked", "is no Triton kernel"),
     ],
     "8.3": [

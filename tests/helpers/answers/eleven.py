@@ -27,6 +27,13 @@ def _thrown_away(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def _with_a_tail(x: torch.Tensor) -> torch.Tensor:
+    x = x[:1001]
+    for _ in range(5):
+        x = torch.sin(x)
+    return x
+
+
 def _tensor(x: torch.Tensor) -> torch.Tensor:
     total = torch.zeros(())
     for _ in range(4):
@@ -71,6 +78,7 @@ MISLED: dict[str, list[Mistake]] = {
         (_thrown_away, "1 sine in the kernels; asked", "Many are written, and one is computed"),
         (lambda x: sum(torch.sin(x) for _ in range(10)), "1 sine in the kernels; asked", "Many are written"),
         (lambda x: torch.sin(torch.sin(x)), "2 sines in the kernels; asked", "There are fewer."),
+        (_with_a_tail, "5 sines in the kernels; asked", "There are fewer."),
         (lambda x: torch.cos(x), "0 sines in the kernels; asked", "There are fewer."),
     ],
     "11.2": [

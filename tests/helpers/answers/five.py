@@ -38,7 +38,12 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: F.scaled_dot_product_attention(x, x, x),
             "0 patterns that matched; asked",
-            "call the library yourself",
+            "that you called yourself has no pieces left",
+        ),
+        (
+            lambda x: F.linear(x, x[0, 0]) + 1,
+            "0 patterns that matched; asked",
+            "one product alone has too few",
         ),
         (lambda x: torch.softmax(x, -1), "0 patterns that matched; asked", ""),
     ],

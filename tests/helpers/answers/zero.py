@@ -24,6 +24,10 @@ def logarithmic(x: torch.Tensor) -> torch.Tensor:
     return logarithm.exp() * sign
 
 
+def one_by_one(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0] for m in x])
+
+
 def unbound(x: torch.Tensor) -> torch.Tensor:
     (a, b), (c, d) = (row.unbind(1) for row in x.unbind(1))
     return a * d - b * c
@@ -32,7 +36,7 @@ def unbound(x: torch.Tensor) -> torch.Tensor:
 RIGHT: dict[str, list[Made]] = {
     "0.1": [lambda x: torch.linalg.det(x), lambda x: x @ x @ x, lambda x: torch.linalg.svdvals(x)],
     "0.2": [by_triangles, logarithmic],
-    "0.3": [unbound, lambda x: x[:, 0, 0] * x[:, 1, 1] - x[:, 1, 0] * x[:, 0, 1]],
+    "0.3": [unbound, one_by_one, lambda x: x[:, 0, 0] * x[:, 1, 1] - x[:, 1, 0] * x[:, 0, 1]],
 }
 
 MISLED: dict[str, list[Mistake]] = {
@@ -45,10 +49,11 @@ MISLED: dict[str, list[Mistake]] = {
         (determinant, "0 kernels of the compiler's own; asked", "Take a part of the way yourself"),
         (without_the_swaps, "above and below 0 its result has other values", ""),
         (lambda x: x.diagonal().prod(), "its result has other values", ""),
+        (lambda x: torch.logdet(x).exp(), "its result has nan in it", ""),
     ],
     "0.3": [
         (determinant, "1 library call; asked for: exactly 0", "you know the formula"),
-        (lambda x: x[0, 0, 0] * x[0, 1, 1], "its result has the shape (), and not (1000,)", ""),
+        (lambda x: x[0, 0, 0] * x[0, 1, 1], "its result has the shape (), and not (100,)", ""),
         (lambda x: x[:, 0, 0] * x[:, 1, 1] + x[:, 0, 1] * x[:, 1, 0], "its result has other values", ""),
     ],
 }
