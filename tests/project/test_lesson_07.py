@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import lessons
 import pytest
 import torch
+from needs import not_here
+from torch._inductor.cpp_builder import _get_ffast_math_flags
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -50,6 +56,28 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert lessons.said(prose["kernel-meaning"], r"512 bits are (\w+) times (\d+)") == (16, 32)
     assert lessons.said(prose["half-meaning"], r"register of (\d+) short numbers") == (32,)
     assert 1000 % 16 and lessons.said(prose["targets-why"], r"(\d+) bits on most ARM") == (128,)
+
+
+def test_a_cpp_compiler_stops_at_a_sine(tmp_path: Path) -> None:
+    """The loop of the lesson, given to g++ by itself: with Inductor's flags it calls a sine of one number."""
+    prose, printed = lessons.prose(NAME), lessons.text(lessons.run(NAME)["scalar"])
+    loop = printed.partition("\n")[2]
+    assert loop.startswith("#pragma GCC ivdep") and "`#pragma GCC ivdep`" in prose["scalar-meaning"]
+    if shutil.which("g++") is None or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        not_here("this asks g++ on Linux for x86-64")
+    flags = _get_ffast_math_flags()
+    assert "ffast-math" not in flags, "which Inductor does not pass"
+    head = "#include <cmath>\n#include <cstdint>\nvoid f(const float* in_ptr0, float* out_ptr0)\n{ {\n"
+    (tmp_path / "loop.cpp").write_text(head + loop + "} }\n")
+
+    def sines(*more: str) -> set[str]:
+        command = ["g++", "-O3", "-mavx512f", "-S", "-o", "-", *more, str(tmp_path / "loop.cpp")]
+        made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return set(re.findall(r"(?:call|jmp)\s+(\w*sinf?)\b", made))
+
+    assert sines() == sines(*(f"-{flag}" for flag in flags)) == {"sinf"}
+    assert all(name.startswith("_ZGV") for name in sines("-ffast-math")), "a sine of a whole register"
+    assert sines("-ffast-math")
 
 
 def test_its_exercises_wait_for_their_functions() -> None:

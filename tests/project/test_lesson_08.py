@@ -6,6 +6,9 @@ import re
 
 import lessons
 import pytest
+import torch
+
+from compile_lens import capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -24,6 +27,18 @@ def test_it_reads_blocks_and_threads() -> None:
     assert "[[thread_position_in_grid]]" in cells["metal"] and "mask" not in cells["metal"]
 
 
+def test_a_mask_may_be_in_the_way_of_wide_loads() -> None:
+    """By Triton's own PTX: two or four numbers are loaded at once where no mask ends in the midst of them."""
+    pytest.importorskip("triton")
+    assert "of 1,001 numbers, the end falls in the midst" in lessons.prose(NAME)["mask-meaning"]
+
+    def widths(size: int) -> set[str]:
+        made = capture(lambda x: torch.sin(x) * 2, torch.rand(size), target="h100", build=True)
+        return set(re.findall(r"ld\.global\.(?:v(\d)\.)?b32", made.kernels[0].ptx or ""))
+
+    assert widths(1001) == {""} and widths(2**20) & {"2", "4"}
+
+
 def test_a_softmax_is_one_kernel_or_several() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     assert re.findall(r"the capture has (\d) launch", cells["softmax"]) == ["1", "3"]
@@ -37,7 +52,7 @@ def test_a_softmax_is_one_kernel_or_several() -> None:
     )
     kinds = re.findall(r"triton_(\w{3})_", first)
     assert kinds == ["red", "per", "poi"], "the pieces, their results, and the division"
-    assert re.findall(r"in Metal: (\d) kernels", cells["metal-softmax"]) == ["1", "5"]
+    assert re.findall(r"kernels in Metal: (\d)", cells["metal-softmax"]) == ["1", "5"]
 
 
 def test_a_training_step_is_in_mixed_precision() -> None:
@@ -64,6 +79,11 @@ def test_its_prose_says_what_the_captures_say() -> None:
     sentence = r"softmax is (\w+) kernel that moves the least there is; over the first it is (\w+) on"
     assert lessons.said(prose["take-home"], sentence) == (last, first)
     assert lessons.said(prose["loads-meaning"], r"are (\d+) places apart") == (512,)
+    metal = capture(lambda x: torch.softmax(x, 0), torch.rand(512, 512), target="mps").kernels
+    kinds = [re.findall(r"threadgroup_(max|sum)|(/)", kernel.source) for kernel in metal]
+    assert ["".join(found[0]) for found in kinds] == ["max", "max", "sum", "sum", "/"]
+    assert lessons.said(prose["metal-softmax-meaning"], r"^(\w+): .* takes (\w+) kernels") == (5, 2)
+    assert "prepare_softmax_online" in cells["loads"]
     assert "512*r0_" in cells["loads"] and "`512*r0_…`" in prose["loads-meaning"]
 
 

@@ -7,6 +7,8 @@ import re
 
 import lessons
 import pytest
+import torch
+from torch._inductor.utils import run_and_get_code
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -49,6 +51,27 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert lessons.said(prose["blind"], r"in between has (\d+) × (\d+) numbers") == (512, 512)
     assert "more than sixty times" in prose["chain-meaning"]
     assert lessons.said(prose["attention-meaning"], r"the other one nearly (\w+) times") == (4,)
+
+
+def test_a_third_way_reads_once_and_stays_right() -> None:
+    """What the text says of ``var``, of Welford, and of the exchanges that are built in, by plain torch."""
+    prose = lessons.prose(NAME)
+    assert "`x.var(correction=0)` reads x once, and stays right" in prose["variance-meaning"]
+    x = torch.rand(4096)
+    wanted = x.double().var(correction=0).float()
+
+    def var(x: torch.Tensor) -> torch.Tensor:
+        return x.var(correction=0)
+
+    torch._dynamo.reset()
+    found, (code,) = run_and_get_code(torch.compile(var), x + 10_000)
+    assert "Welford" in code and code.count("for(int64_t x") == 1, "one loop over x"
+    torch.testing.assert_close(found, wanted, rtol=0.01, atol=0)
+    assert "`x**3` becomes products, and a sum may be taken in another order" in prose["chain-reason"]
+    for function, shown in ((torch.sum, "tmp_acc0_vec"), (lambda x: x**3, "tmp0 * tmp0")):
+        torch._dynamo.reset()
+        _, (code,) = run_and_get_code(torch.compile(function), x)
+        assert shown in code
 
 
 def test_its_exercises_wait_for_their_functions() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+import sys
 
 import lessons
 import pytest
@@ -49,6 +51,8 @@ def test_the_first_who_waits_gets_the_blame() -> None:
 
 def test_it_takes_turns_and_reckons_when_it_has_paid() -> None:
     cells = _cells()
+    assert max(map(len, cells["turns"].splitlines())) <= 96, "lines that a narrow window shows whole"
+    cells["turns"] = cells["turns"].replace("\n      ", " ")
     tables = re.findall(
         r"^(forward\S*): \d+ rounds of \d+ calls?, median \[quartiles\]$", cells["turns"], re.M
     )
@@ -62,7 +66,28 @@ def test_it_takes_turns_and_reckons_when_it_has_paid() -> None:
     assert rows["backward"][0] > rows["forward"][0], "the larger part of the work"
     said, *paid = cells["paid"].splitlines()
     assert re.fullmatch(r"compiling [\d.]+ s, saved in each call -?[\d.]+ ms", said)
+    even = re.findall(r"break-even: (?:after ([\d,]+) calls|never)", cells["turns"])
+    assert paid == [f"paid after {even[-1]} calls" if even[-1] else "never paid: compiled is not faster here"]
     assert re.fullmatch(r"paid after [\d,]+ calls|never paid: compiled is not faster here", *paid)
+
+
+def test_torch_says_no_more_than_a_warning_of_what_it_leaves_to_python() -> None:
+    """Plain torch, in a process of its own: nothing was compiled, no error, one warning."""
+    code = """
+import torch
+def followed(x):
+    total = 0.0
+    for _ in range(4):
+        x = torch.sin(x)
+        total += x.sum().item()
+    return x * total
+made = []
+torch.compile(followed, backend=lambda module, _: made.append(module) or module)(torch.rand(8))
+print(len(made))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0\n" and "Graph break from `Tensor.item()`" in ran.stderr
+    assert "at most a warning, which the first cell of this page" in lessons.prose(NAME)["followed-meaning"]
 
 
 def test_its_prose_says_what_the_captures_say() -> None:
