@@ -53,7 +53,9 @@ def drawn(element: ElementTree.Element) -> list[str]:
 def test_a_small_graph() -> None:
     root = parsed(to_svg(sin_cos(), title="Forward"))
     assert root.attrib["role"] == "img"
-    assert root.attrib["aria-label"] == "Forward: 7 nodes, 5 calls, 1 saved for backward"
+    assert root.attrib["aria-label"] == (
+        "Forward: 7 nodes, 5 calls, 1 saved for backward; in order sin, pow_1, cos, pow_2, add"
+    )
     assert drawn(root)[:2] == ["Forward", "forward: 7 nodes, 5 calls, 1 saved for backward"]
     boxes = nodes(root)
     assert list(boxes) == [n.name for n in sin_cos().nodes]
@@ -62,6 +64,30 @@ def test_a_small_graph() -> None:
     edges = [e for e in root.iter() if e.attrib.get("class") == "edge"]
     assert ("sin", "pow_1") in [(e.attrib["data-from"], e.attrib["data-to"]) for e in edges]
     assert all(drawn(e) == ["f32[1000]"] for e in edges) and len(edges) == 8
+
+
+def test_what_autograd_made_is_dashed_and_said() -> None:
+    """By hand: one call of the program's, two for its derivative."""
+    made = [replace(call(name, f"aten.{name}.default", "sin"), derivative=True) for name in ("cos", "mul")]
+    graph = Graph("joint", "", "", (given("x"), call("sin", "aten.sin.default", "x"), *made))
+    svg = to_svg(graph)
+    root = parsed(svg)
+    boxes = nodes(root)
+    assert [name for name, box in boxes.items() if "derived" in box.attrib["class"].split()] == ["cos", "mul"]
+    assert ".derived>rect{stroke-dasharray:" in svg, "a dash, not a colour alone"
+    told = "4 nodes, 3 calls, 2 of them made by autograd for a derivative"
+    assert root.attrib["aria-label"] == f"joint: {told}; in order sin, cos, mul"
+    assert "made by autograd for a derivative" in title(boxes["cos"]) and drawn(root)[-1] in told
+    assert "made by autograd" not in title(boxes["sin"])
+    (image,) = to_svgs([graph], plain=True)
+    assert image.count(' derived"') == 1 and ".swatch{" in image
+    assert "derived" not in to_svg(sin_cos())
+
+
+def test_a_long_graph_is_told_by_its_first_calls() -> None:
+    calls = [call(f"sin_{n}", "aten.sin.default", "x") for n in range(15)]
+    label = parsed(to_svg(Graph("dynamo", "", "", (given("x"), *calls)))).attrib["aria-label"]
+    assert label.endswith("sin_10, sin_11 and 3 more") and label.count("sin_") == 12
 
 
 def test_the_tooltip_of_a_node_has_what_fits_no_box() -> None:

@@ -7,7 +7,7 @@ from compile_lens.layout.plan import LABEL_SIZE, NAME_SIZE, SMALL_SIZE, TARGET_S
 from ..words.palette import COLOURS, DARK, LIGHT, Colour, Theme
 
 
-def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True) -> str:
+def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True, derived: bool = False) -> str:
     """Rules for the given kinds of node, light, and (with ``dark``) dark where the reader prefers that.
 
     Every rule is scoped to ``.lens-graph``, or it would leak into a page that holds the SVG inline; without the
@@ -33,9 +33,15 @@ def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True) -
     if saved:
         rules += [".saved>rect{stroke-width:2}", ".lens-graph .badge{stroke:none}"]
         rules += [".node .on-badge{font-size:8.5px;font-weight:600}"]
+    if derived:
+        rules.append(".derived>rect{stroke-dasharray:5 3}")
     rules += _coloured(present, saved, LIGHT, dark=False)
+    if derived:
+        rules.append(f".derived .swatch{{fill:none;stroke:{LIGHT.edge}}}")
     if not dark:
-        return _without(rules, ([] if stubs else [".stub"]) + ([] if saved else [".legend", ".swatch"]))
+        return _without(
+            rules, ([] if stubs else [".stub"]) + ([] if saved or derived else [".legend", ".swatch"])
+        )
     return (
         _scoped(rules)
         + f"@media (prefers-color-scheme:dark){{{_scoped(_coloured(present, saved, DARK, dark=True))}}}"

@@ -17,6 +17,7 @@ from compile_lens.layout.plan import LABEL_SIZE, LINE_HEIGHT, SMALL_SIZE
 from compile_lens.layout.text import clean, columns, one_line, shorten, width
 from compile_lens.record.graph import Graph, Node
 
+from ..words.derivatives import DERIVED
 from ..words.outline import SAVED
 from ..words.palette import COLOURS, known_kind
 from .sheet import style
@@ -29,6 +30,9 @@ NARROWEST = 360.0
 
 CELL = 840.0
 """Pixels of a notebook's cell, in a window of 1280."""
+
+TOLD = 12
+"""How many calls the text in place of a drawing names."""
 
 _TITLE_SIZE = 14.0
 _CAPTION_SIZE = 11.0
@@ -106,15 +110,20 @@ def _document(
     heading = one_line(title) or graph.key
     head = _caption(graph, layout, heading, failure, across)
     top = MARGIN + sum(height for _, _, height in head) + (14 if layout.boxes else 0)
-    legend, legend_height = _legend(set() if plain else kinds, marked, across, top + layout.height + 18)
+    nodes = {node.name: node for node in graph.nodes}
+    derived = frozenset(name for name, node in nodes.items() if node.derivative)
+    below = top + layout.height + 18
+    legend, legend_height = _legend(set() if plain else kinds, marked, bool(derived), across, below)
     total_x, total_y = across + 2 * MARGIN, top + layout.height + legend_height + MARGIN
     left = MARGIN + (across - layout.width) / 2
     shown = f'width="{_n(total_x)}" height="{_n(total_y)}"' if total_x <= widest else 'width="100%"'
     size = f'{shown} viewBox="0 0 {_n(total_x)} {_n(total_y)}"'
-    label = "" if plain else f' role="img" aria-label="{escape(f"{heading}: {_counts(graph)}")}"'
+    label = (
+        "" if plain else f' role="img" aria-label="{escape(f"{heading}: {_counts(graph)}{_order(graph)}")}"'
+    )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-graph" {size}{label} font-family="{_FONT}">',
-        f"<style>{style(kinds, marked, dark=not plain, stubs=bool(layout.stubs))}</style>",
+        f"<style>{style(kinds, marked, dark=not plain, stubs=bool(layout.stubs), derived=bool(derived))}</style>",
         '<rect class="paper" width="100%" height="100%" rx="8"/>',
     ]
     y = MARGIN
@@ -123,12 +132,15 @@ def _document(
         parts.append(
             f'<text class="{name}" x="{_n(MARGIN)}" y="{_n(y - height * 0.28)}">{escape(text)}</text>'
         )
-    nodes = {node.name: node for node in graph.nodes}
     name = "" if plain else ' class="drawing"'
     parts.append(f'<g{name} transform="translate({_n(left)} {_n(top)})">')
     parts += _lines(layout.edges) if plain else [_edge(edge) for edge in layout.edges]
     parts += [_stub(stub, plain) for stub in layout.stubs]
-    parts += _cards(layout.boxes, saved) if plain else [_node(box, nodes, saved) for box in layout.boxes]
+    parts += (
+        _cards(layout.boxes, saved, derived)
+        if plain
+        else [_node(box, nodes, saved, derived) for box in layout.boxes]
+    )
     parts.append("</g>")
     parts += legend
     parts.append("</svg>")
@@ -179,34 +191,48 @@ def _wrap(text: str, limit: int) -> list[str]:
 
 def _counts(graph: Graph) -> str:
     calls = len(graph.calls)
+    derived = sum(node.derivative for node in graph.calls)
+    made = f", {derived} of them {DERIVED}" if derived else ""
     saved = f", {len(graph.saved)} {SAVED}" if graph.saved else ""
-    return f"{_nodes(len(graph.nodes))}, {calls} {'call' if calls == 1 else 'calls'}{saved}"
+    return f"{_nodes(len(graph.nodes))}, {calls} {'call' if calls == 1 else 'calls'}{made}{saved}"
+
+
+def _order(graph: Graph) -> str:
+    """The calls, or loops with what they do, for who hears a drawing; the first dozen of them."""
+    names = [
+        one_line(node.name) if node.op.startswith("call_") else f"{node.name} ({one_line(node.target)})"
+        for node in graph.calls
+    ]
+    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+    return f"; in order {', '.join(names[:TOLD])}{more}" if names else ""
 
 
 def _nodes(number: int) -> str:
     return "1 node" if number == 1 else f"{number} nodes"
 
 
-def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str]) -> str:
+def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str], derived: frozenset[str]) -> str:
     kept = [name for name in box.members if name in saved]
     several = len(box.members) > 1
     members = f' data-members="{escape(" ".join(box.members))}"' if several else ""
     about = _about_many(box, kept) if several else _about(nodes[box.name], bool(kept))
-    names = f'class="{_classes(box, kept)}" data-node="{escape(box.name)}"{members}'
+    names = f'class="{_classes(box, kept, derived)}" data-node="{escape(box.name)}"{members}'
     return f"<g {names}><title>{escape(about)}</title>{_card(box, kept)}</g>"
 
 
-def _cards(boxes: Sequence[Box], saved: frozenset[str]) -> list[str]:
+def _cards(boxes: Sequence[Box], saved: frozenset[str], derived: frozenset[str]) -> list[str]:
     """All nodes, those of one kind together, for an image in which none of them is looked for."""
     found: dict[str, list[str]] = {}
     for box in boxes:
         kept = [name for name in box.members if name in saved]
-        found.setdefault(_classes(box, kept), []).append(_card(box, kept))
+        found.setdefault(_classes(box, kept, derived), []).append(_card(box, kept))
     return [f'<g class="{names}">{"".join(cards)}</g>' for names, cards in found.items()]
 
 
-def _classes(box: Box, kept: Sequence[str]) -> str:
-    return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "")
+def _classes(box: Box, kept: Sequence[str], derived: frozenset[str]) -> str:
+    """A box is ``derived``, with a dashed border, where all that is in it was made for derivatives."""
+    made = " derived" if derived.issuperset(box.members) else ""
+    return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "") + made
 
 
 def _card(box: Box, kept: Sequence[str]) -> str:
@@ -250,6 +276,8 @@ def _about(node: Node, kept: bool) -> str:
         lines.append(
             f"{file}:{frame.line} in {frame.function}" + (f": {frame.text.strip()}" if frame.text else "")
         )
+    if node.derivative:
+        lines.append(DERIVED)
     if kept:
         lines.append(SAVED)
     return "\n".join(lines)
@@ -334,11 +362,15 @@ def _head(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return [wings[0], (x1, y1), wings[1]]
 
 
-def _legend(kinds: set[str], marked: bool, across: float, top: float) -> tuple[list[str], float]:
+def _legend(
+    kinds: set[str], marked: bool, derived: bool, across: float, top: float
+) -> tuple[list[str], float]:
     """The kinds that are present, in rows below the drawing, and the height they take."""
     entries = [(f"kind-{kind}", colour.meaning) for kind, colour in COLOURS.items() if kind in kinds]
     if marked:
         entries.append(("saved", SAVED))
+    if derived:
+        entries.append(("derived", DERIVED))
     if not entries:
         return [], 0.0
     parts = ['<g class="legend">']

@@ -13,6 +13,9 @@ from compile_lens.record.kernel import Kernel
 Whose = tuple[tuple[str, tuple[str, ...]], ...]
 """Operators of a kernel, each with the words for those whose derivative needs it."""
 
+DERIVED = "made by autograd for a derivative"
+"""What is said of a call of the joint graph that is none of the program's own."""
+
 MOST = 3
 """Words that are told of one line."""
 
