@@ -68,8 +68,8 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     except UsageError as error:  # it cannot be called with the inputs of the exercise
         return True, (tell("failed", why=f"{flat(str(error)).partition('. ')[0]}."),)
     except CaptureError as error:
-        why = plain_error(made, wanted.calls) or error.__cause__ or error
-        return True, (tell("failed", why=_first(why)),)
+        plain = plain_error(made, wanted.calls)
+        return True, (tell("failed", why=_first(plain or error.__cause__ or error)),)
     if not found.compilations:  # there was work, if Dynamo left it to Python
         why = tell("nothing", why=_nothing(found, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(found))
