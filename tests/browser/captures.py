@@ -96,6 +96,15 @@ def layer() -> Capture:
 
 
 @functools.cache
+def gpt2() -> Capture:
+    """Two layers of a transformer with its embeddings: the kernel that opens has lines of all of its functions."""
+    import torch
+    from gpt2 import GPT2, TINY
+
+    return capture(GPT2(TINY), torch.randint(0, TINY.vocabulary, (2, TINY.tokens)))
+
+
+@functools.cache
 def on_h100() -> Capture:
     """What an H100 would get of sin² + cos²."""
     import torch

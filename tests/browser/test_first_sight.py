@@ -447,6 +447,43 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
     assert page.pane("forward.code").locator(".code-pane").is_visible()
 
 
+@pytest.mark.parametrize("viewport", SIZES)
+def test_a_transformer_opens_no_lower_than_it_must(viewer: Open, viewport: tuple[int, int]) -> None:
+    """Its kernel begins with lines of a later function, but others that are seen came from what is on top."""
+    page = viewer(captures.gpt2())
+    page.frame()
+    for scrolling in (".source-scroll", ".graph-view"):
+        assert page.find(scrolling).evaluate("e => e.scrollTop") == 0, scrolling
+    numbers = page.pane("forward.code").locator(".listing-number.coloured")
+    whole = numbers.evaluate_all(
+        """
+        (all) => all.filter((e) => {
+          const r = e.getBoundingClientRect(), f = e.closest(".listing-box").getBoundingClientRect();
+          return r.top >= f.top && r.bottom <= f.bottom;
+        }).map((e) => +e.dataset.number)
+        """
+    )
+    first = numbers.evaluate_all("all => Math.min(...all.map(e => +e.dataset.number))")
+    assert first in whole, "the kernel is still open where it begins"
+    seen = {where: set(colours) for where, colours in page.app.evaluate(COLOURS_IN_VIEW).items()}
+    assert len(seen) == 3 and set.intersection(*seen.values()), "one colour in all of them"
+
+
+@pytest.mark.parametrize("viewport", [(820, 600), (390, 844)])
+def test_both_branches_of_a_graph_are_in_view_where_there_is_room(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(captures.sin_cos())
+    pane = page.pane("forward")
+    view = box(pane.locator(".graph-view"))
+    nodes = pane.locator(".node").all()
+    assert len(nodes) == len(page.items.stages[page.number("forward") - 1].names)
+    for node in nodes:
+        face, name = box(node.locator(".face").first), page.address(int(node.get_attribute("data-item") or 0))
+        inside = view["x"] <= face["x"] and face["x"] + face["width"] <= view["x"] + view["width"]
+        assert inside, name
+
+
 def test_what_happened_in_between_stands_below_a_short_kernel(viewer: Open) -> None:
     shown = captures.sin_cos()
     page = viewer(shown)

@@ -3,32 +3,41 @@
 /** @import { Listing } from "./listing.js" */
 
 /**
- * Whether a line of one of these items is in view.
+ * Pixels from the view to the nearest line of these items: 0 if it is in view, infinite if none is unfolded.
  * @param {Listing} listing
  * @param {number[]} items
  */
-export function seesItems(listing, items) {
-  const seen = seeing(listing);
-  return items.some((item) => listing.links.linesOf(item).some(seen));
+export function farFrom(listing, items) {
+  const far = farOf(listing);
+  return items
+    .flatMap((item) => listing.links.linesOf(item))
+    .reduce((least, line) => Math.min(least, far(line)), Infinity);
 }
 
 /**
- * Items of the lines in view that came from a unit, from the top.
+ * Items of the lines that are seen, in part or whole, and came from a unit, from the top; each with the pixels of its
+ * line that are out of view.
  * @param {Listing} listing
+ * @returns {[number, number][]}
  */
 export function itemsInView(listing) {
+  const far = farOf(listing);
   return [...listing.coloured.own.keys()]
-    .filter(seeing(listing))
+    .filter((line) => far(line) < listing.rows.height)
     .sort((a, b) => a - b)
-    .flatMap((line) => listing.links.itemsOf(line));
+    .flatMap((line) => listing.links.itemsOf(line).map((item) => /** @type {[number, number]} */ ([item, far(line)])));
 }
 
 /**
- * Whether a line, counted from 1, is in view as the listing is scrolled now.
+ * How far a line, counted from 1, is from being in view whole, as the listing is scrolled now.
  * @param {Listing} listing
- * @returns {(line: number) => boolean}
+ * @returns {(line: number) => number} pixels; infinite for what is folded
  */
-function seeing({ rows, folds }) {
+function farOf({ rows, folds }) {
   const view = rows.view();
-  return (line) => folds.shows(line) && rows.sees(folds.row(line), view);
+  return (line) => {
+    if (!view || !folds.shows(line)) return Infinity;
+    const row = folds.row(line);
+    return Math.max(0, view.top - rows.top(row), rows.top(row + 1) - view.bottom);
+  };
 }

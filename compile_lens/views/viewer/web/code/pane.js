@@ -335,7 +335,7 @@ export class CodePane {
     }
   }
 
-  /** Items of the lines of the code in view. */
+  /** Items of the lines of the code that are seen, and what of each is not. */
   inView() {
     return this.listings().slice(0, 1).flatMap(itemsInView);
   }

@@ -3,7 +3,7 @@
 import { h, shortened } from "../dom.js";
 import { CompilationTable, notesIn } from "./compilations.js";
 import { Finder, copyButton } from "./finder.js";
-import { seesItems } from "./in_view.js";
+import { farFrom } from "./in_view.js";
 import { Listing } from "./listing.js";
 import { outdent, setFitting, setLarge } from "./looks.js";
 
@@ -135,8 +135,8 @@ export class SourcePane {
   }
 
   /** @param {number[]} items */
-  sees(items) {
-    return this.parts.some(({ listing }) => seesItems(listing, items));
+  far(items) {
+    return Math.min(...this.parts.map(({ listing }) => farFrom(listing, items)));
   }
 
   /** Another compilation is shown. */

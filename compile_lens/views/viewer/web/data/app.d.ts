@@ -28,10 +28,10 @@ export interface Pane {
   mark(marks: Marks): void;
   /** Bring the first of these items into view, without moving the focus. False if it shows none of them. */
   reveal(items: number[]): boolean;
-  /** Whether one of these items is in view; without, nothing is known of it. */
-  sees?(items: number[]): boolean;
-  /** Items of what is in view and has a colour, from the top. */
-  inView?(): number[];
+  /** Pixels from the view to the nearest of these items: 0 if it is in view, infinite if none is shown. Without, nothing is known of it. */
+  far?(items: number[]): number;
+  /** Items of what is seen and has a colour, from the top, each with the pixels of it that are out of view. */
+  inView?(): [number, number][];
   /** What leads to the kernels of a generated module and to all of it; each says whether it is shown. */
   pageTabs?(): HTMLElement[];
   /** Shows the kernels or the module. */

@@ -145,7 +145,7 @@ export class GraphPane {
     drawing.show(body, this.open);
     this.input.last = null;
     this.fitted();
-    this.viewport.start((height) => trunk(drawing.boxes, height), this.left.get(body));
+    this.viewport.start((height, width) => trunk(drawing.boxes, height, width), this.left.get(body));
     this.minimap.moved();
     this.describe();
     this.narrowing.update();
@@ -377,9 +377,9 @@ export class GraphPane {
   }
 
   /** @param {number[]} items */
-  sees(items) {
-    const boxes = items.map((item) => this.drawing.shown[item - this.start]);
-    return boxes.some((view) => view && this.viewport.sees(view.at));
+  far(items) {
+    const far = (/** @type {BoxView | undefined} */ view) => (view ? this.viewport.far(view.at) : Infinity);
+    return items.reduce((least, item) => Math.min(least, far(this.drawing.shown[item - this.start])), Infinity);
   }
 
   resized() {

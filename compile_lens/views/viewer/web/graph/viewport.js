@@ -14,7 +14,7 @@ const STILL = 4;
 
 /** @typedef {{ scale: number, left: number, top: number }} ViewState */
 
-/** @typedef {(height: number) => number} Entry */
+/** @typedef {(height: number, width: number) => number} Entry */
 
 export class Viewport {
   /**
@@ -35,7 +35,7 @@ export class Viewport {
     this.started = false;
     /** Whether anyone has scrolled or zoomed; until then the scale follows the size of the element. */
     this.touched = false;
-    /** The middle of what should be seen first, from left to right, in a window of a height. @type {Entry} */
+    /** The middle of what should be seen first, from left to right, in a window of a height and width. @type {Entry} */
     this.entry = () => 0;
     /** Distance of two fingers at the last move. */
     this.fingers = 0;
@@ -89,7 +89,8 @@ export class Viewport {
     const whole = Math.min(clientWidth / (this.width + 2 * MARGIN), clientHeight / (this.height + 2 * MARGIN));
     this.scale = Math.max(1, Math.min(LARGEST_START, whole));
     this.apply();
-    this.moveTo((entry(clientHeight / this.scale) + MARGIN) * this.scale - this.element.clientWidth / 2, 0);
+    const middle = entry(clientHeight / this.scale, clientWidth / this.scale);
+    this.moveTo((middle + MARGIN) * this.scale - clientWidth / 2, 0);
   }
 
   /** @returns {ViewState} */
@@ -152,14 +153,13 @@ export class Viewport {
   }
 
   /**
-   * Whether all of a part of the drawing is in view.
+   * How far a part of the drawing is from being in view whole, in pixels of the page; 0 if all of it is.
    * @param {readonly [number, number, number, number]} rectangle
    */
-  sees([x, y, w, h]) {
+  far([x, y, w, h]) {
     const { visible } = this;
-    return (
-      x >= visible.x && y >= visible.y && x + w <= visible.x + visible.width && y + h <= visible.y + visible.height
-    );
+    const across = Math.max(0, visible.x - x, x + w - visible.x - visible.width);
+    return (across + Math.max(0, visible.y - y, y + h - visible.y - visible.height)) * this.scale;
   }
 
   /** Where the corner of the drawing is, from the corner of the element, in pixels of the page. */

@@ -112,23 +112,41 @@ const IDLE = new Set(["input", "output", "constant", "symbol"]);
 /** Of the height of a window, how far down an open box begins at most that is to be seen first. */
 const NEAR = 0.6;
 
+/** What is around a box that is seen whole, in pixels of the drawing. */
+const AROUND = 6;
+
 /**
- * The middle, from left to right, of what does the work at the top of a drawing: of what is in the first box that is
- * open there, such as a layer, else of all.
+ * The middle, from left to right, of a window on the top of a drawing: that of what does the work in the first box
+ * that is open there, such as a layer, else of all; moved so far that as many boxes beside it as there is room for are
+ * whole.
  * @param {BoxView[]} boxes
  * @param {number} height of the window
+ * @param {number} width
  */
-export function trunk(boxes, height) {
+export function trunk(boxes, height, width) {
   const first = topmost(boxes);
   if (first === null) return 0;
   const until =
     (/** @type {number} */ share) =>
     (/** @type {BoxView} */ { at }) =>
       at[1] < first.at[1] + height * share;
+  const works = (/** @type {BoxView} */ { box, inside }) => !inside && !IDLE.has(box.kind);
   const open = topmost(boxes.filter(({ inside, level }) => inside && !level.parent).filter(until(NEAR)));
-  const middles = (open?.inside?.boxes ?? boxes.filter(until(1)))
-    .filter(({ box, inside }) => !inside && !IDLE.has(box.kind))
+  const top = boxes.filter(until(1));
+  const middles = (open?.inside?.boxes ?? top)
+    .filter(works)
     .map(({ at }) => at[0] + at[2] / 2)
     .sort((a, b) => a - b);
-  return middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
+  const middle = middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
+  // What works comes before what does not, and the nearest first.
+  const beside = (/** @type {BoxView} */ view) => Math.abs(view.at[0] + view.at[2] / 2 - middle);
+  const order = top
+    .filter(({ inside }) => !inside)
+    .sort((one, other) => Number(works(other)) - Number(works(one)) || beside(one) - beside(other));
+  let [left, right] = [middle, middle];
+  for (const { at } of order) {
+    const [from, to] = [Math.min(left, at[0] - AROUND), Math.max(right, at[0] + at[2] + AROUND)];
+    if (to - from <= width) [left, right] = [from, to];
+  }
+  return Math.max(right - width / 2, Math.min(left + width / 2, middle));
 }

@@ -9,8 +9,8 @@ import { PYTHON } from "../data/model.js";
 const LINES = 40;
 
 /**
- * If nothing of the code that is in view can be seen in one of the other panes, what its first line came from comes
- * into view there.
+ * If nothing of the code that is in view can be seen in all of the other panes, what is nearest there of what one of
+ * its lines came from comes into view.
  * @param {App} app
  * @param {PaneFrame[]} shown
  * @param {() => boolean} first whether they still stand as they were opened
@@ -19,8 +19,8 @@ export async function firstLook(app, shown, first) {
   await Promise.all(shown.map(({ ready }) => ready));
   if (!first() || app.selection.pins.length) return;
   const { chain, model } = app;
-  const code = shown.find(({ place }) => !place.finding && model.isCode(place.stage))?.pane?.inView?.() ?? [];
-  const others = shown.filter(({ pane }) => pane?.sees);
+  const code = shown.find(({ place }) => !place.finding && model.isCode(place.stage));
+  const others = shown.filter(({ pane }) => pane?.far);
   /** What of the same colour is above a line of the code. @param {number} item */
   const above = (item) => {
     const own = model.units.of(item);
@@ -29,10 +29,20 @@ export async function firstLook(app, shown, first) {
     const lines = new Set(own.map((unit) => model.units.all[unit].line));
     return nodes.filter((one) => model.stageOf(one) !== PYTHON || lines.has(one));
   };
-  /** @param {PaneFrame} frame @param {number[]} items */
-  const sees = (frame, items) => frame.pane?.sees?.(frame.own(items)) ?? true;
-  if (code.length === 0 || code.slice(0, LINES).some((item) => others.every((frame) => sees(frame, above(item)))))
-    return;
-  const items = above(code[0]);
-  for (const frame of others) if (!sees(frame, items)) frame.follow(items);
+  /** @type {number[]} */
+  let wanted = [];
+  let least = Infinity;
+  for (const [item, cut] of code?.pane?.inView?.().slice(0, LINES) ?? []) {
+    const items = above(item);
+    const far = others.reduce((sum, frame) => sum + frame.far(items), cut);
+    if (wanted.length && far >= least) continue;
+    wanted = cut ? [...items, item] : items;
+    least = far;
+  }
+  code?.follow(wanted);
+  for (const frame of others) {
+    if (!frame.far(wanted)) continue;
+    const far = new Map(frame.own(wanted).map((item) => [item, frame.far([item])]));
+    frame.follow([...far.keys()].sort((one, other) => Number(far.get(one)) - Number(far.get(other)) || one - other));
+  }
 }

@@ -303,8 +303,15 @@ export class PaneFrame {
    * @param {number[]} items
    */
   keepInView(items) {
-    const own = this.own(items);
-    if (own.length && this.pane?.sees && !this.pane.sees(own)) this.pane.reveal(own);
+    if (this.far(items)) this.follow(items);
+  }
+
+  /**
+   * Pixels from what is in view here to the nearest of these items, 0 if nothing is known of that.
+   * @param {number[]} items
+   */
+  far(items) {
+    return this.pane?.far?.(this.own(items)) ?? 0;
   }
 
   /**
