@@ -12,6 +12,7 @@ import compile_lens
 from compile_lens.views.difference.html import document
 
 from .pages import APP, ROOT, alive, contrast
+from .viewer import box
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -78,6 +79,39 @@ def test_the_first_look_says_the_cause_and_shows_both_sides(
     for words in (".compare-summary p", ".compare-mark", ".compare-place", ".compare-reasons h2"):
         for element in page.locator(words).all():
             assert contrast(element) >= 4.5, words
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
+def test_nothing_is_squeezed_by_what_is_below(app: Callable[[], Locator], viewport: tuple[int, int]) -> None:
+    page = app()
+    top, row = (box(page.locator(f".compare > {part}")) for part in (".top", ".flow"))
+    assert (top["height"], row["height"]) == ((42, 52) if viewport[1] > 640 else (36, 46))
+    for part in page.locator(".compare-flow .flow-noun, .compare-flow .flow-phase, .compare-only").all():
+        place = box(part)
+        assert row["y"] < place["y"] and place["y"] + place["height"] < row["y"] + row["height"]
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_the_cause_the_counts_and_each_source_have_the_whole_width(
+    app: Callable[[], Locator], found: Difference, viewport: tuple[int, int]
+) -> None:
+    page = app()
+    for part in (".compare-summary p", ".compare-band .source-pane", ".compare-column"):
+        for one in page.locator(part).all():
+            assert box(one)["width"] > viewport[0] - 30, part
+    sources = [box(one) for one in page.locator(".compare-band .source-pane").all()]
+    assert sources[1]["y"] >= sources[0]["y"] + sources[0]["height"]
+    for line in page.locator(".compare-band .listing-line").all():
+        assert box(line)["y"] + box(line)["height"] < viewport[1], "all of both is in view"
+    whole = [
+        b
+        for b in map(box, page.locator(".compare-flow .flow-noun").all())
+        if b["x"] + b["width"] < viewport[0]
+    ]
+    assert len(whole) >= 3
+    page.locator(".compare-only").scroll_into_view_if_needed()
+    only = box(page.locator(".compare-only"))
+    assert only["x"] + only["width"] <= viewport[0], "and the rest of the row is a swipe away"
 
 
 def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+import samples_program
 from samples import graph_break, sample
 from samples_program import program
 
@@ -65,6 +66,20 @@ def test_lines_of_a_program_stand_beside_the_causes(
     )
     assert source is not None and cause is not None
     assert source["x"] >= cause["x"] + cause["width"] and source["y"] < viewport[1] / 2
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_a_function_of_a_program_stands_under_the_name_of_its_file(
+    standalone: Callable[..., Page], viewport: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is the machine's: it is in the tooltip."""
+    monkeypatch.setattr(samples_program, "FILE", "/home/someone/train.py")
+    page = standalone(of_program(program()))
+    heads = page.locator(".cl-sources [title]")
+    assert heads.all_inner_texts() == ["train.py:1", "train.py:8"]
+    titles = [head.get_attribute("title") for head in heads.all()]
+    assert titles == ["/home/someone/train.py:1", "/home/someone/train.py:8"]
+    assert "/home/someone" not in page.locator(".cl-static").inner_text()
 
 
 @EACH

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 
+from compile_lens.record.graph import Source
 from compile_lens.record.kernel import Kernel
 
 from ..words import outline
+from ..words.characters import short
 from ..words.derivatives import Whose, of_names, phrase
 from ..words.palette import INK
 from .coloured import coloured
-from .markup import EDGE, FAINT, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, note, span, tag, text
+from .markup import EDGE, FAINT, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, mono, note, span, tag, text
 
 _PRE = (
     "font:inherit;margin:0;border:0;white-space:pre;background:none;"
@@ -21,6 +24,19 @@ LONG = 150
 
 _SIDE = 34
 """Characters of the column that names the origins of a line."""
+
+
+def source_head(source: Source) -> str:
+    """What stands over a function's text: its name, file and line; the folder is in the tooltip."""
+    place = f"{source.file}:{source.first_line}"
+    where = tag(
+        "span",
+        text(short(os.path.basename(place), 1000)),
+        f"color:{FAINT};font-size:12px;margin-left:8px",
+        extra=f'title="{text(short(place, 1000))}"',
+    )
+    name = mono(source.name, "font-size:13px;font-weight:600")
+    return div(name + where, "margin:8px 0 4px 0;overflow-wrap:anywhere")
 
 
 def listing(

@@ -26,7 +26,7 @@ from ..words.characters import short
 from ..words.palette import INK
 from .flow import flow
 from .left_to_python import eager
-from .listing import listing
+from .listing import listing, source_head
 from .markup import (
     EDGE,
     FAINT,
@@ -235,10 +235,7 @@ def _sources(capture: Record, budget: Budget) -> str:
         return ""
     parts = [heading("Source", sentences.SOURCES, "sources-heading")]
     for source in capture.sources[:_MANY]:
-        where = faint(
-            text(short(f"{source.file}:{source.first_line}", 1000)), "font-size:12px;margin-left:8px"
-        )
-        parts.append(div(mono(source.name, "font-size:13px;font-weight:600") + where, "margin:8px 0 4px 0"))
+        parts.append(source_head(source))
         parts.append(listing(source.text, "python", budget, source.first_line, height=320))
     if len(capture.sources) > _MANY:
         parts.append(

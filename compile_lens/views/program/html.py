@@ -10,7 +10,7 @@ from compile_lens.record.graph import Source
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.findings.model import NOTE, Finding, Picture, Prose, Row, Section, Table
 from compile_lens.views.html.dark import style
-from compile_lens.views.html.listing import listing
+from compile_lens.views.html.listing import listing, source_head
 from compile_lens.views.html.markup import (
     EDGE,
     FAINT,
@@ -176,10 +176,7 @@ def _sources(program: ProgramRecord, budget: Budget) -> str:
     )
     parts = [div(told, "font-size:13px;margin:6px 0")]
     for source in program.sources[:_MANY]:
-        where = faint(
-            text(short(f"{source.file}:{source.first_line}", 1000)), "font-size:12px;margin-left:8px"
-        )
-        parts.append(div(mono(source.name, "font-size:13px;font-weight:600") + where, "margin:8px 0 4px 0"))
+        parts.append(source_head(source))
         gutter, inks = _gutter(source, states)
         parts.append(listing(source.text, "python", budget, source.first_line, gutter, height=420, inks=inks))
     parts.append(_left(len(program.sources) - _MANY, "function", "program.record.sources"))
