@@ -155,6 +155,31 @@ def test_forced_colours_keep_bars_and_tags(opened: Callable[[str], Locator], col
     assert len(set(faces)) >= 5
 
 
+_LOOK = """
+all => all.map((e) => {
+  const { outlineStyle, borderBottomColor } = getComputedStyle(e);
+  const ground = getComputedStyle(e.closest(".shell")).backgroundColor;
+  const under = e.matches(".frame-tab") && borderBottomColor !== ground;
+  return [e.ariaPressed === "true", under || outlineStyle !== "none"];
+})
+"""
+"""Whether each is pressed, and whether it has a mark of that."""
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+def test_forced_colours_show_what_is_chosen_and_the_arrows(
+    opened: Callable[[str], Locator], colour_scheme: str
+) -> None:
+    app = opened("sin_cos")
+    app.page.emulate_media(forced_colors="active")
+    for kind in (".flow-phase", ".flow-noun", ".frame-tabs:not([hidden]) .frame-tab:visible"):
+        looks = app.locator(kind).evaluate_all(_LOOK)
+        assert {pressed for pressed, _ in looks} == {True, False}, kind
+        assert all(pressed == marked for pressed, marked in looks), kind
+    colour = "e => getComputedStyle(e).backgroundColor"
+    assert app.locator(".flow-arrow").first.evaluate(colour) != app.locator(".flow").evaluate(colour)
+
+
 _MOVING = """
 app => [...app.shadowRoot.querySelectorAll("*")].filter((e) => {
   const { animationName, animationDuration, transitionDuration } = getComputedStyle(e);

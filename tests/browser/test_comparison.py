@@ -77,6 +77,22 @@ def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
         assert cut.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+@pytest.mark.parametrize("viewport", [(820, 600)])
+def test_what_they_agree_on_gives_way_to_the_name(app: Open, viewport: tuple[int, int]) -> None:
+    page = app()
+    assert page.locator(".compare-agreement").evaluate("e => e.scrollWidth > e.clientWidth"), (
+        "there is no room"
+    )
+    spare = """
+    (e) => {
+      const text = document.createRange();
+      text.selectNodeContents(e);
+      return e.getBoundingClientRect().width - text.getBoundingClientRect().width;
+    }
+    """
+    assert page.locator(".top-name").evaluate(spare) >= 0, "a hair less, and it ends with dots"
+
+
 def test_one_is_told_in_the_singular(standalone: Callable[..., Page]) -> None:
     """A large sum is one launch on a CPU, and two on an H100: its code has two ``.run(`` (counted in the module)."""
     found = compile_lens.compare(lambda x: x.sum(), torch.rand(1_000_000), targets=["cpu", "h100"])
