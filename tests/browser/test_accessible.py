@@ -119,6 +119,35 @@ layer => [...layer.querySelectorAll("pre, img, .cl-note")].filter((e) => e.getBo
 """
 
 
+_BROKEN = """
+layer => [...layer.querySelectorAll("td, th")].flatMap((cell) => {
+  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+  while (walker.nextNode()) {
+    for (const { index, 0: word } of walker.currentNode.data.matchAll(/[a-z]\\w*/gi)) {
+      const range = document.createRange();
+      range.setStart(walker.currentNode, index);
+      range.setEnd(walker.currentNode, index + word.length);
+      const lines = new Set([...range.getClientRects()].map((line) => Math.round(line.top)));
+      if (word.length <= 8 && lines.size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})
+"""
+
+
+@pytest.mark.parametrize("viewport", [(718, 1000)])
+@pytest.mark.parametrize("made", [captures.sin_cos, captures.on_h100])
+def test_paper_breaks_no_short_word_of_a_table(
+    standalone: Standalone, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = standalone(made())
+    alive(page)
+    page.emulate_media(media="print")
+    assert static(page).locator("td, th").count() > 20
+    assert static(page).evaluate(_BROKEN) == []
+
+
 @pytest.mark.parametrize("viewport", [(718, 1000)])  # A4 without its margins
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.layer, captures.graph_break, captures.on_h100])
 def test_paper_is_one_column_with_nothing_folded_or_cut(
