@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -61,6 +62,11 @@ class Watching:
     def __call__(self, function: _F) -> _F:
         if not callable(function):
             raise UsageError(f"watch decorates a function, not {type(function).__name__}: {function!r}")
+        if any(asks(function) for asks in _LATER):
+            raise UsageError(
+                f"watch cannot decorate {getattr(function, '__qualname__', function)!r}, a generator or coroutine: its "
+                "call ends before it runs; write `with compile_lens.watch() as program:` around what runs it"
+            )
         name = self._name or getattr(function, "__qualname__", type(function).__name__)
 
         @functools.wraps(function)
@@ -93,9 +99,12 @@ def watch(function: Any = None) -> Any:
         function: what to decorate; without it, a context (``Watching``) is returned.
 
     Raises:
-        UsageError: ``function`` is not callable.
+        UsageError: ``function`` is not callable, or its call ends before it runs (a generator, ``async def``).
     """
     return Watching() if function is None else Watching()(function)
+
+
+_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class _Made:

@@ -109,7 +109,11 @@ def failed(text: str, now: Callable[[str], str]) -> FailedGuard:
     head = _HEAD.match(text)
     id, rest = (head["id"], head["rest"]) if head else ("", text)
     rest = rest.partition("\nUser stack trace:")[0].strip()
+    of_torch = _OWN_ZERO_ONE in rest
     rest, line = with_place(rest)
+    if of_torch:  # the line in it is where the value is first used
+        source, _ = _compared(rest)
+        return FailedGuard(id, rest, source, "", now(source))
     tensor = _TENSOR.match(rest)
     if tensor:
         told, source = rest.partition(". Guard failed on")[0], plain_source(tensor["source"])
@@ -119,6 +123,10 @@ def failed(text: str, now: Callable[[str], str]) -> FailedGuard:
         return FailedGuard(id, told, source + _part(tensor["what"]), old, new, line)
     source, old = _compared(rest)
     return FailedGuard(id, rest, source, old, now(source), line)
+
+
+_OWN_ZERO_ONE = "due to 0/1 specialization in the framework"
+"""What torch says of a guard that no line of the program asked for."""
 
 
 def with_place(guard: str) -> tuple[str, Frame | None]:

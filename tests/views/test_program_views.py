@@ -109,6 +109,15 @@ def test_compile_time_by_hand() -> None:
     assert compile_seconds(_timed()) == 12.0
 
 
+def test_threads_that_build_for_a_compile_are_no_compile_of_their_own() -> None:
+    beside = CompileEvent("triton_compile", 6e6, 3e6, 1, "", depth=0)
+    one = dataclasses.replace(program(), events=(_timed().events[0], beside))
+    assert "threads that build, for which those above wait" in text.page(one, 200, False)
+    assert "of no visit" not in text.page(one, 200, False) and "of no visit" in text.page(
+        _timed(), 200, False
+    )
+
+
 def test_the_icicle_is_as_wide_as_the_times() -> None:
     boxes = re.findall(
         r'<rect class="(\w+)" x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*><title>([^<]*)', icicle(_timed())

@@ -42,6 +42,7 @@ class Scope:
         self.spent = 0  # nanoseconds that the observers took
         self.process: tuple[int, int] | None = None  # the rank, and of how many
         self.doubtful: Counter[str] = Counter()
+        self.stances: dict[tuple[str, str], None] = {}  # with the line that set each
 
 
 class Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
 from . import kept, observers, ranks, scopes
-from .draft import Graph, Visiting, numbers
+from .draft import Graph, Scope, Visiting, numbers
 from .observers import noting, observe, observe_late, unnoticed
 
 _CONVERT = "torch._dynamo.convert_frame:"
@@ -263,7 +264,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
         graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
         graph.collectives = ranks.collectives(gm)
-        visiting.dynamic = dynamo.dynamic_dims(gm)
+        visiting.dynamic = dynamo.dynamic_dims(gm) + dynamo.dynamic_numbers(gm)
     if ranks.CUTS.partition(":")[0] in sys.modules:
         observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
@@ -320,6 +321,33 @@ def _tensors(gm: Any) -> Iterator[tuple[str, torch.Tensor]]:
 def _described(value: torch.Tensor) -> str:
     found = fx_values.tensor(value)
     return f"{found.dtype}[{', '.join(map(str, found.shape))}] {found.device}"
+
+
+_STANCE = "torch._dynamo.decorators:_set_stance"
+DEFAULT = "default"
+
+
+@observe(_STANCE, "stances of the compiler")
+def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
+    """The program says whether torch may compile: what it then runs eagerly, Dynamo is not asked about."""
+    before = real(stance, *args, **kwargs)
+    mine = scopes.owners()
+    name = str(getattr(stance, "stance", DEFAULT))
+    if mine and name != DEFAULT:
+        with noting(mine, "a stance of the compiler"):
+            at = _caller()
+            for scope in mine:
+                scope.stances[name, f"{os.path.basename(at.file)}:{at.line}" if at is not None else "?"] = (
+                    None
+                )
+    return before
+
+
+def stance_before(scope: Scope) -> None:
+    """Note the stance that is set when a watch begins."""
+    name = str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", DEFAULT))
+    if name != DEFAULT:
+        scope.stances[name, "before the watch"] = None
 
 
 @observe("threading:Thread.start", "what threads compile that were started meanwhile")

@@ -81,6 +81,7 @@ class Watch:
         self._scope = scope = scopes.enter(self._whole)
         self._undo.add(scopes.leave, scope)
         scope.before = _compiled_before()
+        visits.stance_before(scope)
         scope.keeps = self._keeps
         if kept is not None:
             scope.kept = lambda visiting: kept(_part(scope, visiting))
@@ -254,8 +255,12 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
         older = forms.get(guard.id)
         failed.append(guard if older is None else messages.with_line(guard, older.guards, older.specialized))
     newest = forms.get(failed[0].id) if failed else None
-    earlier = {d.source for d in newest.dynamic} if newest is not None else set()
-    became = tuple(d for d in v.dynamic if newest is not None and d.source not in earlier)
+    if newest is not None:
+        earlier = {d.source for d in newest.dynamic}
+        became = tuple(d for d in v.dynamic if d.source not in earlier)
+    else:  # compiled before the watch: what it was compiled for is known by the guard that failed
+        numbers = {guard.source for guard in failed if guard.old}
+        became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
     return Recompilation(tuple(failed), *v.recompiled, became)
 
 
@@ -309,9 +314,14 @@ def _missing(scope: Scope) -> tuple[Missing, ...]:
 
 
 def _notes(scope: Scope) -> tuple[str, ...]:
+    stances = tuple(
+        f"torch.compiler.set_stance({stance!r}) was set ({where}): calls that run eagerly for it are not seen"
+        for stance, where in scope.stances
+    )
     names = list(scope.doubtful)
     if not names:
-        return ()
+        return stances
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     told = f"{', '.join(names[:3])}{more}"
-    return (f"a thread that none of several open watches started compiled {told}: it is in none of them",)
+    doubt = f"a thread that none of several open watches started compiled {told}: it is in none of them"
+    return (*stances, doubt)

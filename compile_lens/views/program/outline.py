@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compile_lens.measures import program as measures
 from compile_lens.measures.caches import caches
-from compile_lens.measures.compile_time import PARTS, compile_time
+from compile_lens.measures.compile_time import BUILDING, PARTS, Spent, compile_time
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.measures.slower import slower
 from compile_lens.record.messages import plain_source
@@ -324,7 +324,7 @@ def _time(program: ProgramRecord) -> Finding | None:
     by_function = []
     for spent in compile_time(program):
         times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
-        name = "of no visit" if spent.frame is None else f"{spent.frame.function} {_place(spent.frame)}"
+        name = _whose(spent)
         by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
     functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
     sections: list[Section] = [functions, parts]
@@ -337,6 +337,13 @@ def _time(program: ProgramRecord) -> Finding | None:
     )
     fact = f"{duration(measures.compile_seconds(program))} in all"
     return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections))
+
+
+def _whose(spent: Spent) -> str:
+    if spent.frame is not None:
+        return f"{spent.frame.function} {_place(spent.frame)}"
+    beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
+    return "threads that build, for which those above wait" if beside else "of no visit"
 
 
 def _profile(program: ProgramRecord) -> Finding | None:

@@ -14,12 +14,16 @@ from compile_lens.measures.slower import (
     LEFT_WHOLE,
     Cause,
 )
+from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
 
 from .outcome import reason
 from .outline import UNSAID, duration, plural
+
+NO_OPERATION = "Dynamo met no tensor operation, and does not look at these functions again"
+"""Torch leaves to Python, for good, what it found nothing in: a later call may well compute."""
 
 
 def state(program: ProgramRecord) -> str:
@@ -39,7 +43,8 @@ def verdict(program: ProgramRecord) -> str:
             before = sum(len(f.before) for f in program.before)
             known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
             return f"nothing was compiled while it was watched{known}"
-        return f"nothing was compiled: {', '.join(_left(found)) or 'there was no tensor operation'}"
+        left = ", ".join(_left(found))
+        return f"nothing was compiled: {left or NO_OPERATION}"
     parts = [plural(found.graphs, "graph")]
     if found.compilations != found.graphs:
         without = f", {found.without_graph} without a graph" if found.without_graph else ""
@@ -81,13 +86,17 @@ def changed(failed: FailedGuard) -> str:
 def again(found: Recompilation) -> str:
     """Why a code was compiled again, how often it was, and what became a symbol."""
     newest = changed(found.failed[0]) if found.failed else "torch found no guard that failed"
-    dims = [f"{plain_source(d.source)} became {d.symbol}, for any size" for d in found.dynamic]
+    dims = [f"{plain_source(d.source)} became {d.symbol}, for any {_kind(d)}" for d in found.dynamic]
     if not found.limit:  # the log of it does not say
         return "; ".join((newest, *dims, f"form {found.count + 1}"))
     most = f"form {found.count + 1} of at most {found.limit}"
     if found.count >= found.limit:
         most = f"it has {found.count} forms, and may have {found.limit}"
     return "; ".join((newest, *dims, most))
+
+
+def _kind(symbol: DynamicDim) -> str:
+    return "size" if ".size(" in symbol.source or ".stride(" in symbol.source else "value"
 
 
 HEADS = {
@@ -143,9 +152,18 @@ def to_try(found: Recompilation) -> str:
     if ".size(" in failed.source or ".stride(" in failed.source:
         if found.dynamic:
             return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+        if failed.new in ("0", "1") and failed.line is None:
+            return (
+                "torch has a form of its own for a size of 0 or 1: give no such size, or mark it before the first "
+                "call: torch._dynamo.decorators.mark_unbacked(tensor, dim)"
+            )
         if failed.line is not None:
             return f"{place(failed.line)} asks for the size, so that each answer is a form: decide it outside"
         return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+    if any(plain_source(d.source) == failed.source for d in found.dynamic):
+        return (
+            "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
+        )
     if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
         return "call it with one kind of tensor, or compile one function for each"
     if failed.source and (failed.old or failed.new):

@@ -1,0 +1,130 @@
+"""What a watch says of the causes, beside plain torch: how often its backend is called, and with which symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import compile_lens
+from compile_lens.views.words import program as words
+
+pytestmark = pytest.mark.torch
+
+
+class Backend:
+    """Counts the graphs that torch hands over, and the symbols among their inputs."""
+
+    def __init__(self) -> None:
+        self.symbols: list[list[str]] = []
+
+    def __call__(self, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        values = (n.meta["example_value"] for n in gm.graph.nodes if n.op == "placeholder")
+        self.symbols.append([str(v.node.expr) for v in values if isinstance(v, torch.SymInt)])
+        return gm.forward
+
+
+def compiled(function: Any, **options: Any) -> tuple[Any, Backend]:
+    torch._dynamo.reset()
+    backend = Backend()
+    return torch.compile(function, backend=backend, **options), backend
+
+
+def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x * n
+
+
+def sine(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def test_a_number_that_became_a_symbol_is_said_to_be_one() -> None:
+    call, backend = compiled(scaled)
+    with compile_lens.watch() as program:
+        for n in range(2, 7):
+            call(torch.ones(3), n)
+    assert len(backend.symbols) == 2 and not backend.symbols[0], "values 4, 5 and 6 cost nothing"
+    again = program.recompiles[0].recompilation
+    assert again is not None and [d.symbol for d in again.dynamic] == backend.symbols[1]
+    assert "n became" in words.again(again) and "for any value" in words.again(again)
+    assert "dynamic=True" in words.to_try(again)
+    call, backend = compiled(scaled, dynamic=True)
+    for n in range(2, 7):
+        call(torch.ones(3), n)
+    assert len(backend.symbols) == 1, "what is advised holds"
+
+
+def test_a_size_that_became_a_symbol_where_the_older_form_was_not_watched() -> None:
+    call, backend = compiled(sine)
+    call(torch.ones(3))
+    with compile_lens.watch() as program:
+        call(torch.ones(4))
+        call(torch.ones(9))
+    assert len(backend.symbols) == 2
+    again = program.recompiles[0].recompilation
+    assert again is not None and [d.symbol for d in again.dynamic] == backend.symbols[1]
+    assert "mark_dynamic" in words.to_try(again)
+
+
+def test_torch_s_own_form_for_a_size_of_one_is_no_line_of_the_program() -> None:
+    call, backend = compiled(sine, dynamic=True)
+    with compile_lens.watch() as program:
+        call(torch.ones(4))
+        call(torch.ones(1))
+    assert len(backend.symbols) == 2
+    again = program.recompiles[0].recompilation
+    assert again is not None and again.failed[0].new == "1" and again.failed[0].line is None
+    assert "mark_unbacked" in words.to_try(again) and "asks for" not in words.to_try(again)
+    call, backend = compiled(sine, dynamic=True)
+    for size in (4, 1):
+        x = torch.ones(size)
+        torch._dynamo.decorators.mark_unbacked(x, 0)
+        call(x)
+    assert len(backend.symbols) == 1, "what is advised holds"
+
+
+def test_a_function_whose_first_call_computes_nothing_runs_in_python_for_good() -> None:
+    def perhaps(x: torch.Tensor, o: Any) -> torch.Tensor:
+        return x if o is None else (x + o).sin()
+
+    call, backend = compiled(perhaps)
+    x = torch.ones(3)
+    with compile_lens.watch() as program, torch.profiler.profile() as profiled:
+        call(x, None)
+        call(x, x)
+    assert not backend.symbols and any(e.name == "aten::sin" for e in profiled.events())
+    assert "does not look at these functions again" in str(program)
+
+
+@pytest.mark.parametrize("stance", ["eager_on_recompile", "force_eager"])
+def test_a_stance_is_told_with_its_line(stance: str) -> None:
+    call, backend = compiled(sine, dynamic=False)
+    before = torch._dynamo.decorators._set_stance
+    with compile_lens.watch() as program:
+        call(torch.ones(3))
+        with torch.compiler.set_stance(stance):
+            call(torch.ones(7))
+    assert len(backend.symbols) == 1, "the second call ran eagerly"
+    (note,) = program.record.notes
+    assert note.startswith(f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:")
+    assert note in " ".join(str(program).split())
+    assert torch._dynamo.decorators._set_stance is before
+    with torch.compiler.set_stance(stance), compile_lens.watch() as program:
+        call(torch.ones(7))
+    assert "before the watch" in program.record.notes[0]
+
+
+async def coroutine() -> None:
+    pass
+
+
+def generator() -> Any:
+    yield
+
+
+@pytest.mark.parametrize("function", [coroutine, generator])
+def test_what_runs_after_its_call_is_not_decorated(function: Callable[[], Any]) -> None:
+    with pytest.raises(compile_lens.UsageError, match=f"{function.__name__}.*with compile_lens.watch"):
+        compile_lens.watch(function)
