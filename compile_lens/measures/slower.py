@@ -11,6 +11,7 @@ from compile_lens.record.program import (
     GIVEN_UP,
     LEFT,
     LIMIT,
+    RAISED,
     RESUMED,
     SKIPPED,
     ProgramFrame,
@@ -21,14 +22,16 @@ from compile_lens.record.program import (
 
 from .program import at_line, compile_seconds, places
 
+RAISES = "compile that raised"
 AT_LIMIT = "recompile limit"
 LEFT_WHOLE = "left to Python"
 LEFT_REST = "rest left to Python"
 BREAKS = "graph break"
 AGAIN = "compiled again"
 COMPILING = "time of compiling"
-KINDS = (AT_LIMIT, LEFT_WHOLE, LEFT_REST, BREAKS, AGAIN, COMPILING)
-"""What a ``Cause`` can be, in the order in which they are told: what runs without any compiled code first."""
+KINDS = (RAISES, AT_LIMIT, LEFT_WHOLE, LEFT_REST, BREAKS, AGAIN, COMPILING)
+"""What a ``Cause`` can be, in the order in which they are told: what ends its call, then what runs without any compiled
+code."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,12 @@ def _of_torch(cause: Cause) -> bool:
 def _left(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
-        for outcome, kind in ((LIMIT, AT_LIMIT), (SKIPPED, LEFT_WHOLE)):
+        for outcome, kind in ((RAISED, RAISES), (LIMIT, AT_LIMIT), (SKIPPED, LEFT_WHOLE)):
             own = [v for v in frame.visits if v.outcome == outcome]
             if own:
                 why = own[-1].why
                 times = sum(v.times for v in own)
-                place = _place(frame, why if outcome == SKIPPED else None)
+                place = _place(frame, None if outcome == LIMIT else why)
                 found.append(
                     Cause(kind, place, frame.function, times, why, 0.0, own[-1].recompilation, own[-1].limit)
                 )

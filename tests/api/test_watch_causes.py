@@ -128,3 +128,20 @@ def generator() -> Any:
 def test_what_runs_after_its_call_is_not_decorated(function: Callable[[], Any]) -> None:
     with pytest.raises(compile_lens.UsageError, match=f"{function.__name__}.*with compile_lens.watch"):
         compile_lens.watch(function)
+
+
+def test_a_compile_that_raised_is_a_cause_with_its_reason() -> None:
+    def printing(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print("a")
+        return y + 1
+
+    call, _ = compiled(printing, fullgraph=True)
+    with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.Unsupported) as raised:
+        call(torch.ones(3))
+    (cause,) = program.slower
+    assert (
+        cause.kind == "compile that raised" and cause.place is not None and cause.place.text == 'print("a")'
+    )
+    assert str(raised.value).partition("\n")[0] in words.because(cause)
+    assert "could not be compiled: the call raised" in " ".join(str(program).split())

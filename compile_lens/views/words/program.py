@@ -12,6 +12,7 @@ from compile_lens.measures.slower import (
     COMPILING,
     LEFT_REST,
     LEFT_WHOLE,
+    RAISES,
     Cause,
 )
 from compile_lens.record.compilation import DynamicDim
@@ -100,6 +101,7 @@ def _kind(symbol: DynamicDim) -> str:
 
 
 HEADS = {
+    RAISES: "could not be compiled: the call raised",
     AT_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
     LEFT_WHOLE: "was left to Python whole",
     LEFT_REST: "was compiled up to an earlier line, and left to Python from there",
