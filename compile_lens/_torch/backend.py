@@ -7,7 +7,6 @@ gives without a compiler, with autograd as usual. *Built*: the result comes from
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -163,9 +162,8 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
     return inner_compile
 
 
-_LATE: type[torch.fx.GraphModule] = getattr(
-    importlib.import_module("torch.fx._lazy_graph_module"), "_LazyGraphModule", torch.fx.GraphModule
-)
+_LAZY = hook_points.find("torch.fx._lazy_graph_module:_LazyGraphModule")
+_LATE: type[torch.fx.GraphModule] = torch.fx.GraphModule if _LAZY is None else getattr(*_LAZY)
 """Torch's module of a graph that writes its Python when it is called: most copies never are."""
 
 

@@ -168,7 +168,12 @@ def _part(what: str) -> str:
 def plain_source(source: str) -> str:
     """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``, ``L['x'].size()[0]`` as ``x.size(0)``."""
     named = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
-    return re.sub(r"\.(size|stride)\(\)\[(\d+)\]", r".\1(\2)", named)
+    return plain_sizes(named)
+
+
+def plain_sizes(source: str) -> str:
+    """``L['x'].size()[0]`` as ``L['x'].size(0)``."""
+    return re.sub(r"\.(size|stride)\(\)\[(\d+)\]", r".\1(\2)", source)
 
 
 def _compared(guard: str) -> tuple[str, str]:

@@ -188,18 +188,19 @@ def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
     return tuple(found.values())
 
 
-def dynamic_numbers(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
-    """Numbers of the program that were compiled as symbols, and sizes of tensors that are no inputs of the graph."""
+def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
+    """As ``dynamic_dims``, and numbers of the program, and sizes of tensors that are no inputs of the graph."""
+    dims = dynamic_dims(gm)
     found: dict[str, DynamicDim] = {}
-    sizes = {d.symbol for d in dynamic_dims(gm)}
+    sizes = {d.symbol for d in dims}
     for node in gm.graph.nodes:
         value = node.meta.get("example_value") if node.op == "placeholder" else None
         if isinstance(value, torch.SymInt) and value.node.maybe_as_int() is None:
             symbol = str(fx_values.size(value))
             if symbol not in sizes:
-                source = re.sub(r"\.(size|stride)\(\)\[(\d+)\]$", r".\1(\2)", _source_name(node))
+                source = messages.plain_sizes(_source_name(node))
                 found.setdefault(source, DynamicDim(source, symbol, fx_values.hint(value)))
-    return tuple(found.values())
+    return (*dims, *found.values())
 
 
 def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:

@@ -35,8 +35,7 @@ def roomy(function: Function) -> Function:
 
 def make_room(function: Function) -> Function:
     """The same function, whose frame leaves room for those above it."""
-    if (
-        sys.version_info >= (3, 11) and sys.implementation.name == "cpython"
-    ):  # frames have no blocks elsewhere
+    # Elsewhere frames have no blocks.
+    if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":
         function.__code__ = function.__code__.replace(co_stacksize=SLOTS)
     return function

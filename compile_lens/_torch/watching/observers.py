@@ -130,9 +130,9 @@ def _fill() -> None:
 def _around(wrap: Wrap, real: Any) -> Any:
     """What stands in the place of a function. No frame of Python's of its own: torch walks the stack for each break and
     node, and each frame that stands in a compile costs it there."""
-    partial = functools.update_wrapper(functools.partial(wrap, real), real)
-    of_class = "." in getattr(real, "__qualname__", "")
-    return _Method(wrap, real) if of_class else partial
+    if "." in getattr(real, "__qualname__", ""):
+        return _Method(wrap, real)
+    return functools.update_wrapper(functools.partial(wrap, real), real)
 
 
 class _Method:

@@ -264,7 +264,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
         graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
         graph.collectives = ranks.collectives(gm)
-        visiting.dynamic = dynamo.dynamic_dims(gm) + dynamo.dynamic_numbers(gm)
+        visiting.dynamic = dynamo.dynamic_symbols(gm)
     if ranks.CUTS.partition(":")[0] in sys.modules:
         observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
@@ -323,17 +323,16 @@ def _described(value: torch.Tensor) -> str:
     return f"{found.dtype}[{', '.join(map(str, found.shape))}] {found.device}"
 
 
-_STANCE = "torch._dynamo.decorators:_set_stance"
-DEFAULT = "default"
+_DEFAULT = "default"
 
 
-@observe(_STANCE, "stances of the compiler")
+@observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
 def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
     """The program says whether torch may compile: what it then runs eagerly, Dynamo is not asked about."""
     before = real(stance, *args, **kwargs)
     mine = scopes.owners()
-    name = str(getattr(stance, "stance", DEFAULT))
-    if mine and name != DEFAULT:
+    name = str(getattr(stance, "stance", _DEFAULT))
+    if mine and name != _DEFAULT:
         with noting(mine, "a stance of the compiler"):
             at = _caller()
             for scope in mine:
@@ -345,8 +344,8 @@ def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
 
 def stance_before(scope: Scope) -> None:
     """Note the stance that is set when a watch begins."""
-    name = str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", DEFAULT))
-    if name != DEFAULT:
+    name = str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", _DEFAULT))
+    if name != _DEFAULT:
         scope.stances[name, "before the watch"] = None
 
 
