@@ -112,7 +112,7 @@ def test_compile_time_by_hand() -> None:
 def test_threads_that_build_for_a_compile_are_no_compile_of_their_own() -> None:
     beside = CompileEvent("triton_compile", 6e6, 3e6, 1, "", depth=0)
     one = dataclasses.replace(program(), events=(_timed().events[0], beside))
-    assert "threads that build, for which those above wait" in text.page(one, 200, False)
+    assert "threads that build, for which a compile waits" in text.page(one, 200, False)
     assert "of no visit" not in text.page(one, 200, False) and "of no visit" in text.page(
         _timed(), 200, False
     )

@@ -343,7 +343,7 @@ def _whose(spent: Spent) -> str:
     if spent.frame is not None:
         return f"{spent.frame.function} {_place(spent.frame)}"
     beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
-    return "threads that build, for which those above wait" if beside else "of no visit"
+    return "threads that build, for which a compile waits" if beside else "of no visit"
 
 
 def _profile(program: ProgramRecord) -> Finding | None:

@@ -154,7 +154,7 @@ def to_try(found: Recompilation) -> str:
     if ".size(" in failed.source or ".stride(" in failed.source:
         if found.dynamic:
             return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
-        if failed.new in ("0", "1") and failed.line is None:
+        if failed.new in ("0", "1") and not failed.old and failed.line is None:
             return (
                 "torch has a form of its own for a size of 0 or 1: give no such size, or mark it before the first "
                 "call: torch._dynamo.decorators.mark_unbacked(tensor, dim)"
