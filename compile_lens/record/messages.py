@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Callable
 
 from .breaks import BREAK, Ending
 from .graph import Frame
@@ -90,43 +89,13 @@ def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> B
     return Break(found, type, identity, then, after[then])
 
 
-_HEAD = re.compile(r"(?:Cache|\[?)*(?P<id>(?:!\d+/)?\d+/\d+(?:_\d+)?)\]?: (?P<rest>.*)", re.DOTALL)
 _WHERE = re.compile(
     r"  # (?P<text>.*)  # (?P<file>[^\s(][^()]*):(?P<line>\d+) in (?P<function>[^\s(]+)(?: \(.*\))?\s*$",
     re.DOTALL,
 )
 _PLACE = re.compile(r"  # (?:.* )?\(?(?P<file>\S+):(?P<line>\d+) in (?P<function>\S+?)\)?\s*$")
-_TENSOR = re.compile(
-    r"tensor '(?P<source>.+?)' (?P<what>.*?)\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?:\. |$)",
-    re.DOTALL,
-)
 _ROOM = 80
 """Characters of a value that is told."""
-
-
-def failed(text: str, now: Callable[[str], str]) -> FailedGuard:
-    """A guard that failed, from torch's sentence about it; ``now`` says what the value of a source is now."""
-    head = _HEAD.match(text)
-    id, rest = (head["id"], head["rest"]) if head else ("", text)
-    rest = rest.partition("\nUser stack trace:")[0].strip()
-    of_torch = _OWN_ZERO_ONE in rest
-    rest, line = with_place(rest)
-    if of_torch:  # the line in it is where the value is first used
-        source, _ = _compared(rest)
-        return FailedGuard(id, rest, source, "", now(source))
-    tensor = _TENSOR.match(rest)
-    if tensor:
-        told, source = rest.partition(". Guard failed on")[0], plain_source(tensor["source"])
-        old, new = tensor["old"], tensor["new"] or ""
-        if old in ("requires_grad=0", "requires_grad=1"):  # all that torch says of it
-            old, new = ("False", "True") if old[-1] == "0" else ("True", "False")
-        return FailedGuard(id, told, source + _part(tensor["what"]), old, new, line)
-    source, old = _compared(rest)
-    return FailedGuard(id, rest, source, old, now(source), line)
-
-
-_OWN_ZERO_ONE = "due to 0/1 specialization in the framework"
-"""What torch says of a guard that no line of the program asked for."""
 
 
 def with_place(guard: str) -> tuple[str, Frame | None]:
@@ -154,20 +123,11 @@ def parsed(guard: str) -> ast.expr | None:
         return None
 
 
-def _part(what: str) -> str:
-    """What of a tensor torch compared, as one would ask for it."""
-    at = re.match(r"(?P<what>size|stride) mismatch at index (?P<index>\d+)", what)
-    if at:
-        return f".{at['what']}({at['index']})"
-    word = what.partition(" mismatch")[0]
-    return {"rank": ".dim()", "dtype": ".dtype", "device": ".device", "requires_grad": ".requires_grad"}.get(
-        word, ""
-    )
-
-
 def plain_source(source: str) -> str:
-    """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``, ``L['x'].size()[0]`` as ``x.size(0)``."""
+    """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``, ``L['x'].size()[0]`` as ``x.size(0)``, what the class
+    of ``x`` holds as ``type(x).n``."""
     named = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
+    named = re.sub(r"\bdict\((type\([\w.]+\))\.__dict__\)\['(\w+)'\]", r"\1.\2", named)
     return plain_sizes(named)
 
 
@@ -176,31 +136,13 @@ def plain_sizes(source: str) -> str:
     return re.sub(r"\.(size|stride)\(\)\[(\d+)\]", r".\1(\2)", source)
 
 
-def _compared(guard: str) -> tuple[str, str]:
-    """The value that a guard is about, and what it was, where the guard compares it with a constant; of another
-    comparison (``x.size()[0] != 5``) torch does not say what it was."""
-    absent = _ABSENT.match(guard)
-    if absent:
-        return f"{plain_source(absent['owner'])}.{absent['name']}", "not set on it"
-    tree = parsed(guard)
-    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1):
-        return "", ""
-    sides = tree.left, tree.comparators[0]
-    constants = [side for side in sides if isinstance(side, ast.Constant)]
-    if len(constants) != 1:
-        return "", ""
-    about = sides[1] if sides[0] is constants[0] else sides[0]
-    same = isinstance(tree.ops[0], (ast.Eq, ast.Is))
-    return plain_source(ast.unparse(about)), clip(ast.unparse(constants[0])) if same else ""
-
-
-_ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
-"""What is looked up at the class, since the object has no attribute of that name."""
-
-
 def clip(text: str) -> str:
     """A value in the room that it has."""
     return text if len(text) <= _ROOM else text[: _ROOM - 1] + "…"
+
+
+OF_SEVERAL = "Duplicate tensors found"
+"""How torch begins where it asks on its own, of several tensors, whether two are one."""
 
 
 def with_line(
@@ -209,12 +151,14 @@ def with_line(
     """A failed guard with the line that made it, as the older form says it: by its guards, or where it made a symbol
     one value. Torch's own sentence cuts the names of files."""
     lines = [(o, o.line) for o in origins if o.line is not None]
-    same = [line for o, line in lines if found.text in (o.text, *o.text.split(" and "))]
-    about = [line for o, line in lines if found.source and plain_source(o.source) == found.source]
+    text = plain_source(found.text)
+    same = [line for o, line in lines if text in map(plain_source, (o.text, *o.text.split(" and ")))]
+    of_one = found.source and not found.text.startswith(OF_SEVERAL)
+    about = [line for o, line in lines if of_one and plain_source(o.source) == found.source]
     fixed = [
         s.line for s in specialized if s.line is not None and (s.source, s.value) == (found.source, found.old)
     ]
     told = found.line
     whole = [line for _, line in lines if told and line.line == told.line and line.file.endswith(told.file)]
-    line = next((of for of in (same, about, fixed, whole) if len(set(of)) == 1), whole or (told,))[0]
+    line = next((of for of in (same, whole, about, fixed) if len(set(of)) == 1), whole or (told,))[0]
     return dataclasses.replace(found, line=line)

@@ -77,10 +77,13 @@ class FailedGuard:
     Attributes:
         id: compile id of the older form.
         text: the guard, as torch says that it failed.
-        source: the value that it is about, in the function's words (``x``, ``self.n``); ``""`` where torch names none.
-        old, new: what it was compiled for, and what it was called with; ``""`` where that could not be read without
-            running code of the program.
+        source: what it is about, in the function's words (``x``, ``self.n``, ``type(x)``), or in torch's
+            (``grad_mode``); several sizes that are compared with each other are told together. ``""`` where torch
+            names none.
+        old, new: what it was compiled for (``3``, ``2 to 4``, ``the same object as y``), and what it was called with;
+            ``""`` where that is not known, or could not be read without running code of the program.
         line: the line of the program that made the guard; ``None`` where no line did.
+        hint: what torch says one can do about it; ``""`` where it says nothing.
     """
 
     id: str
@@ -89,6 +92,7 @@ class FailedGuard:
     old: str = ""
     new: str = ""
     line: Frame | None = None
+    hint: str = ""
 
 
 @dataclass(frozen=True)

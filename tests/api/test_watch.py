@@ -22,8 +22,8 @@ from torch._dynamo import convert_frame, symbolic_convert
 import compile_lens
 from compile_lens import Program, RecordError, UsageError
 from compile_lens._torch.ground import hook_points
-from compile_lens._torch.watching import observers, recompiles
-from compile_lens.record import messages
+from compile_lens._torch.watching import observers, reading
+from compile_lens.record import failed_guards
 from compile_lens.record.program import COMPILED, LIMIT, NOTHING, RAISED, SKIPPED
 
 pytestmark = pytest.mark.torch
@@ -476,15 +476,15 @@ class Shy:
             "False",
             "True",
         ),
-        ("0/0: ___check_obj_id(L['f'], 1234)", "", "", ""),
+        ("0/0: ___check_obj_id(L['f'], 1234)", "f", "", ""),
         (
             "0/0: L['t'].size()[0] != 5  # if t.shape[0] == 5:  # t.py:4 in f (torch/x.py:26 in g)",
             "t.size(0)",
-            "",
+            "other than 5",
             "5",
         ),
-        ("0/0: 2 <= L['t'].stride()[1]", "t.stride(1)", "", "1"),
-        ("0/0: L['t'].size()[7] != 5", "t.size(7)", "", ""),
+        ("0/0: 2 <= L['t'].stride()[1]", "t.stride(1)", "at least 2", "1"),
+        ("0/0: L['t'].size()[7] != 5", "t.size(7)", "other than 5", ""),
         ("0/0: not ___dict_contains('n', L['box'].__dict__)", "box.n", "not set on it", "9"),
     ],
 )
@@ -493,7 +493,7 @@ def test_values_of_failed_guards(text: str, source: str, old: str, new: str) -> 
     box.__dict__["n"] = 9
     names = {"n": 7, "box": box, "xs": [1, 2, 3], "shy": Shy(), "t": torch.ones(5, 2)}
     Shy.asked = 0
-    found = messages.failed(text, lambda source: recompiles.now(source, names, {}))
+    found = failed_guards.failed(text, lambda source: reading.now(source, names, {}))
     assert (found.id, found.source, found.old, found.new) == (text.partition(":")[0], source, old, new)
     assert Shy.asked == 0, "no code of the program runs for it"
     assert found.line is None or (found.line.file, found.line.line, found.line.function) == ("t.py", 4, "f")

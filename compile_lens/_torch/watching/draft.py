@@ -96,6 +96,9 @@ class Visiting:
         self.failed: list[FailedGuard] = []
         self.recompiled: tuple[int, int] | None = None
         self.guards: tuple[GuardOrigin, ...] = ()
+        self.held: dict[
+            str, str
+        ] = {}  # what guards were made for, where torch does not say it when they fail
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.specialized: tuple[Specialization, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from ...record import messages
+from ...record import failed_guards, messages
 from ...record.graph import Frame
 from ...record.program import GuardOrigin, Specialization
 from ..frames import dynamo, left_to_python
 from ..graphs import fx
 from ..ground import torch_source
-from . import scopes
+from . import reading, scopes
 from .observers import noting, observe
 
 _USER = re.compile(r"^(?P<text>.*)  # (?P<file>\S.*):(?P<line>\d+) in (?P<function>\S+)$", re.DOTALL)
@@ -31,6 +31,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
             root = getattr(getattr(manager, "guard_manager", None), "root", None)
             tensors = dynamo.asked_of_tensors(root) if root is not None else {}
             visiting.guards = (*_of_values(output, tensors), *_of_sizes(output))
+            visiting.held |= _held(output)
             visiting.specialized = tuple(_specialized(getattr(output, "shape_env", None)))
     return result
 
@@ -38,8 +39,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
 def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
     for guard in _in_order(output.guards):
-        create = getattr(guard, "create_fn_name", None)
-        kind = str(create() if callable(create) else create or "")
+        kind = _kind(guard)
         parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
@@ -48,6 +48,30 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
             parts = (tensors[name],)
         source = messages.stable(name or "")
         found.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
+    return found
+
+
+def _kind(guard: Any) -> str:
+    create = getattr(guard, "create_fn_name", None)
+    return str(create() if callable(create) else create or "")
+
+
+def _held(output: Any) -> dict[str, str]:
+    """Which object, and which class of tensors, each guard is made for: when it fails, torch knows a number of it."""
+    found = {}
+    for guard in output.guards:
+        name = guard.name if isinstance(guard.name, str) else guard.name()
+        asked = [failed_guards.object_of(str(line)) for line in guard.code_list or ()]
+        if _kind(guard) == "CLOSURE_MATCH":  # torch does not say on the guard what it asks of a function
+            asked.append(f"{messages.plain_source(name)}.__code__")
+        for source in filter(None, asked):
+            value = reading.now(source, output.local_scope, output.global_scope)
+            if value:
+                found[source] = value
+        owner = getattr(guard, "guarded_class_weakref", None)
+        owner = owner() if callable(owner) else None
+        if isinstance(owner, type) and issubclass(owner, torch.Tensor):
+            found[f"type({messages.plain_source(name)})"] = reading.named(owner)
     return found
 
 

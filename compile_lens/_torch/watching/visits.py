@@ -22,7 +22,7 @@ from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
-from . import kept, observers, ranks, scopes
+from . import kept, observers, ranks, scopes, settings
 from .draft import Graph, Scope, Visiting, numbers
 from .observers import noting, observe, observe_late, unnoticed
 
@@ -71,6 +71,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     if mine:
         with noting(mine, "a visit"):
             visiting = Visiting(frame.f_code, mine, _backend(wrapper), _caller())
+            visiting.held = settings.held()
     scopes.push(visiting)
     try:
         result = real(wrapper, frame, *args, **kwargs)

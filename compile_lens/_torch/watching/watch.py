@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from ...record import messages
+from ...record import failed_guards, messages
 from ...record.absent import Missing
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame, Source
@@ -253,7 +253,10 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
     failed = []
     for guard in v.failed:
         older = forms.get(guard.id)
-        failed.append(guard if older is None else messages.with_line(guard, older.guards, older.specialized))
+        if older is not None:
+            guard = messages.with_line(guard, older.guards, older.specialized)
+            guard = failed_guards.with_old(guard, older.held)
+        failed.append(guard)
     newest = forms.get(failed[0].id) if failed else None
     if newest is not None:
         earlier = {d.source for d in newest.dynamic}

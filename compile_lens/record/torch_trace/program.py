@@ -13,7 +13,7 @@ from typing import Any
 from compile_lens.versions import __version__
 
 from ...errors import RecordError
-from .. import messages
+from .. import failed_guards, messages
 from ..absent import Missing
 from ..breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ..capture import Environment
@@ -310,7 +310,7 @@ def _recompilation(
         return None
     failed = []
     for text in own.reasons:
-        guard = messages.failed(text, lambda _: "")
+        guard = failed_guards.failed(text, lambda _: "")
         of_text = graph_text.whole(guard.line, found.files.values(), {})
         older = forms.get(guard.id)
         guard = dataclasses.replace(guard, line=of_text)

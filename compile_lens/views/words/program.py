@@ -16,6 +16,7 @@ from compile_lens.measures.slower import (
     Cause,
 )
 from compile_lens.record.compilation import DynamicDim
+from compile_lens.record.failed_guards import OTHER, SAME, SET, STATE, THERE
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
@@ -77,8 +78,10 @@ def changed(failed: FailedGuard) -> str:
     """What a guard was made for and what it met, in a few words."""
     if failed.source and failed.new:
         if failed.old:
-            return f"{failed.source} was {failed.old}, now {failed.new}"
-        return f"{failed.source} is {failed.new}, compiled for {plain_source(failed.text)}"
+            verb = "were" if failed.text.startswith(STATE) and " and " in failed.source else "was"
+            return f"{failed.source} {verb} {failed.old}, now {failed.new}"
+        verb = "are" if ", " in failed.source else "is"
+        return f"{failed.source} {verb} {failed.new}, compiled for {plain_source(failed.text)}"
     if failed.source and failed.old:
         return f"{failed.source} was {failed.old}"
     return failed.text
@@ -151,10 +154,12 @@ def to_try(found: Recompilation) -> str:
     if not found.failed:
         return ""
     failed = found.failed[0]
+    if failed.hint:
+        return failed.hint
     if ".size(" in failed.source or ".stride(" in failed.source:
-        if found.dynamic:
+        if found.dynamic and failed.old.isdigit():
             return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
-        if failed.new in ("0", "1") and not failed.old and failed.line is None:
+        if failed.new in ("0", "1") and not failed.old.isdigit() and failed.line is None:
             return (
                 "torch has a form of its own for a size of 0 or 1: give no such size, or mark it before the first "
                 "call: torch._dynamo.decorators.mark_unbacked(tensor, dim)"
@@ -166,6 +171,8 @@ def to_try(found: Recompilation) -> str:
         return (
             "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
         )
+    if (tried := _of_objects(failed)) is not None:
+        return tried
     if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
         return "call it with one kind of tensor, or compile one function for each"
     if failed.source and (failed.old or failed.new):
@@ -173,6 +180,23 @@ def to_try(found: Recompilation) -> str:
             f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
         )
     return ""
+
+
+def _of_objects(failed: FailedGuard) -> str | None:
+    """What to try where it is not a value that changed: a setting of torch's, a class, which object it is."""
+    if failed.text.startswith(STATE):
+        return f"call it always under one {failed.source}, or compile one function for each"
+    if failed.source.startswith("type(") and failed.source.endswith(")"):
+        return "call it with one class, or compile one function for each"
+    if failed.text.startswith("___check_obj_id("):
+        return "give it the same object each time, made once, or compile one function for each"
+    if failed.old.startswith((SAME, OTHER)):
+        if failed.line is None:
+            return "give it different objects each time, or one for both each time: each of the two is a form"
+        return f"{place(failed.line)} asks whether they are one, so that each answer is a form: decide it outside"
+    if failed.old in (SET, THERE) or "contains" in failed.text.partition("(")[0]:
+        return "give it what holds the same names each time, or compile one function for each"
+    return None
 
 
 def of_library(at: Frame, reached: Frame) -> str:

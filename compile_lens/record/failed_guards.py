@@ -1,0 +1,340 @@
+"""Torch's sentence about a guard that failed, read: what it is about, what it was compiled for and what it met."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+
+from .graph import Frame
+from .messages import clip, parsed, plain_source, stable, with_place
+from .program import FailedGuard
+
+Now = Callable[[str], str]
+"""What the value of an expression is now, in words; ``""`` where it cannot be read."""
+
+STATE = "GLOBAL_STATE changed: "
+"""How torch begins where a setting of the whole process or thread is another one."""
+
+SAME, OTHER = "the same object as ", "another object than "
+ABSENT, SET = "not set on it", "set on it"
+THERE, GONE = "there", "not there"
+
+_HEAD = re.compile(r"(?:Cache|\[?)*(?P<id>(?:!\d+/)?\d+/\d+(?:_\d+)?)\]?: (?P<rest>.*)", re.DOTALL)
+_HINT = re.compile(r" \(HINT: (?P<hint>(?:(?! \(HINT: ).)*)\)$", re.DOTALL)
+_CLOSURE_HINT = re.compile(r'guard on "[^"]*"[^,\s]*(?:, |$)')
+_TYPE_HINT = re.compile(r"type (?P<type>\S+)$")
+_DUCK = re.compile(r"  # duck sizing added this equality because .*? \(to (?P<hint>.*)\)$", re.DOTALL)
+_OWN_ZERO_ONE = "due to 0/1 specialization in the framework"
+"""What torch says of a guard that no line of the program asked for."""
+_BOUNDS = re.compile(
+    r"(?P<guard>.*?)  # (?P<lower>.*?:\d+ in \S+(?: \(.*?\)\)?)?) and (?P<upper>.*:\d+ in \S+(?: \(.*\))?)$",
+    re.DOTALL,
+)
+"""A range whose two ends have each their line."""
+_TENSOR = re.compile(
+    r"tensor '(?P<source>.+?)' (?P<what>.*?)\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?:\. |$)",
+    re.DOTALL,
+)
+_TENSOR_TYPE = re.compile(
+    r"expected type of '(?P<source>.+)' to be a tensor type,\s*'? ?but found (?P<new>.*)$", re.DOTALL
+)
+_CHECKED = re.compile(
+    r"___check_(?P<what>type|obj)_id\((?P<source>.+), [^,()]+\)(?:, type=(?P<type>.+))?$", re.DOTALL
+)
+_CLASS = re.compile(r"<(?:class|enum) '(?P<name>.+)'>$")
+_BACKENDS = re.compile(
+    r"BACKEND_MATCH failure: .*?Cached backend: (?P<old>.*?)\. New backend: (?P<new>.*?)\. (?P<hint>If .*)"
+)
+_MISSING = re.compile(r"(?:KeyError|IndexError) on (?P<source>.+)$")
+_NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.+)$")
+_DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOTALL)
+_LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
+_ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
+"""What is looked up at the class, since the object has no attribute of that name."""
+_ADDRESS = re.compile(r" ?(?:\(id=0x[0-9a-f]+\)|at 0x[0-9a-f]+)")
+
+
+def failed(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
+    """A guard that failed, from torch's sentence about it; ``now`` says what the value of a source is now, ``setting``
+    what one of torch's own is (``grad_mode``)."""
+    head = _HEAD.match(text)
+    id, rest = (head["id"], head["rest"]) if head else ("", text)
+    rest = rest.partition("\nUser stack trace:")[0].strip()
+    rest, hint, type_ = _hinted(rest)
+    rest, line = _placed(rest, now)
+    rest = stable(rest)
+    source, old, new = _state(rest, setting) if rest.startswith(STATE) else _told(rest, type_, now)
+    if rest.startswith("tensor '"):
+        rest = rest.partition(". Guard failed on")[0]
+    return FailedGuard(id, rest, source, old, new, line, hint)
+
+
+def object_of(guard: str) -> str:
+    """What a guard asks for one certain object; ``""`` of other guards."""
+    found = _CHECKED.match(guard)
+    return plain_source(found["source"]) if found and found["what"] == "obj" else ""
+
+
+def with_old(found: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
+    """A failed guard with what its value was in the older form: ``held`` has it by what the guard is about, and by its
+    sentence of a setting of torch's."""
+    if found.text.startswith(STATE):
+        names, new = found.text.removeprefix(STATE).split(), found.new.split(" and ")
+        olds = [held.get(STATE + name) or _NEGATED.get(value, "") for name, value in zip(names, new)]
+        return dataclasses.replace(found, old=" and ".join(olds)) if all(olds) else found
+    old = held.get(found.source, "") if found.text.startswith(_BY_NAME) else ""
+    return dataclasses.replace(found, old=old, new=_another(old, found.new)) if old else found
+
+
+_BY_NAME = ("___check_", "expected type of")
+"""How sentences begin that do not say which object, or which class of tensors, a form was compiled for."""
+_NEGATED = {"True": "False", "False": "True"}
+
+
+def _another(old: str, new: str) -> str:
+    """Two objects of which the same is told are two all the same."""
+    return f"another {new}" if new and new == old else new
+
+
+def _hinted(text: str) -> tuple[str, str, str]:
+    """A guard without torch's hint, its advice, and the class that it names."""
+    duck = _DUCK.search(text)
+    if duck:
+        return text[: duck.start()].strip(), f"to {duck['hint']}", ""
+    backends = _BACKENDS.match(text)
+    if backends:
+        return text, " ".join(backends["hint"].split()), ""
+    found = _HINT.search(text)
+    if found is None:
+        return text, "", ""
+    hint = _CLOSURE_HINT.sub("", found["hint"], count=1).strip()
+    type_ = _TYPE_HINT.match(hint)
+    return text[: found.start()].rstrip(), "" if type_ else hint, type_["type"] if type_ else ""
+
+
+def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
+    """A guard without torch's comment on its line, and the line; of a range that of the end that was passed."""
+    bounds = _BOUNDS.match(text)
+    if bounds is not None and (known := _range(parsed(bounds["guard"]))) is not None:
+        guard = bounds["guard"].strip()
+        value = _number(now(known.about))
+        if value is None:  # which end it was is not known
+            return guard, None
+        low = known.low is not None and value < known.low
+        text = f"{guard}  # {bounds['lower' if low else 'upper']}"
+    of_torch = _OWN_ZERO_ONE in text  # the line in it is where the value is first used
+    rest, line = with_place(text)
+    return rest, None if of_torch else line
+
+
+def _told(text: str, type_: str, now: Now) -> tuple[str, str, str]:
+    """What a guard is about, what it was and what it is."""
+    for reading in (_tensors, _objects, _sentences, _membership):
+        found = reading(text, type_, now)
+        if found is not None:
+            return found
+    return _compared(text, now)
+
+
+def _state(text: str, setting: Now) -> tuple[str, str, str]:
+    names = text.removeprefix(STATE).split()
+    values = [setting(name) for name in names]
+    if not all(values):
+        return " and ".join(names), "", ""
+    olds = [_NEGATED.get(value, "") for value in values]  # it is another one, so that it was the other
+    return " and ".join(names), " and ".join(olds) if all(olds) else "", " and ".join(values)
+
+
+def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
+    tensor = _TENSOR.match(text)
+    if tensor:
+        old, new = tensor["old"], tensor["new"] or ""
+        if old in ("requires_grad=0", "requires_grad=1"):  # all that torch says of it
+            old, new = ("False", "True") if old[-1] == "0" else ("True", "False")
+        return plain_source(tensor["source"]) + _part(tensor["what"]), old, new
+    of_type = _TENSOR_TYPE.match(text)
+    if of_type:
+        source = f"type({plain_source(of_type['source'])})"
+        return source, "a tensor's", _class(of_type["new"]) or now(source)
+    groups = _DUPLICATES.match(text)
+    try:
+        found = ast.literal_eval(f"[{groups['groups']}]") if groups else []
+    except (SyntaxError, ValueError):
+        found = []
+    if not found or not found[0]:
+        return None
+    *others, last = (plain_source(str(name)) for name in found[0])
+    others_told = ", ".join(others)
+    return last, f"{OTHER}{others_told}", f"{SAME}{others_told}"
+
+
+def _objects(text: str, type_: str, now: Now) -> tuple[str, str, str] | None:
+    checked = _CHECKED.match(text)
+    if not checked:
+        return None
+    source = plain_source(checked["source"])
+    if checked["what"] == "type":
+        source, old = f"type({source})", _class(checked["type"] or "") or type_
+    else:
+        old = ""
+    return source, old, _another(old, now(source))
+
+
+def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
+    backends = _BACKENDS.match(text)
+    if backends:
+        old, new = (_ADDRESS.sub("", backends[side]) for side in ("old", "new"))
+        return "the backend", old, _another(old, new)
+    missing = _MISSING.match(text)
+    if missing:
+        return plain_source(missing["source"]), THERE, GONE
+    without = _NO_ATTRIBUTE.match(text)
+    if without:
+        return f"an attribute of {plain_source(without['source'])}", THERE, GONE
+    length = _LENGTH.match(text)
+    if length and (value := now(f"len({plain_source(length['source'])})")) != length["old"]:
+        # Of a dict torch says what it met, and not what it asked for.
+        return f"len({plain_source(length['source'])})", length["old"], value
+    return None
+
+
+def _membership(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
+    absent = _ABSENT.match(text)
+    if absent:
+        source = f"{plain_source(absent['owner'])}.{absent['name']}"
+        return source, ABSENT, now(source)
+    tree = parsed(text)
+    held = not (isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not))
+    call = tree if held else getattr(tree, "operand", None)
+    if not isinstance(call, ast.Call) or len(call.args) != 2:
+        if not held and call is not None and not isinstance(call, ast.Call):  # ``not xs``
+            source = plain_source(ast.unparse(call))
+            length = now(f"len({source})")
+            return (f"len({source})", "0", length) if length else (source, "empty, 0 or False", now(source))
+        return None
+    one, two = (plain_source(ast.unparse(argument)) for argument in call.args)
+    function = ast.unparse(call.func)
+    if function == "hasattr" and isinstance(call.args[1], ast.Constant):
+        source = f"{one}.{call.args[1].value!s}"
+        return (source, SET, ABSENT) if held else (source, ABSENT, now(source) or SET)
+    if function in ("___dict_contains", "set.__contains__", "frozenset.__contains__"):
+        item, owner = (one, two) if function == "___dict_contains" else (two, one)
+        return f"{item} in {owner}", str(held), str(not held)
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Range:
+    """What a number may be: the expression, and its ends."""
+
+    about: str
+    low: float | None
+    high: float | None
+    words: str
+
+
+_WORDS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "less than {}",
+    ast.LtE: "at most {}",
+    ast.Gt: "more than {}",
+    ast.GtE: "at least {}",
+    ast.NotEq: "other than {}",
+    ast.IsNot: "other than {}",
+}
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.LtE: ast.GtE,
+    ast.Gt: ast.Lt,
+    ast.GtE: ast.LtE,
+}
+
+
+def _range(tree: ast.expr | None) -> _Range | None:
+    """``2 <= x.size()[0] <= 4``."""
+    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 2):
+        return None
+    low, high = _literal(tree.left), _literal(tree.comparators[1])
+    low_value, high_value = _number(low or ""), _number(high or "")
+    if low_value is None or high_value is None or not all(isinstance(op, ast.LtE) for op in tree.ops):
+        return None
+    about = plain_source(ast.unparse(tree.comparators[0]))
+    return _Range(about, low_value, high_value, f"{low} to {high}")
+
+
+def _compared(guard: str, now: Now) -> tuple[str, str, str]:
+    """What a guard compares. Where that is one value and a constant, what it was; of sizes with each other, what they
+    are now."""
+    tree = parsed(guard)
+    if (known := _range(tree)) is not None:
+        return known.about, known.words, now(known.about)
+    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1):
+        return "", "", ""
+    op, left, right = type(tree.ops[0]), tree.left, tree.comparators[0]
+    if _literal(right) is None and _literal(left) is not None:
+        op, left, right = _TURNED.get(op, op), right, left
+    about, constant = plain_source(ast.unparse(left)), _literal(right)
+    if constant is not None and _literal(left) is None:
+        old = constant if op in (ast.Eq, ast.Is) else _WORDS[op].format(constant) if op in _WORDS else ""
+        return about, clip(old), now(about)
+    other = plain_source(ast.unparse(right))
+    if op is ast.Is:
+        told = now(about)
+        return about, f"{SAME}{other}", f"another one ({told})" if told else "another one"
+    if op is ast.IsNot:
+        return about, f"{OTHER}{other}", "the same"
+    measured = sorted({*_measured(left), *_measured(right)})  # torch's order of two sides is not its own
+    values = [now(source) for source in measured]
+    if not measured or not all(values):
+        return "", "", ""
+    return ", ".join(measured), "", ", ".join(values)
+
+
+_BARE = re.compile(r"torch\.\w+|device\(.*\)|inf|-inf|nan", re.DOTALL)
+"""How torch writes constants that are none of Python's."""
+
+
+def _literal(node: ast.expr) -> str | None:
+    """A constant as it is written."""
+    text = ast.unparse(node)
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return text if _BARE.fullmatch(text) else None
+    return text
+
+
+def _measured(node: ast.expr) -> list[str]:
+    """The sizes, strides and names in an expression, each as large as it can be told."""
+    if isinstance(node, ast.BinOp):
+        return [*_measured(node.left), *_measured(node.right)]
+    if isinstance(node, ast.UnaryOp):
+        return _measured(node.operand)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):  # ``Max(1, x.size()[0])``
+        return [source for argument in node.args for source in _measured(argument)]
+    return [] if _literal(node) is not None else [plain_source(ast.unparse(node))]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _class(text: str) -> str:
+    """``<class 'net.Block'>`` as ``net.Block``."""
+    found = _CLASS.match(text.strip())
+    return found["name"] if found else ""
+
+
+def _part(what: str) -> str:
+    """What of a tensor torch compared, as one would ask for it."""
+    at = re.match(r"(?P<what>size|stride) mismatch at index (?P<index>\d+)", what)
+    if at:
+        return f".{at['what']}({at['index']})"
+    word = what.partition(" mismatch")[0]
+    return {"rank": ".dim()", "dtype": ".dtype", "device": ".device", "requires_grad": ".requires_grad"}.get(
+        word, ""
+    )

@@ -1,0 +1,195 @@
+"""What a guard was made for and what it met, by its kind, beside the reasons that torch logs in another process."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import changed_programs
+import pytest
+import torch
+
+import compile_lens
+from compile_lens.record.failed_guards import failed
+from compile_lens.record.program import FailedGuard, Recompilation
+from compile_lens.views.words import program as words
+
+pytestmark = pytest.mark.torch
+
+PROGRAMS = changed_programs.programs()
+
+
+@pytest.fixture(scope="module")
+def logged() -> dict[str, list[str]]:
+    ran = subprocess.run(
+        [sys.executable, changed_programs.__file__],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, list[str]] = json.loads(ran.stdout)
+    return found
+
+
+def without_numbers(text: str) -> str:
+    """Torch's sentence without what differs from process to process: addresses, and how it pads."""
+    return " ".join(re.sub(r", \d{8,}\)", ", …)", text).split())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str]]) -> None:
+    one = PROGRAMS[name]
+    with compile_lens.watch() as program:
+        changed_programs.run(one)
+    (plain,) = logged[name]
+    (again,) = program.recompiles
+    assert again.recompilation is not None
+    (guard,) = again.recompilation.failed
+    assert (guard.source, guard.old, guard.new) == (one.source, one.old, one.new)
+    module = changed_programs.__name__
+    assert without_numbers(guard.text).replace(module, "__main__") in without_numbers(plain)
+    said = words.again(again.recompilation)
+    assert one.source in said and one.new in said
+    assert (f"now {one.new}" if one.old else "are 3, 9, compiled for ") in said
+    assert words.to_try(again.recompilation)
+    if guard.line is not None:  # where torch says a line, it is that one
+        assert f"{Path(guard.line.file).name}:{guard.line.line} in" in plain
+
+
+class Counter(torch.nn.Module):
+    """Its integer changes with each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.n += 1
+        return x * self.n
+
+
+def compiles(function: object, calls: list[tuple[torch.Tensor, ...]]) -> int:
+    """How often plain torch compiles it."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(function, backend="eager")  # type: ignore[call-overload]
+    for arguments in calls:
+        compiled(*arguments)
+    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+def test_torch_s_hint_of_an_integer_of_a_module() -> None:
+    x = torch.ones(3)
+    torch._dynamo.reset()
+    compiled = torch.compile(Counter(), backend="eager")
+    with compile_lens.watch() as program:
+        for _ in range(5):
+            compiled(x)
+    assert len(program.recompiles) == 4
+    again = program.recompiles[-1].recompilation
+    assert again is not None
+    for said in (again.failed[0].hint, words.to_try(again), str(program)):
+        assert "torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(said.split())
+    assert compiles(Counter(), [(x,)] * 5) == 5
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
+        assert compiles(Counter(), [(x,)] * 5) < 5, "what is advised helps"
+
+
+def test_torch_s_hint_of_sizes_that_were_the_same() -> None:
+    def both(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.sum() + y.sum()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(both, backend="eager", dynamic=True)
+    calls = [(torch.ones(4), torch.ones(4)), (torch.ones(4), torch.ones(5))]
+    with compile_lens.watch() as program:
+        for arguments in calls:
+            compiled(*arguments)
+    again = program.recompiles[0].recompilation
+    assert again is not None and again.failed[0].text == "y.size()[0] == x.size()[0]"
+    assert "x.size(0), y.size(0) are 4, 5" in words.again(again)
+    assert "use_duck_shape = False" in words.to_try(again)
+    with torch.fx.experimental._config.patch(use_duck_shape=False):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        for arguments in calls:
+            torch.compile(both, backend="eager", dynamic=True)(*arguments)
+        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1, "what is advised helps"
+
+
+def test_classes_of_one_name_are_two() -> None:
+    def made() -> object:
+        class One:
+            n = 1.5
+
+        return One()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, o: x * o.n, backend="eager")
+    with compile_lens.watch() as program:
+        compiled(torch.ones(3), made())
+        compiled(torch.ones(3), made())
+    again = program.recompiles[0].recompilation
+    assert again is not None and again.failed[0].new == f"another {again.failed[0].old}"
+
+
+def test_settings_are_not_the_program_s_variables() -> None:
+    def scaled(x: torch.Tensor, grad_mode: str) -> torch.Tensor:
+        return x * len(grad_mode)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(scaled, backend="eager")
+    with compile_lens.watch() as program:
+        compiled(torch.ones(3), "a")
+        with torch.no_grad():
+            compiled(torch.ones(3), "a")
+    again = program.recompiles[0].recompilation
+    assert again is not None and (again.failed[0].old, again.failed[0].new) == ("True", "False")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "0/0: L['x'] is L['t']  # if x is t:  # t.py:4 in f",
+            "x was the same object as t, now another one",
+        ),
+        ("0/0: ___check_type_id(L['o'], 94401853667280), type=<class 'a.B'>", "type(o) was a.B"),
+        (
+            "0/0: ___check_type_id(L['o'], 94401853667280)  # o.n  # t.py:4 in f (HINT: type B)",
+            "type(o) was B",
+        ),
+        ("0/0: 2 <= L['x'].size()[0] <= 4", "x.size(0) was 2 to 4"),
+        ("0/0: GLOBAL_STATE changed: grad_mode ", "GLOBAL_STATE changed: grad_mode"),
+        ("0/0: len(L['d']) != 1", "len(d) was 1"),
+        ("0/0: L['a'].size()[0] < L['b'].size()[0]", "L['a'].size()[0] < L['b'].size()[0]"),
+        ("0/0: not L['xs']", "xs was empty, 0 or False"),
+    ],
+)
+def test_what_a_log_says_without_the_values_of_the_time(text: str, told: str) -> None:
+    assert words.changed(failed(text, lambda _: "")) == told
+
+
+def test_a_range_has_the_line_of_the_end_that_was_passed() -> None:
+    text = (
+        "0/0: 2 <= L['x'].size()[0] <= 4  # y = x.sin()  # t.py:3 in f (user code shown is first use of this "
+        "value--the guard itself is not due user code but due to 0/1 specialization in the framework; to avoid "
+        "specialization try torch._dynamo.decorators.mark_unbacked(tensor, dim)) and if x.shape[0] <= 4:  # t.py:5 "
+        "in f (_dynamo/variables/tensor.py:1 in g)"
+    )
+    lines = {}
+    for now in ("9", "1", ""):
+        found = failed(text, lambda _, now=now: now)
+        lines[now] = found.line.line if found.line is not None else None
+        assert (found.text, found.old, found.new) == ("2 <= L['x'].size()[0] <= 4", "2 to 4", now)
+    assert lines == {"9": 5, "1": None, "": None}
+    again = Recompilation((failed(text, lambda _: "1"),), 1, 8)
+    assert "mark_unbacked" in words.to_try(again)
+
+
+def test_advice_on_a_size_that_is_compared_is_not_to_mark_it() -> None:
+    guard = FailedGuard("0/0", "x.size()[0] > y.size()[0]", "x.size(0), y.size(0)", "", "3, 7")
+    assert "mark" not in words.to_try(Recompilation((guard,), 1, 8)).partition(", or mark")[0]
