@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +17,8 @@ from ...record.compilation import DynamicDim, Guard
 from ...record.graph import Source
 from ...versions import torch_version
 from ..graphs import fx_values
-from ..ground import torch_source
-from ..ground.hooks import free_hook
+from ..ground import hook_points, torch_source, trace_log
+from ..ground.hooks import capturing, free_hook
 from ..ground.parts import Root
 from ..ground.recorder import Draft, Recorder
 from . import left_to_python
@@ -168,6 +169,22 @@ def failed_guard(recorder: Recorder, reason: str) -> str:
     text = " ".join(reason.partition("\nUser stack trace:")[0].split())
     found = re.match(r"(\d+)/(\d+): ", text)
     return recorder.numbers.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
+
+
+@free_hook("torch._dynamo.guards:profile_guard_manager")
+def guard_latency(real: Any, *args: Any, **kwargs: Any) -> float:
+    """How many microseconds the guards of a form take, for torch's log and trace: nobody asks it of a capture's.
+
+    Before torch measures it writes over all that the processor's caches hold: 20 ms for each compile, as long as a
+    small function takes to be compiled, and what comes next finds the caches empty.
+    """
+    return 0.0 if capturing() and not _shows_latency() else float(real(*args, **kwargs))
+
+
+def _shows_latency() -> bool:
+    found = hook_points.find("torch._dynamo.guards:guards_log")
+    log = None if found is None else getattr(*found)
+    return log is None or log.isEnabledFor(logging.DEBUG) or trace_log.traced()
 
 
 def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:

@@ -30,3 +30,9 @@ def spare_those_who_hear_everything(undo: Undo) -> None:
 
     undo.add(trace.removeFilter, heard)
     trace.addFilter(heard)
+
+
+def traced() -> bool:
+    """Whether somebody asked for torch's trace: a handler stands there that does not hear everything."""
+    everything = logging.getLogger().handlers
+    return any(handler not in everything for handler in logging.getLogger(NAME).handlers)

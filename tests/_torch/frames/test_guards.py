@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
-from compile_lens import capture
+from compile_lens import capture, watch
 from compile_lens.views.words.outcome import graphs
 
 
@@ -76,3 +77,40 @@ class TestBreaks:
         theirs = sum(counters["graph_break"].values()), counters["stats"]["unique_graphs"]
         found = capture(fn, torch.rand(4))
         assert (len(found.breaks), graphs(found)) == theirs
+
+
+class TestLatency:
+    """Torch measures guards after it emptied the processor's caches, which takes as long as a small compile."""
+
+    def calls(self, monkeypatch: pytest.MonkeyPatch, work: Any) -> list[float]:
+        import torch._dynamo.guards as guards
+
+        found: list[float] = []
+        real = guards.profile_guard_manager
+
+        def measured(*args: Any) -> float:
+            found.append(real(*args))
+            return found[-1]
+
+        monkeypatch.setattr(guards, "profile_guard_manager", measured)
+        work()
+        return found
+
+    def test_is_not_measured_for_a_capture(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.calls(monkeypatch, lambda: capture(scaled, torch.rand(3), torch.rand(3))) == []
+
+    def test_is_measured_where_torchs_log_shows_it(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        import torch._dynamo.guards as guards
+
+        with caplog.at_level(logging.DEBUG, guards.guards_log.name):
+            found = self.calls(monkeypatch, lambda: capture(scaled, torch.rand(3), torch.rand(3)))
+        assert len(found) == 1 and found[0] > 0
+
+    def test_is_measured_for_what_the_program_compiles(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def work() -> None:
+            with watch():
+                torch.compile(lambda x: x.sin(), backend="eager")(torch.rand(3))
+
+        assert len(self.calls(monkeypatch, work)) == 1
