@@ -30,7 +30,7 @@ def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: 
     if target is not None:
         return _elsewhere(program, number, kept, target)
     graph = program.graphs[number]
-    recorder, error = lower(kept, codes)
+    recorder, error = lower(kept, codes, graph.id)
     made_for = recorder.made_for
     made = recorded(
         recorder,
@@ -92,6 +92,10 @@ def _as_of_program(program: Program, number: int, kept: Kept, made: Capture) -> 
             made, target=dataclasses.replace(made.target, traced=traced, may_differ=differs)
         )
     made = dataclasses.replace(made, function=plain(kept.code.co_name), inputs=graph.inputs)
+    if len(made.compilations) == 1:
+        made = dataclasses.replace(
+            made, compilations=(dataclasses.replace(made.compilations[0], id=graph.id),)
+        )
     lines = _lines(fx.convert(kept.gm, stage="dynamo"), made)
     if lines is None:
         unlike = "traced again, the graph came out otherwise: lines are those of the graph's own code"

@@ -27,13 +27,20 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
             ``TORCH_TRACE``. Where none says its rank, they are numbered in this order.
 
     Raises:
-        UsageError: there are fewer than two, two are of the same rank, only some say their rank, or a file cannot be
-            read.
+        UsageError: there are fewer than two, one is given twice, two are of the same rank, only some say their rank, or
+            a file cannot be read.
         RecordError: a file is no program.
     """
     records = [_record(one) for one in programs]
     if len(records) < 2:
         raise UsageError(f"merge takes the programs of two ranks or more, not {len(records)}")
+    for number, record in enumerate(records):
+        before = records.index(record)
+        if before < number and record.created:  # two processes never have the same times
+            raise UsageError(
+                f"{_named(programs[before])} and {_named(programs[number])} are the same program: give that of "
+                "each rank once"
+            )
     if len({record.log for record in records}) > 1:
         raise UsageError(
             "some are read from logs, which hold less: give logs alone, or what was watched alone"
@@ -126,6 +133,10 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ra
             f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing
         )
     return Ranks(tuple(ordered), tuple(ordered.values()), differences(ordered), notes)
+
+
+def _named(one: Program | str | os.PathLike[str]) -> str:
+    return repr(one) if isinstance(one, Program) else repr(os.fspath(one))
 
 
 def _record(one: Program | str | os.PathLike[str]) -> ProgramRecord:

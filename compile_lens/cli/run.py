@@ -58,6 +58,8 @@ class Run:
         if self._journal is not None:
             with contextlib.suppress(OSError):
                 self._journal.remove()  # an earlier run that was killed left it
+        for path in self._out:
+            _put_aside(path)
         atexit.register(self._finish)  # the first to be registered is the last to be called
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminated)
@@ -101,6 +103,8 @@ class Run:
         try:
             for path in self._out:
                 program.save(path)
+                with contextlib.suppress(FileNotFoundError):
+                    _aside(path).unlink()
             if not self._out:
                 say(str(program), stream)
             if self._journal is not None:
@@ -146,6 +150,20 @@ def _of_rank(path: Path) -> Path:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.before-this-run")
+
+
+def _put_aside(path: Path) -> None:
+    """The report of an earlier run is not to be taken for one of this run, which may be killed before it writes its
+    own; when that is written, the earlier one goes."""
+    if path.is_file() and not path.is_symlink():
+        with contextlib.suppress(
+            OSError
+        ):  # then the report cannot be written either, which is said at the end
+            os.replace(path, _aside(path))
 
 
 class Journal:

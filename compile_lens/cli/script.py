@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.machinery
 import importlib.util
 import io
 import os
+import pkgutil
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -26,6 +29,8 @@ class Script:
         file: where it stands.
         folder: where its imports are looked for first.
         spec: of a module, as Python's machinery found it; ``None`` for a script.
+        words: what stands in its place on Python's own command line: its name, or ``-m`` and a module's.
+        argv0: what the program is told that it was called as.
     """
 
     name: str
@@ -34,12 +39,17 @@ class Script:
     file: str
     folder: str
     spec: importlib.machinery.ModuleSpec | None = None
+    words: tuple[str, ...] = ()
+    argv0: str = ""
 
     def run(self) -> None:
         """Run it as ``__main__``. What it raises is raised; the module stays ``__main__`` afterwards."""
         main = types.ModuleType("__main__")
         own = vars(main)
-        own.update(__file__=self.file, __builtins__=__builtins__, __spec__=self.spec, __cached__=None)
+        own.update(__file__=self.file, __builtins__=builtins, __spec__=self.spec)
+        own["__cached__"] = None if self.spec is None else self.spec.cached
+        if "__annotations__" in vars(sys.modules["__main__"]):  # this Python makes them for every program
+            own["__annotations__"] = {}
         own["__package__"] = None if self.spec is None else self.spec.parent
         own["__loader__"] = (
             importlib.machinery.SourceFileLoader("__main__", self.file)
@@ -50,15 +60,17 @@ class Script:
         exec(self.code(), own)
 
     def prepare(self) -> None:
-        """Set what a program sees of how it was called: ``sys.argv`` and the first of ``sys.path``."""
-        sys.argv[:] = [self.name if self.spec is None else self.file, *self.arguments]
+        """Set what a program sees of how it was called: ``sys.argv``, ``sys.orig_argv``, the first of ``sys.path``."""
+        sys.orig_argv[:] = [*_of_python(sys.orig_argv, sys.argv[1:]), *self.words, *self.arguments]
+        sys.argv[:] = [self.argv0, *self.arguments]
         sys.path[0] = self.folder
 
 
 def script(path: str, arguments: Sequence[str]) -> Script:
     """A script by its path. Raises ``UsageError`` if there is none."""
-    if os.path.isdir(path):
-        raise UsageError(f"{path!r} is a folder; give a script in it, or its module with -m")
+    archive = _archive(path, arguments)
+    if archive is not None:
+        return archive
     try:
         with io.open_code(os.path.abspath(path)) as file:
             text = file.read()
@@ -70,12 +82,48 @@ def script(path: str, arguments: Sequence[str]) -> Script:
         raise UsageError(f"{path!r} cannot be read: {error.strerror or error}") from None
     full = os.path.abspath(path)
     folder = os.path.dirname(os.path.realpath(path))
-    return Script(path, tuple(arguments), lambda: _compiled(text, full), full, folder)
+    return Script(
+        path, tuple(arguments), lambda: _compiled(text, full), full, folder, words=(path,), argv0=path
+    )
+
+
+def _archive(path: str, arguments: Sequence[str]) -> Script | None:
+    """A folder, or a zip file, with a ``__main__`` in it; ``None`` for what is a file of Python's."""
+    folder = os.path.join(os.getcwd(), path)  # as Python has it first of its path
+    importer: Any = pkgutil.get_importer(folder)
+    spec = importer.find_spec("__main__") if importer is not None else None
+    if spec is None or spec.loader is None:
+        if os.path.isdir(path):
+            raise UsageError(
+                f"{path!r} is a folder without a __main__.py, which Python would run: give a script in it, or its "
+                "module with -m"
+            )
+        return None
+    loader, file = spec.loader, spec.origin
+    return Script(
+        path,
+        tuple(arguments),
+        lambda: loader.get_code("__main__"),
+        file,
+        folder,
+        spec,
+        words=(path,),
+        argv0=path,
+    )
+
+
+def _of_python(original: Sequence[str], given: Sequence[str]) -> Sequence[str]:
+    """The words with which Python itself was called, without what it was to run; ``given`` is what follows that."""
+    before = original[: len(original) - len(given)]
+    if len(before) > 1 and re.fullmatch(r"-[a-zA-Z]*m", before[-2]):
+        flags = before[-2][:-1]
+        return [*before[:-2], *([flags] if flags != "-" else [])]
+    return before[:-1] if len(before) > 1 else before
 
 
 def module(name: str, arguments: Sequence[str]) -> Script:
     """A module by its name, found where ``python -m`` looks for it. Raises ``UsageError`` if there is none."""
-    folder = os.getcwd()
+    folder, asked = os.getcwd(), name
     sys.path[0] = folder
     spec = _spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
@@ -87,7 +135,8 @@ def module(name: str, arguments: Sequence[str]) -> Script:
     code = loader.get_code(name) if hasattr(loader, "get_code") else None
     if code is None:
         raise UsageError(f"the module {name!r} has no Python code to run")
-    return Script(name, tuple(arguments), lambda: code, spec.origin, folder, spec)
+    file = spec.origin
+    return Script(name, tuple(arguments), lambda: code, file, folder, spec, ("-m", asked), file)
 
 
 def _spec(name: str) -> importlib.machinery.ModuleSpec | None:

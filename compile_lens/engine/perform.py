@@ -122,13 +122,15 @@ def _say(made: Capture) -> str:
             "what is computed without it"
         )
     seen = [key for c in made.compilations for key in c.graphs]
+    # Where several calls were asked for, those that were begun are told: the last of them is the one that failed.
+    which = f" in calls[{len(made.calls) - 1}] ({', '.join(made.calls[-1].inputs)})" if made.calls else ""
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in failure.frames[-1:]]
     lines += [f"  hint: {hint}" for hint in failure.hint.splitlines()]
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(
         (
-            f"{made.function} failed {where}: {failure.type}: {messages.gist(failure.message)}{next_step}",
+            f"{made.function} failed{which} {where}: {failure.type}: {messages.gist(failure.message)}{next_step}",
             *lines,
             f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
         )

@@ -165,9 +165,13 @@ def captured(
     args, kwargs, later = in_turn(calls, args, kwargs)
     given = dict(kwargs) if isinstance(kwargs, dict) else {}
     model = needed(asked.target, target_of(args, given, fn))
-    keywords = check(fn, args, kwargs, model)
-    for more, by_name in later:
-        check(fn, more, by_name, model)
+    keywords = check(fn, args, kwargs, model) if calls is None else {}
+    for number, (more, by_name) in enumerate([(args, kwargs), *later] if calls is not None else ()):
+        try:
+            named = check(fn, more, by_name, model)
+        except UsageError as error:
+            raise UsageError(f"calls[{number}]: {error}") from None
+        keywords = keywords if number else named
     if model is not None:
         if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
             patches(asked.mode, asked.options, asked.dynamic)

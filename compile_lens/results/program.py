@@ -128,15 +128,11 @@ class Program:
                 that were seen.
 
         Raises:
-            UsageError: there is no such graph, or it was not kept: the program was loaded, or ran under
+            UsageError: it is no graph of this program, or it was not kept: the program was loaded, or ran under
                 ``compile-lens run``; or it cannot be lowered for a ``target``: the message says why.
             CaptureError: the graph could not be lowered; ``error.capture`` has the stages before that.
         """
-        number = graph if isinstance(graph, int) else graph.number
-        if not 0 <= number < len(self.graphs):
-            raise UsageError(
-                f"there is no graph {number}; the program has {len(self.graphs)}, counted from 0"
-            )
+        number = self._number(graph)
         kept, codes = self._kept(number) if self._kept is not None else (None, [])
         if kept is None:
             raise UsageError(
@@ -145,6 +141,30 @@ class Program:
             )
         made: Capture = delegate("Program.capture")(self, number, kept, codes, target)
         return made
+
+    def _number(self, graph: Any) -> int:
+        from ..record.program import ProgramGraph
+
+        graphs = self.graphs
+        if not graphs:
+            raise UsageError(f"the program has no graph, so that there is none to capture: {self!r}")
+        known = ", ".join(f"{g.number} ({g.id})" for g in graphs[:8]) + (", …" if len(graphs) > 8 else "")
+        if isinstance(graph, int) and not isinstance(graph, bool):
+            if not 0 <= graph < len(graphs):
+                raise UsageError(
+                    f"there is no graph {graph}; the program has {len(graphs)}, counted from 0: {known}"
+                )
+            return graph
+        if not isinstance(graph, ProgramGraph):
+            raise UsageError(
+                f"capture takes one of program.graphs or its number, not {str(graph)[:80]!r} of type "
+                f"{type(graph).__name__}: program.capture(program.graphs[0]); the graphs are {known}"
+            )
+        if not 0 <= graph.number < len(graphs) or graphs[graph.number].id != graph.id:
+            raise UsageError(
+                f"graph {graph.number} ({graph.id}) is of another program: the graphs of this one are {known}"
+            )
+        return graph.number
 
     def join(self, trace: str | Path) -> Program:
         """This program with the times that torch's profiler measured of its kernels, from a trace that it exported

@@ -87,10 +87,22 @@ def test_a_call_that_raises_keeps_those_before_it() -> None:
             raise ValueError("as asked")
         return x.sin()
 
-    with pytest.raises(CaptureError, match="as asked") as caught:
+    with pytest.raises(CaptureError, match=r"g failed in calls\[1\] \(x: float32\[3\].*fail: True") as caught:
         capture(g, calls=[(torch.ones(3), False), (torch.ones(3), True), (torch.ones(4), False)])
     assert [c.ran for c in caught.value.capture.calls] == [("0/0",), ()]
-    assert caught.value.capture.kernels
+    assert caught.value.capture.kernels and "as asked" in str(caught.value)
+    said = page(caught.value.capture, width=200)
+    assert "failed in call 2, stage run: ValueError" in said and "it failed: ValueError" in said
+
+
+def test_the_call_whose_sizes_do_not_fit_is_named() -> None:
+    def g(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x @ y
+
+    good, bad = (torch.ones(2, 3), torch.ones(3, 2)), (torch.ones(2, 3), torch.ones(4, 2))
+    for calls, number in (([good, bad], 1), ([good, good, bad], 2), ([bad, good], 0)):
+        with pytest.raises(CaptureError, match=rf"g failed in calls\[{number}\] \(.*float32\[4, 2\]"):
+            capture(g, calls=calls)
 
 
 @pytest.mark.slow
@@ -116,7 +128,7 @@ def test_calls_that_are_built_or_for_a_target() -> None:
         ((), [], "calls is empty"),
         ((), torch.ones(3), "calls is a Tensor"),
         ((), [(torch.ones(3),), torch.ones(4)], r"calls\[1\] is a float32\[4\] cpu tensor"),
-        ((), [(torch.ones(3),), ()], "cannot be called with 0 positional"),
+        ((), [(torch.ones(3),), ()], r"calls\[1\]: .*cannot be called with 0 positional"),
     ],
 )
 def test_calls_that_are_none(args: tuple[Any, ...], calls: Any, said: str) -> None:

@@ -172,6 +172,48 @@ def test_what_is_kept_holds_no_parameter_alive() -> None:
     assert weight() is None and program.capture(0).kernels
 
 
+def test_a_capture_has_the_compile_id_that_torch_gave_its_graph() -> None:
+    told: list[str] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        told.append(str(torch._guards.CompileContext.current_compile_id()))
+        return gm.forward
+
+    compiled = torch.compile(f, backend=backend)
+    with compile_lens.watch() as program:
+        compiled(*_inputs(3))
+        compiled(*_inputs(5))
+    assert len(set(told)) == len(told) == 4
+    for target in (None, "h100"):
+        made = [program.capture(graph, target=target) for graph in program.graphs]
+        assert [[c.id for c in one.compilations] for one in made] == [[id] for id in told]
+        assert f"{told[1]} " in str(made[1])
+
+
+@pytest.mark.parametrize("wrong", ["0/1", "x", None, 1.0, True])
+def test_what_is_no_graph(wrong: Any) -> None:
+    with compile_lens.watch() as program:
+        torch.compile(f, backend="eager")(*_inputs(3))
+    ids = ", ".join(f"{graph.number} ({graph.id})" for graph in program.graphs)
+    with pytest.raises(UsageError) as error:
+        program.capture(wrong)
+    for said in (repr(str(wrong)), type(wrong).__name__, ids, "program.capture(program.graphs[0])"):
+        assert said in str(error.value)
+
+
+def test_a_graph_of_another_program() -> None:
+    with compile_lens.watch() as program:
+        torch.compile(f, backend="eager")(*_inputs(3))
+        with compile_lens.watch() as other:
+            torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(3))
+    with pytest.raises(UsageError, match="is of another program: the graphs of this one are 0 "):
+        program.capture(other.graphs[0])
+    with compile_lens.watch() as empty:
+        pass
+    with pytest.raises(UsageError, match="has no graph"):
+        empty.capture(0)
+
+
 def test_what_was_not_kept() -> None:
     with compile_lens.watch() as program:
         torch.compile(f, backend="eager")(*_inputs(3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -127,12 +128,22 @@ def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["same"] is False
     with pytest.raises(UsageError, match="two ranks or more, not 1"):
         merge(paths[0])
+    again = changed(base, operators=7)
+    another = Program(lambda: dataclasses.replace(again, rank=0, world=4)).save(tmp_path / "another.json")
     with pytest.raises(UsageError, match="two programs are of rank 0"):
-        merge(paths[0], paths[0])
+        merge(paths[0], another)
+    copy = shutil.copy(paths[0], tmp_path / "copy.json")
+    for twice in (paths[0], copy, str(paths[0])):
+        with pytest.raises(UsageError, match="are the same program: give that of each rank once") as error:
+            merge(paths[0], paths[1], twice)
+        assert repr(str(paths[0])) in str(error.value) and repr(str(twice)) in str(error.value)
+    assert main(["merge", str(paths[0]), str(paths[0])]) == 2
+    assert "are the same program" in capsys.readouterr().err
     none = Program(lambda: base)
     with pytest.raises(UsageError, match="does not say its rank"):
         merge(paths[0], none)
-    assert merge(none, none).notes[0].startswith("no program says its rank")
+    other = Program(lambda: dataclasses.replace(base, seconds=base.seconds + 1))
+    assert merge(none, other).notes[0].startswith("no program says its rank")
     logged = Program(lambda: dataclasses.replace(base, log="TORCH_TRACE", rank=1))
     with pytest.raises(UsageError, match="logs alone"):
         merge(paths[0], logged)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -340,12 +342,76 @@ def test_errors_in_the_text_of_a_program(tmp_path: Path) -> None:
     both(tmp_path, tmp_path / "r.json", "s.py")
 
 
+SAYS = """
+import pprint, sys
+n: int = 3
+main = sys.modules["__main__"]
+told = {name: value for name, value in vars(main).items() if name.startswith("__") and name != "__loader__"}
+pprint.pprint([sys.argv, sys.orig_argv, sys.path[0], main.__loader__ and type(main.__loader__), told])
+import helper
+print(helper.__file__)
+"""
+
+
+@pytest.mark.parametrize("how", ["alone", "with annotations"])
+@pytest.mark.parametrize(
+    "words",
+    [["says.py"], ["made"], ["made/"], ["./made", "-o"], ["made.zip", "a b"], ["-m", "made"], ["-m", "says"]],
+)
+def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: str) -> None:
+    text = SAYS if how == "with annotations" else SAYS.replace("n: int = 3", "print(__annotations__)")
+    if how == "alone" and "-m" not in words and sys.version_info >= (3, 14):
+        text = text.replace(
+            "print(__annotations__)", ""
+        )  # there a program has none of its own before it says one
+    (tmp_path / "made").mkdir()
+    for place in (tmp_path / "says.py", tmp_path / "made" / "__main__.py"):
+        place.write_text(text, encoding="utf-8")
+        (place.parent / "helper.py").write_text("", encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "made.zip", "w") as archive:
+        for name in ("__main__.py", "helper.py"):
+            archive.write(tmp_path / "made" / name, name)
+    for options in ([], ["-s", "-X", "utf8"]):
+        plain = start(tmp_path, *options, *words)
+        watched = start(tmp_path, *options, "-m", "compile_lens", "run", *words)
+        told, said = plain.communicate(timeout=60), watched.communicate(timeout=60)
+        assert plain.returncode == watched.returncode == 0, told[1]
+        assert re.sub("0x[0-9a-f]+", "", said[0]) == re.sub("0x[0-9a-f]+", "", told[0])
+
+
+def test_options_of_python_in_one_word(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("import sys\nprint(sys.orig_argv[1:])\n", encoding="utf-8")
+    told, errors = start(tmp_path, "-sm", "compile_lens", "run", "s.py", "x").communicate(timeout=60)
+    assert told == "['-s', 's.py', 'x']\n", errors
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+def test_an_earlier_report_is_not_taken_for_that_of_a_run_that_was_killed(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = [tmp_path / name for name in ("r.html", "r.json")]
+    words = ("-m", "compile_lens", "run", *(word for path in out for word in ("-o", str(path))), "script.py")
+    start(folder, *words, "end").communicate(timeout=120)
+    first = [path.read_text(encoding="utf-8") for path in out]
+    aside = [path.with_name(f"{path.name}.before-this-run") for path in out]
+    for _ in range(2):  # also where one more is killed
+        process = start(folder, *words, "wait")
+        _until(process, "waiting")
+        process.kill()
+        process.communicate()
+        assert {path.name for path in tmp_path.iterdir()} == {"r.html.part", *(path.name for path in aside)}
+        assert [path.read_text(encoding="utf-8") for path in aside] == first
+    start(folder, *words, "raise").communicate(timeout=120)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]
+    assert Program.load(out[1]).record.ended == "ValueError: of the program"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ([], "run needs a script or -m MODULE"),
         (["gone.py"], "there is no script 'gone.py'"),
-        (["."], "is a folder"),
+        (["."], "is a folder without a __main__.py"),
         (["-m"], "needs the name of a module"),
         (["-m", "no.such.module"], "there is no module 'no.such.module'"),
         (["-o", "x.exe", "s.py"], "has no known ending; use one of .json .html .txt .md"),

@@ -18,7 +18,7 @@ from .. import backend, isolation, session
 from ..frames import dynamo
 from ..graphs import fx_values
 from ..ground import hooks
-from ..ground.parts import Wanted
+from ..ground.parts import Numbers, Wanted
 from ..ground.recorder import Recorder
 from ..ground.undo import Undo
 
@@ -171,13 +171,27 @@ def settings_of(kept: Kept) -> Iterator[None]:
         yield
 
 
-def lower(kept: Kept, codes: Sequence[str]) -> tuple[Recorder, Exception | None]:
+class _OneNumber(Numbers):
+    """All is of one compile, which has the id that it had in the program."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__()
+        self._id = id
+
+    def own_id(self, frame_id: int, attempt: int) -> str:
+        """That id, whatever Dynamo calls it now."""
+        return self._id
+
+
+def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exception | None]:
     """Lower a kept graph under the settings that it was compiled with, code only, and record every stage.
 
-    ``codes`` are the texts that the program's own compile gave: the code is stamped with whether it is one of them.
+    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile gave: the code is stamped with
+    whether it is one of them.
     Returns what was seen, and the error that ended it.
     """
     recorder = Recorder(Wanted(build=False, backward=True, patches=kept.patches))
+    recorder.numbers = _OneNumber(id)
     raised: list[Exception] = []
 
     def call() -> None:

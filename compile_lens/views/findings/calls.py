@@ -28,6 +28,8 @@ def calls(capture: Record) -> Finding | None:
             if id in numbers
         ]
         why += call.left
+        if capture.failure is not None and number == len(capture.calls):
+            why.append(f"it failed: {capture.failure.type}")
         given, made, ran = ", ".join(call.inputs), ", ".join(call.compiled), ", ".join(call.ran)
         every.append(Row((str(number), given, made or "nothing", ran or "no compiled graph", "; ".join(why))))
         brief.append(f"call {number} ({given}): {_said(call, why)}")

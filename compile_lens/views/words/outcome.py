@@ -34,7 +34,10 @@ def verdict(capture: Record) -> str:
     """How the capture ended, in one sentence without a full stop. A failure's message is not part of it."""
     ended = state(capture)
     if capture.failure is not None:
-        return f"failed in stage {capture.failure.stage}: {capture.failure.type}"
+        call = (
+            f"call {len(capture.calls)}, " if capture.calls else ""
+        )  # those that were begun: the last one failed
+        return f"failed in {call}stage {capture.failure.stage}: {capture.failure.type}"
     if ended == NOTHING:
         return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
     parts = [plural(graphs(capture), "graph")]
