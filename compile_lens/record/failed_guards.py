@@ -53,6 +53,9 @@ _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOT
 _LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
 _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
 """What is looked up at the class, since the object has no attribute of that name."""
+_NUMBER = re.compile(r"___as_tensor\((?P<source>[^()]+)\)\.item\(\)")
+"""A number of the program's, as torch 2.11 asks for its value; of its line it says that there is none."""
+_NO_LINE = re.compile(r"  # \(unknown source .*, please file a bug\)$", re.DOTALL)
 _ADDRESS = re.compile(r" ?(?:\(id=0x[0-9a-f]+\)|at 0x[0-9a-f]+)")
 
 
@@ -62,6 +65,7 @@ def failed(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
     head = _HEAD.match(text)
     id, rest = (head["id"], head["rest"]) if head else ("", text)
     rest = rest.partition("\nUser stack trace:")[0].strip()
+    rest = _NUMBER.sub(r"\g<source>", _NO_LINE.sub("", rest))
     rest, hint, type_ = _hinted(rest)
     rest, line = _placed(rest, now)
     rest = stable(rest)

@@ -193,3 +193,19 @@ def test_a_range_has_the_line_of_the_end_that_was_passed() -> None:
 def test_advice_on_a_size_that_is_compared_is_not_to_mark_it() -> None:
     guard = FailedGuard("0/0", "x.size()[0] > y.size()[0]", "x.size(0), y.size(0)", "", "3, 7")
     assert "mark" not in words.to_try(Recompilation((guard,), 1, 8)).partition(", or mark")[0]
+
+
+def test_a_number_s_value_is_told_as_the_program_names_it() -> None:
+    """Torch 2.11 asks for the value of a tensor that it made of the number, and has no line for that."""
+
+    def power(x: torch.Tensor, s: float) -> torch.Tensor:
+        return x**s
+
+    torch._dynamo.reset()
+    compiled = torch.compile(power, backend="aot_eager")
+    with compile_lens.watch() as program:
+        for s in (0.5, 1.5, 2.5):
+            compiled(torch.rand(3, requires_grad=True), s)
+    told = [one.recompilation.failed[0] for one in program.recompiles if one.recompilation]
+    assert [(f.source, f.old, f.new) for f in told] == [("s", "0.5", "1.5"), ("s", "1.5", "2.5")]
+    assert all(f.line is not None and f.line.text.strip() == "return x**s" for f in told)
