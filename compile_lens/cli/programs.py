@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 def summary(program: Program) -> dict[str, Any]:
     """A program in short; the whole of it is what ``--out record.json`` writes."""
+    from ..measures.program import places_at_least
     from ..views.words import program as words
 
     record = program.record
@@ -22,6 +23,7 @@ def summary(program: Program) -> dict[str, Any]:
         "state": words.state(record),
         "verdict": words.verdict(record),
         "counts": asdict(program.counts),
+        "places_at_least": places_at_least(record),
         "slower": [
             {
                 "kind": cause.kind,

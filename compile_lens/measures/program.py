@@ -34,8 +34,11 @@ class Counts:
         graphs: calls of a backend (torch's ``unique_graphs``).
         compilations: compiles of Dynamo that succeeded, those without a graph among them.
         without_graph: those that hold no operation of a tensor.
-        breaks: graph breaks in frames.
-        places: graph breaks in the source: distinct lines, columns and reasons.
+        breaks: graph breaks in frames: as many as ``TORCH_LOGS=graph_breaks`` logs. Torch's
+            ``counters["graph_break"]`` is another number, mostly less: it has no breaks after which Dynamo gives up
+            the rest or all of a function, and no branches on a tensor's value.
+        places: graph breaks in the source: distinct lines, columns and reasons. A log has no columns, so that they are
+            at least so many (``places_at_least``).
         recompiles: compiles of a code that had older forms.
         skipped: functions, or rests of them, that were left to Python whole.
         left: those that were compiled up to a line, and left to Python from there.
@@ -100,6 +103,16 @@ def places(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | Non
     for one in found:
         by_place.setdefault(place_of(one), []).append(one)
     return by_place
+
+
+def places_at_least(program: ProgramRecord) -> bool:
+    """Whether there may be more places in the source than are told apart: of a log, which has no columns, and where
+    breaks of one line have none."""
+    unclear = (
+        len(found) > 1 and (at := at_line(found[0])) is not None and at.column is None
+        for found in places(program.breaks).values()
+    )
+    return bool(program.breaks) and (bool(program.log) or any(unclear))
 
 
 def after(program: ProgramRecord) -> dict[int, tuple[int, ...]]:

@@ -41,6 +41,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    live, logged = Program.load(run / "live.json"), import_trace(run / "log")
+    places = logged.counts.places
+    assert 0 < places <= live.counts.places, "two breaks of one line and reason are one place without columns"
+    assert main(["import", str(run / "log")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
+    assert (
+        "at least" not in " ".join(str(live).partition("Lines")[0].split()).partition("graph break")[2][:60]
+    )
+    assert main(["import", str(run / "log"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["places_at_least"] is True
+
+
 def visits(record: ProgramRecord) -> list[tuple[Any, Visit]]:
     found = [(frame, visit) for frame in record.frames for visit in frame.visits if visit.id]
     return sorted(found, key=lambda one: one[1].number)

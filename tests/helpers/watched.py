@@ -207,6 +207,7 @@ def counted() -> dict[str, Any]:
             "result": result,
             "graphs": counters["stats"]["unique_graphs"],
             "breaks": found.count("dynamo_graph_break_reason"),
+            "counter": sum(counters["graph_break"].values()),
             "recompiles": found.count("recompile_reasons"),
             "compiled": found.count("dynamo_cpp_guards_str"),
         }

@@ -172,7 +172,10 @@ def _breaks(program: ProgramRecord) -> Finding | None:
         "Each place in the source once, in how many frames Dynamo met it, the graphs around the first time, and the "
         "bytes of the tensors that the one returns and the other is given, for the sizes that were seen."
     )
-    fact = f"{len(program.breaks)} in frames, {len(rows)} in the source"
+    if measures.places_at_least(program):
+        intro += " Without columns, breaks of one line and reason are one place: there may be more."
+    least = "at least " if measures.places_at_least(program) else ""
+    fact = f"{len(program.breaks)} in frames, {least}{len(rows)} in the source"
     return Finding("breaks", "Graph breaks", intro, fact, (), "program.breaks", (table,))
 
 

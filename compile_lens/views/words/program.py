@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from compile_lens.measures.program import Counts, counts, in_part
+from compile_lens.measures.program import Counts, counts, in_part, places_at_least
 from compile_lens.measures.slower import (
     AGAIN,
     AT_LIMIT,
@@ -52,11 +52,17 @@ def verdict(program: ProgramRecord) -> str:
         without = f", {found.without_graph} without a graph" if found.without_graph else ""
         parts[0] += f" in {plural(found.compilations, 'compilation')}{without}"
     if found.breaks:
-        where = plural(found.places, "place")
-        parts.append(f"{plural(found.breaks, 'graph break')} at {where} in the source")
+        parts.append(
+            f"{plural(found.breaks, 'graph break')} at {in_source(program, found.places)} in the source"
+        )
     if found.recompiles:
         parts.append(plural(found.recompiles, "recompile"))
     return ", ".join((*parts, *_left(found)))
+
+
+def in_source(program: ProgramRecord, places: int) -> str:
+    """How many places of the source graphs broke at: at least so many where columns are not known."""
+    return f"{'at least ' if places_at_least(program) else ''}{plural(places, 'place')}"
 
 
 def _left(found: Counts) -> list[str]:
