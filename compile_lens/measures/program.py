@@ -44,6 +44,7 @@ class Counts:
         left: those that were compiled up to a line, and left to Python from there.
         limits: functions that reached their limit of recompiles.
         raised: visits that ended in an error of the compiler's or the backend's.
+        unvisited: functions that ran eagerly, or may have, and are in no visit.
     """
 
     graphs: int
@@ -56,6 +57,7 @@ class Counts:
     left: int
     limits: int
     raised: int
+    unvisited: int = 0
 
 
 def counts(program: ProgramRecord) -> Counts:
@@ -77,6 +79,7 @@ def counts(program: ProgramRecord) -> Counts:
         left=sum(any(in_part(v) for v in f.visits) for f in program.frames),
         limits=frames(LIMIT),
         raised=outcomes.count(RAISED),
+        unvisited=len({(u.file, u.line, u.function) for u in program.unvisited}),
     )
 
 
@@ -189,6 +192,9 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 at = at_line(found)
                 if at is not None:
                     states.setdefault((at.file, at.line), set()).add(BROKE)
+    for one in program.unvisited:
+        if one.file:
+            mark(one.file, one.eager, EAGER, code_of(one.file, one.line, one.code))
     by_file: dict[str, list[Line]] = {}
     for (file, line), marked in sorted(states.items()):
         said = tuple(s for s in STATES if s in marked) or (NEVER,)

@@ -25,11 +25,12 @@ from .program import at_line, compile_seconds, places
 RAISES = "compile that raised"
 AT_LIMIT = "recompile limit"
 LEFT_WHOLE = "left to Python"
+UNASKED = "not asked"
 LEFT_REST = "rest left to Python"
 BREAKS = "graph break"
 AGAIN = "compiled again"
 COMPILING = "time of compiling"
-KINDS = (RAISES, AT_LIMIT, LEFT_WHOLE, LEFT_REST, BREAKS, AGAIN, COMPILING)
+KINDS = (RAISES, AT_LIMIT, LEFT_WHOLE, UNASKED, LEFT_REST, BREAKS, AGAIN, COMPILING)
 """What a ``Cause`` can be, in the order in which they are told: what ends its call, then what runs without any compiled
 code."""
 
@@ -49,6 +50,7 @@ class Cause:
         limit: the setting that was reached.
         reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
+        certain: whether it is certain that something ran eagerly for it.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Cause:
     recompilation: Recompilation | None = None
     limit: str = ""
     reached: Frame | None = None
+    certain: bool = True
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -68,7 +71,7 @@ def slower(program: ProgramRecord) -> tuple[Cause, ...]:
 
     How long the eager parts themselves take is not measured, so that it does not enter the order.
     """
-    found = [*_left(program), *_broken(program), *_again(program)]
+    found = [*_left(program), *_unasked(program), *_broken(program), *_again(program)]
     spent = compile_seconds(program)
     if spent and program.graphs:
         found.append(Cause(COMPILING, None, "", len(program.graphs), seconds=spent))
@@ -91,6 +94,14 @@ def _left(program: ProgramRecord) -> list[Cause]:
                 found.append(
                     Cause(kind, place, frame.function, times, why, 0.0, own[-1].recompilation, own[-1].limit)
                 )
+    return found
+
+
+def _unasked(program: ProgramRecord) -> list[Cause]:
+    found = []
+    for one in program.unvisited:
+        at = Frame(one.file, one.line, one.function) if one.file else one.caller
+        found.append(Cause(UNASKED, at, one.function, one.times, one.why, certain=one.certain))
     return found
 
 

@@ -17,6 +17,7 @@ from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
 from .profile import Profile
+from .unvisited import Unvisited
 
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""
@@ -338,6 +339,7 @@ class ProgramRecord:
         world: how many processes there are; 0 where that is not known.
         profile: times that torch's profiler measured, joined from a trace.
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
+        unvisited: what ran eagerly, or may have, and is in no visit.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -362,6 +364,7 @@ class ProgramRecord:
     world: int = 0
     profile: Profile | None = None
     cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
+    unvisited: tuple[Unvisited, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..record.device import DeviceModel
     from ..record.kernel import Code
     from ..record.program import Break, CompileEvent, Elsewhere, ProgramFrame, ProgramGraph, Visit
+    from ..record.unvisited import Unvisited
     from .capture import Capture
 
 
@@ -27,10 +28,10 @@ class Program:
     """What ``compile_lens.watch`` sees of a program. It may be asked at any time, also while the watch is open.
 
     ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``visits``, ``graphs``, ``breaks``,
-    ``recompiles``, ``skipped``, ``events`` and ``elsewhere`` are of it. From these follow ``counts`` (``Counts``, as
-    torch counts), ``slower`` (``Cause``: why it is not faster, ranked) and ``lines`` (``Line``: compiled, eager, broke
-    or never) and ``caches`` (``Cache``). ``print(program)`` shows it, ``save`` writes it, ``save_trace`` its times for
-    Perfetto, ``Program.load`` opens what was saved.
+    ``recompiles``, ``skipped``, ``unvisited``, ``events`` and ``elsewhere`` are of it. From these follow ``counts``
+    (``Counts``, as torch counts), ``slower`` (``Cause``: why it is not faster, ranked) and ``lines`` (``Line``:
+    compiled, eager, broke or never) and ``caches`` (``Cache``). ``print(program)`` shows it, ``save`` writes it,
+    ``save_trace`` its times for Perfetto, ``Program.load`` opens what was saved.
     """
 
     def __init__(
@@ -75,6 +76,11 @@ class Program:
     def skipped(self) -> tuple[Visit, ...]:
         """The visits after which a code, or its new forms, run eagerly."""
         return self.record.skipped
+
+    @property
+    def unvisited(self) -> tuple[Unvisited, ...]:
+        """What ran eagerly, or may have, and is in no visit."""
+        return self.record.unvisited
 
     @property
     def events(self) -> tuple[CompileEvent, ...]:

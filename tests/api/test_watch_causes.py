@@ -107,13 +107,14 @@ def test_a_stance_is_told_with_its_line(stance: str) -> None:
         with torch.compiler.set_stance(stance):
             call(torch.ones(7))
     assert len(backend.symbols) == 1, "the second call ran eagerly"
-    (note,) = program.record.notes
-    assert note.startswith(f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:")
-    assert note in " ".join(str(program).split())
+    (cause,) = (cause for cause in program.slower if cause.kind == "not asked")
+    assert cause.place is not None and cause.place.line == sine.__code__.co_firstlineno
+    told = " ".join(str(program).split())
+    assert f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:" in told
     assert torch._dynamo.decorators._set_stance is before
     with torch.compiler.set_stance(stance), compile_lens.watch() as program:
         call(torch.ones(7))
-    assert "before the watch" in program.record.notes[0]
+    assert "was set before the watch" in " ".join(str(program).split())
 
 
 async def coroutine() -> None:

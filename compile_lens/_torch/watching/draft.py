@@ -42,7 +42,19 @@ class Scope:
         self.spent = 0  # nanoseconds that the observers took
         self.process: tuple[int, int] | None = None  # the rank, and of how many
         self.doubtful: Counter[str] = Counter()
-        self.stances: dict[tuple[str, str], None] = {}  # with the line that set each
+        self.stance: tuple[str, Frame | None] | None = None  # that is set, with the line that set it
+        self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
+
+
+class Uncompiled:
+    """A function that ran eagerly, or may have, without a visit."""
+
+    def __init__(
+        self, kind: str, why: Ending, name: str, code: types.CodeType | None, caller: Frame | None
+    ) -> None:
+        self.kind, self.why, self.name, self.code, self.caller = kind, why, name, code, caller
+        self.times = 0
+        self.certain = True
 
 
 class Graph:
@@ -89,6 +101,7 @@ class Visiting:
         self.limit = ""
         self.attempt = 0
         self.lines: dict[types.CodeType, set[int]] = {}  # by function, those that were traced
+        self.dropped: set[types.CodeType] = set()  # that earlier attempts traced
         self.times = 1
         self.rest: int | None = None
         self.graphs: list[Graph] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -11,38 +10,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._dynamo import convert_frame
 
 from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
-from ...record.graph import Frame
 from ...record.program import Break
-from ..frames import breaks, dynamo, left_to_python
+from ..frames import breaks, dynamo
 from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
-from . import kept, observers, ranks, scopes, settings
-from .draft import Graph, Scope, Visiting, numbers
-from .observers import noting, observe, observe_late, unnoticed
+from . import kept, observers, ranks, scopes, settings, unvisited
+from .callers import asking, caller
+from .draft import Graph, Visiting, numbers
+from .observers import noting, observe, observe_late
 
 _CONVERT = "torch._dynamo.convert_frame:"
-
-
-@unnoticed
-def _caller() -> Frame | None:
-    """The line of the program from where the frame was called that Dynamo is asked about."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and _between(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None:
-        return None
-    code = frame.f_code
-    return Frame(code.co_filename, frame.f_lineno or 0, left_to_python.plain(code.co_name))
-
-
-def _between(file: str) -> bool:
-    return torch_source.of_torch(file) or torch_source.internal(file) or file.startswith("<compile_lens")
 
 
 def _unsaid(visiting: Visiting) -> str:
@@ -50,16 +32,11 @@ def _unsaid(visiting: Visiting) -> str:
     if visiting.guarded or visiting.lines:
         return ""
     frame: Any = sys._getframe(1)
-    while frame is not None and _asking(frame.f_code.co_filename):
+    while frame is not None and asking(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None or not marks.disabled_alone(frame.f_code):
         return ""
     return "tracing is non-recursively disabled for this frame"
-
-
-def _asking(file: str) -> bool:
-    ours = "/compile_lens/_torch/" in file.replace("\\", "/") or file.startswith("<compile_lens")
-    return ours or file == convert_frame.__file__
 
 
 @observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
@@ -70,7 +47,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     visiting = None
     if mine:
         with noting(mine, "a visit"):
-            visiting = Visiting(frame.f_code, mine, _backend(wrapper), _caller())
+            visiting = Visiting(frame.f_code, mine, _backend(wrapper), caller())
             visiting.held = settings.held()
     scopes.push(visiting)
     try:
@@ -106,6 +83,8 @@ def _keep(visiting: Visiting) -> None:
         made = torch_source.of_torch(file) or _generated(visiting.code)
         if not worked and (foreign(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
+            if made:
+                unvisited.in_wrapper(scope, visiting)
             continue
         if not worked:  # Dynamo may be asked for each of a million calls
             known = scope.left_alone.setdefault((visiting.code, visiting.reason), visiting)
@@ -209,6 +188,7 @@ def starts_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any
                 attempt != visiting.attempt
             ):  # it begins again: what the last attempt saw may not be in the graph
                 visiting.attempt = attempt
+                visiting.dropped.update(visiting.lines)
                 visiting.lines.clear()
         visiting.lines.setdefault(code, set()).add(line)
         for scope in visiting.scopes:
@@ -322,32 +302,6 @@ def _tensors(gm: Any) -> Iterator[tuple[str, torch.Tensor]]:
 def _described(value: torch.Tensor) -> str:
     found = fx_values.tensor(value)
     return f"{found.dtype}[{', '.join(map(str, found.shape))}] {found.device}"
-
-
-_DEFAULT = "default"
-
-
-@observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
-def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
-    """The program says whether torch may compile: what it then runs eagerly, Dynamo is not asked about."""
-    before = real(stance, *args, **kwargs)
-    mine = scopes.owners()
-    name = str(getattr(stance, "stance", _DEFAULT))
-    if mine and name != _DEFAULT:
-        with noting(mine, "a stance of the compiler"):
-            at = _caller()
-            for scope in mine:
-                scope.stances[name, f"{os.path.basename(at.file)}:{at.line}" if at is not None else "?"] = (
-                    None
-                )
-    return before
-
-
-def stance_before(scope: Scope) -> None:
-    """Note the stance that is set when a watch begins."""
-    name = str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", _DEFAULT))
-    if name != _DEFAULT:
-        scope.stances[name, "before the watch"] = None
 
 
 @observe("threading:Thread.start", "what threads compile that were started meanwhile")

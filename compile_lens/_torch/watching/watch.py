@@ -33,15 +33,16 @@ from ...record.program import (
     Traced,
     Visit,
 )
+from ...record.unvisited import Unvisited
 from ..frames import dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..ground import hook_points, torch_source
 from ..ground.undo import Undo
-from . import events, guards, observers, recompiles, scopes, visits
+from . import events, guards, observers, recompiles, scopes, stances, unvisited, visits
 from .draft import Graph, Scope, Visiting
 from .kept import Kept
 
-_OBSERVERS = (events, guards, recompiles, visits)  # imported, they are registered
+_OBSERVERS = (events, guards, recompiles, stances, visits)  # imported, they are registered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Seen:
 
     frames: tuple[ProgramFrame, ...]
     before: tuple[ProgramFrame, ...]
+    unvisited: tuple[Unvisited, ...]
     graphs: tuple[ProgramGraph, ...]
     events: tuple[Any, ...]
     elsewhere: tuple[Elsewhere, ...]
@@ -81,7 +83,7 @@ class Watch:
         self._scope = scope = scopes.enter(self._whole)
         self._undo.add(scopes.leave, scope)
         scope.before = _compiled_before()
-        visits.stance_before(scope)
+        stances.before(scope)
         scope.keeps = self._keeps
         if kept is not None:
             scope.kept = lambda visiting: kept(_part(scope, visiting))
@@ -141,19 +143,22 @@ def _seen(scope: Scope) -> Seen:
         by_code.setdefault(visiting.code, []).append(visiting)
     numbers = {v.number: i for i, v in enumerate(made)}
     frames = []
+    plain: dict[int, Visit] = {}
     for code, own in by_code.items():
         forms = {v.id: v for v in own if v.guarded}
         found = [_visit(v, numbers[v.number], graphs, forms) for v in own]
+        plain |= {v.number: visit for v, visit in zip(own, found, strict=True)}
         frames.append(_frame(code, tuple(found), scope.before.get(code, ()), by_code))
     rank, world = scope.process or (None, 0)
     others = {code: ids for code, ids in scope.before.items() if code not in by_code}
     return Seen(
         frames=tuple(frames),
         before=tuple(_frame(code, (), ids, (*by_code, *others)) for code, ids in others.items()),
+        unvisited=unvisited.of(scope, made, plain),
         graphs=_graphs(graphs),
         events=events.paired(list(scope.events), scope.began_at),
         elsewhere=tuple(Elsewhere(why, count) for why, count in scope.elsewhere.most_common()),
-        sources=_sources(made),
+        sources=_sources(made, unvisited.codes(scope, made)),
         missing=_missing(scope),
         notes=_notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
@@ -174,6 +179,7 @@ def _part(scope: Scope, one: Visiting) -> Seen:
     process = scope.process or (None, 0)
     return Seen(
         (frame,),
+        (),
         (),
         _graphs(graphs),
         (),
@@ -298,8 +304,9 @@ def _frame(
     return ProgramFrame(name, code.co_filename, first, resumes, left_to_python.with_code(code), found, before)
 
 
-def _sources(made: Iterable[Visiting]) -> tuple[Source, ...]:
-    codes = dict.fromkeys(c for v in made for c in (v.code, *v.lines) if not _library(c.co_filename))
+def _sources(made: Iterable[Visiting], more: Iterable[types.CodeType] = ()) -> tuple[Source, ...]:
+    every = (*(c for v in made for c in (v.code, *v.lines)), *more)
+    codes = dict.fromkeys(c for c in every if not _library(c.co_filename))
     found = (dynamo.source_of(code) for code in codes)
     return tuple(dict.fromkeys(source for source in found if source is not None))
 
@@ -317,14 +324,10 @@ def _missing(scope: Scope) -> tuple[Missing, ...]:
 
 
 def _notes(scope: Scope) -> tuple[str, ...]:
-    stances = tuple(
-        f"torch.compiler.set_stance({stance!r}) was set ({where}): calls that run eagerly for it are not seen"
-        for stance, where in scope.stances
-    )
     names = list(scope.doubtful)
     if not names:
-        return stances
+        return ()
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     told = f"{', '.join(names[:3])}{more}"
     doubt = f"a thread that none of several open watches started compiled {told}: it is in none of them"
-    return (*stances, doubt)
+    return (doubt,)

@@ -55,6 +55,7 @@ NOT_IN_A_LOG = (
     ("collectives and DDP's buckets", "they are read from graphs, of which a log holds the text alone"),
     ("names of backends and threads", "torch writes down neither"),
     ("new values that are no tensor's", "torch writes down what a guard was made for, and not what it met"),
+    ("what ran eagerly without a compile being tried", "torch writes down no calls, and no stances"),
     ("how long the program ran", "torch writes down its compiles alone"),
     ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
 )

@@ -13,6 +13,7 @@ from compile_lens.measures.slower import (
     LEFT_REST,
     LEFT_WHOLE,
     RAISES,
+    UNASKED,
     Cause,
 )
 from compile_lens.record.compilation import DynamicDim
@@ -28,12 +29,15 @@ NO_OPERATION = "Dynamo met no tensor operation, and does not look at these funct
 """Torch leaves to Python, for good, what it found nothing in: a later call may well compute."""
 
 
+_UNTRIED = "left to Python without a compile being tried"
+
+
 def state(program: ProgramRecord) -> str:
     """``compiled``, ``partial`` or ``nothing``, as of a capture."""
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.visits):
         return "nothing"
     found = counts(program)
-    left = found.breaks or found.skipped or found.left or found.limits or found.raised
+    left = found.breaks or found.skipped or found.left or found.limits or found.raised or found.unvisited
     return "partial" if left else "compiled"
 
 
@@ -44,7 +48,8 @@ def verdict(program: ProgramRecord) -> str:
         if not program.visits:
             before = sum(len(f.before) for f in program.before)
             known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
-            return f"nothing was compiled while it was watched{known}"
+            left = "".join(f"; {one}" for one in _left(found))
+            return f"nothing was compiled while it was watched{known}{left}"
         left = ", ".join(_left(found))
         return f"nothing was compiled: {left or NO_OPERATION}"
     parts = [plural(found.graphs, "graph")]
@@ -71,6 +76,7 @@ def _left(found: Counts) -> list[str]:
         (found.left, "left to Python in part", "left to Python in part"),
         (found.limits, "at its recompile limit", "at their recompile limit"),
         (found.raised, "compile that raised", "compiles that raised"),
+        (found.unvisited, f"function {_UNTRIED}", f"functions {_UNTRIED}"),
     ]
     return [plural(count, one, many) for count, one, many in told if count]
 
@@ -113,6 +119,7 @@ HEADS = {
     RAISES: "could not be compiled: the call raised",
     AT_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
     LEFT_WHOLE: "was left to Python whole",
+    UNASKED: f"was {_UNTRIED}",
     LEFT_REST: "was compiled up to an earlier line, and left to Python from there",
     BREAKS: "broke the graph",
     AGAIN: "was compiled again",
@@ -131,7 +138,11 @@ def head(cause: Cause, program: ProgramRecord) -> str:
     times = f", {cause.times} times" if cause.times > 1 else ""
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
     what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
-    return f"{what} {HEADS[cause.kind]}{times}{spent}"
+    did = HEADS[cause.kind] if cause.certain else _PERHAPS
+    return f"{what} {did}{times}{spent}"
+
+
+_PERHAPS = "was called where nothing may be compiled: the calls that fitted no compiled form ran eagerly"
 
 
 def because(cause: Cause) -> str:

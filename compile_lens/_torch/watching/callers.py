@@ -1,0 +1,56 @@
+"""From where what Dynamo is asked about was called, by the stack of this thread."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+
+from torch._dynamo import convert_frame
+
+from ...record.graph import Frame
+from ..frames import left_to_python
+from ..ground import torch_source
+from .observers import unnoticed
+
+
+@unnoticed
+def caller() -> Frame | None:
+    """The line of the program from where the frame was called that Dynamo is asked about."""
+    for frame in _above():
+        code = frame.f_code
+        if not _between(code.co_filename):
+            return Frame(code.co_filename, frame.f_lineno or 0, left_to_python.plain(code.co_name))
+    return None
+
+
+@unnoticed
+def torch_caller() -> types.CodeType | None:
+    """What called the frame that Dynamo is asked about, be it torch's; what every call of a module goes through is
+    passed over."""
+    for frame in _above():
+        file = frame.f_code.co_filename
+        if not asking(file) and not file.startswith(_DYNAMO) and not file.endswith(_CALLS_MODULES):
+            return frame.f_code
+    return None
+
+
+_DYNAMO = f"{torch_source.TORCH}_dynamo"
+_CALLS_MODULES = "/torch/nn/modules/module.py"
+
+
+def _above() -> Iterator[types.FrameType]:
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def asking(file: str) -> bool:
+    """Whether a file is one of those that stand between a frame and its caller while Dynamo is asked about it."""
+    ours = "/compile_lens/_torch/" in file.replace("\\", "/") or file.startswith("<compile_lens")
+    return ours or file == convert_frame.__file__
+
+
+def _between(file: str) -> bool:
+    return torch_source.of_torch(file) or torch_source.internal(file) or file.startswith("<compile_lens")

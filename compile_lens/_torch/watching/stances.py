@@ -1,0 +1,129 @@
+"""Calls that a stance of the compiler has run eagerly: torch does not ask Dynamo about them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from typing import Any
+
+import torch
+
+from ...record.breaks import NOT_TRACED, Ending
+from ...record.graph import Frame
+from ...record.unvisited import STANCE
+from ..frames.skipped import foreign
+from ..ground import hook_points, torch_source
+from . import scopes, things
+from .callers import caller
+from .draft import Scope, Uncompiled
+from .observers import noting, observe, observe_late, place_late
+
+_DEFAULT = "default"
+_RUN = "eager_on_recompile"
+_FIRST = "eager_then_compile"
+_LEAVES = {
+    "force_eager": "every call of a compiled function runs eagerly",
+    _RUN: "nothing is compiled: calls that fit a compiled form run it, the others run eagerly",
+    _FIRST: "the first call of each function runs eagerly, to see what varies",
+}
+"""What each stance does that runs calls eagerly."""
+
+
+@observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
+def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
+    """The program says whether torch may compile."""
+    before = real(stance, *args, **kwargs)
+    mine = scopes.owners()
+    if mine:
+        with noting(mine, "a stance of the compiler"):
+            name, at = str(getattr(stance, "stance", _DEFAULT)), caller()
+            for scope in mine:
+                _now(scope, name, at)
+    return before
+
+
+def before(scope: Scope) -> None:
+    """A watch begins: a stance may be set."""
+    _now(scope, _name(), None)
+
+
+def _now(scope: Scope, name: str, at: Frame | None) -> None:
+    scope.stance = (name, at)
+    if name in _LEAVES:
+        for path in (_CALLS, _INPUTS):
+            if hook_points.find(path) is None:
+                scope.failed["calls under a stance", hook_points.lacks(path)] += 1
+            place_late(path)
+
+
+def _name() -> str:
+    return str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", _DEFAULT))
+
+
+_CALLS = "torch._dynamo.eval_frame:_callback_from_stance"
+
+
+@observe_late(_CALLS)
+def called(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
+    """A compiled function is called: the stance says who is asked about it."""
+    found = real(callback, *args, **kwargs)
+    if callback not in (None, False) and found in (None, False):
+        mine = scopes.owners()
+        if mine:
+            with noting(mine, "calls under a stance"):
+                function = sys._getframe(1).f_locals.get("fn")
+                if function is not None:
+                    thing = things.thing(function)
+                    code = things.code_of(thing)
+                    sure = found is None or not _has_forms(function)
+                    _note(mine, things.named(thing).function, code, sure)
+    return found
+
+
+_INPUTS = "torch._dynamo.eval_frame:_get_or_add_example_inputs"
+
+
+@observe_late(_INPUTS)
+def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """Torch keeps the inputs of a function's first calls: it is compiled for the second."""
+    found = real(frame, *args, **kwargs)
+    code = frame.f_code
+    if len(found) == 1 and _name() == _FIRST and not _others(code.co_filename):
+        mine = scopes.owners(code.co_name)
+        if mine:
+            with noting(mine, "calls under a stance"):
+                function = frame.f_locals.get("fn") if things.is_wrapper(code) else None
+                name = code.co_name if function is None else things.named(function).function
+                _note(mine, name, code if function is None else things.code_of(function), True)
+    return found
+
+
+def _others(file: str) -> bool:
+    return not torch_source.internal(file) and (foreign(file) or torch_source.of_torch(file))
+
+
+def _has_forms(function: Any) -> bool:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is None or bool(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
+
+
+def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure: bool) -> None:
+    at = caller()
+    for scope in mine:
+        stance, where = scope.stance or (_name(), None)
+        key = (STANCE, stance, where, name, code, sure)
+        if key not in scope.unvisited:
+            scope.unvisited[key] = Uncompiled(STANCE, _why(stance, where), name, code, at)
+            scope.unvisited[key].certain = sure
+        scope.unvisited[key].times += 1
+
+
+def _why(stance: str, where: Frame | None) -> Ending:
+    set_ = f"torch.compiler.set_stance({stance!r}) was set"
+    place = "before the watch" if where is None else f"({os.path.basename(where.file)}:{where.line})"
+    reason = f"{set_} {place}\n  Explanation: {_LEAVES[stance]}"
+    frames = () if where is None else (where,)
+    return Ending(
+        NOT_TRACED, reason, frames, "set the stance back to 'default' where calls are to be compiled"
+    )

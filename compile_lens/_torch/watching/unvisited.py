@@ -1,0 +1,114 @@
+"""What ran eagerly and is in no visit, of what else was seen: bodies of calls that were left to Python with a break
+inside of them, and modules of torch's own in its wrappers."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator
+
+from ...record.breaks import NOT_TRACED, Ending
+from ...record.graph import Frame
+from ...record.messages import gist
+from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Visit
+from ...record.unvisited import INSIDE, WRAPPED, Unvisited
+from ..frames import left_to_python
+from ..frames.skipped import foreign
+from ..ground import torch_source
+from . import callers
+from .draft import Scope, Uncompiled, Visiting
+
+_WRAPPERS = tuple(f"{torch_source.TORCH}{folder}/" for folder in ("nn/parallel", "distributed"))
+_MODULES = f"{torch_source.TORCH}nn/modules/"
+
+
+def in_wrapper(scope: Scope, visiting: Visiting) -> None:
+    """Dynamo left a function of torch's alone: note it where it is the module that a wrapper of torch's holds."""
+    code = visiting.code
+    if code.co_name != "forward" or not code.co_filename.startswith(_MODULES):
+        return
+    by = callers.torch_caller()
+    if by is None or not by.co_filename.startswith(_WRAPPERS):
+        return
+    outer = (
+        "DistributedDataParallel" if "/nn/parallel/distributed" in by.co_filename else "a wrapper of torch's"
+    )
+    name = getattr(code, "co_qualname", "").rpartition(".")[0] or torch_source.place(
+        code, code.co_firstlineno
+    )
+    key = (WRAPPED, code, visiting.caller)
+    if key not in scope.unvisited:  # Dynamo may not be asked about later calls, so that they are not counted
+        reason = (
+            f"{outer} calls it\n  Explanation: Dynamo leaves modules of torch.nn to Python, and compiles them "
+            "only in a function of the program that calls them."
+        )
+        hint = (
+            "compile the module before it is wrapped, as in DistributedDataParallel(torch.compile(module)), or give it "
+            "a class of your own whose forward calls it"
+        )
+        why = Ending(NOT_TRACED, reason, (), hint)
+        scope.unvisited[key] = Uncompiled(WRAPPED, why, name, code, visiting.caller)
+
+
+def of(scope: Scope, made: list[Visiting], visits: dict[int, Visit]) -> tuple[Unvisited, ...]:
+    """All of a watch; ``visits`` are those of ``made``, by their number."""
+    noted = [_plain(one, one.code) for one in list(scope.unvisited.values())]
+    asked = {v.code for v in made} | set(scope.before)
+    inside: dict[tuple[types.CodeType, Frame | None], Unvisited] = {}
+    for visiting in made:
+        for one, code in _inside(visiting, visits[visiting.number], asked):
+            inside.setdefault((code, one.caller), one)
+    return (*noted, *inside.values())
+
+
+def codes(scope: Scope, made: Iterable[Visiting]) -> list[types.CodeType]:
+    """Those whose source is to be kept beside that of visits."""
+    noted = [one.code for one in list(scope.unvisited.values()) if one.code is not None]
+    return [*noted, *(code for v in made for code in v.dropped)]
+
+
+def _inside(
+    visiting: Visiting, visit: Visit, asked: set[types.CodeType]
+) -> Iterator[tuple[Unvisited, types.CodeType]]:
+    """The functions that a visit began to trace, of a call that it left to Python, where Dynamo was not asked about the
+    called function: it cannot have been on, since it is asked about each function that has no form yet."""
+    seen = {code for code in (*visiting.dropped, *visiting.lines) if not _library(code.co_filename)}
+    kept = set(visiting.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
+    left = [code for code in seen if code not in kept and code is not visiting.code]
+    if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED):
+        return
+    for found in visit.breaks:
+        stack = found.ending.frames
+        own = [i for i, at in enumerate(stack) if not _library(at.file)]
+        if len(own) < 2 or own[0]:
+            continue
+        entry = stack[own[1]]
+        if any(_is(code, entry) for code in asked) or not any(_is(code, entry) for code in left):
+            continue
+        at, line = stack[-1], stack[own[0]]
+        reason = (
+            f"the graph broke inside of this call (line {at.line}: {gist(found.ending.reason)})\n  Explanation: "
+            "Python makes the whole call then, and Dynamo was not asked about the function in it."
+        )
+        hint = f"mend the break in line {at.line}: the call is in the graph then. " + found.ending.hint
+        why = Ending(NOT_TRACED, reason, (line,), hint.strip(), found.ending.link)
+        for code in sorted(left, key=lambda c: (not _is(c, entry), c.co_filename, c.co_firstlineno)):
+            if code not in asked:
+                name = left_to_python.plain(code.co_name)
+                yield _plain(Uncompiled(INSIDE, why, name, code, line), code), code
+        return
+
+
+def _is(code: types.CodeType, frame: Frame) -> bool:
+    same = code.co_filename == frame.file and left_to_python.plain(code.co_name) == frame.function
+    return same and frame.line in left_to_python.code_lines(code)
+
+
+def _library(file: str) -> bool:
+    return foreign(file) or torch_source.of_torch(file)
+
+
+def _plain(one: Uncompiled, code: types.CodeType | None) -> Unvisited:
+    file, line = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+    own = left_to_python.with_code(code) if code is not None else ()
+    eager = left_to_python.lines(code) if code is not None and one.certain else ()
+    return Unvisited(one.kind, one.why, one.name, file, line, own, eager, one.caller, one.times, one.certain)
