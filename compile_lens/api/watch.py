@@ -30,7 +30,9 @@ class Watching:
         arguments: tuple[str, ...] = (),
         kept: Callable[[ProgramRecord], None] | None = None,
         whole: bool = False,
+        keeps: bool = True,
     ) -> None:
+        self._keeps = keeps
         self._name = name
         self._arguments = arguments
         self._kept = kept
@@ -43,7 +45,7 @@ class Watching:
             raise UsageError("this watch is open already; call compile_lens.watch() for another one")
         from .._torch.watching.watch import Watch
 
-        self._watch = watch = Watch(self._whole, keeps=not self._whole)
+        self._watch = watch = Watch(self._whole, keeps=self._keeps)
         made = _Made(watch, self._name or _where(), self._arguments)
         self.program = Program(made.record, made.kept)
         kept = self._kept

@@ -208,6 +208,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="a module instead, and its arguments",
     )
+    program.add_argument(
+        "--cuda-graphs",
+        metavar="NAME",
+        help="say what an NVIDIA GPU, which need not be here, would record as CUDA graphs: h100, …",
+    )
     _add_out(program, "program")
 
     opened = add(

@@ -27,20 +27,36 @@ def run(args: argparse.Namespace) -> int:
     from ..views.program.files import FORMS
 
     check_endings(args.out, FORMS)
+    cuda_graphs = _gpu(args.cuda_graphs)
     if args.module is not None and not args.module:
         raise UsageError("-m needs the name of a module")
     words = args.module if args.module is not None else args.script
     if not words:
         raise UsageError("run needs a script or -m MODULE: compile-lens run -o report.html train.py")
     found = module(words[0], words[1:]) if args.module is not None else script(words[0], words[1:])
-    args.program = Run(found, args.out)
+    args.program = Run(found, args.out, cuda_graphs)
     return OK
 
 
-class Run:
-    """One run of a program, and the report of it."""
+def _gpu(name: str | None) -> str | None:
+    """The name of an NVIDIA GPU. Raises ``UsageError`` for another device: before the program runs, not after."""
+    if name is not None:
+        from ..devices import models
 
-    def __init__(self, program: Script, out: list[Path]) -> None:
+        model = models.resolve(name)
+        if model.device != "cuda":
+            raise UsageError(
+                f"--cuda-graphs {name}: {model.name} has no CUDA graphs; name an NVIDIA GPU, as in --cuda-graphs h100"
+            )
+    return name
+
+
+class Run:
+    """One run of a program, and the report of it; with ``cuda_graphs``, also what an NVIDIA GPU of that name would
+    record of its graphs."""
+
+    def __init__(self, program: Script, out: list[Path], cuda_graphs: str | None = None) -> None:
+        self._cuda_graphs = cuda_graphs
         self._program = program
         self._out = [_of_rank(path).absolute() for path in out]  # the program may go to another folder
         self._journal = Journal(_beside(self._out[0])) if out else None
@@ -79,7 +95,9 @@ class Run:
         from ..api.watch import Watching
 
         kept = self._journal.keep if self._journal is not None else None
-        self._watching = Watching(self._program.name, self._program.arguments, kept, whole=True)
+        self._watching = Watching(
+            self._program.name, self._program.arguments, kept, whole=True, keeps=self._cuda_graphs is not None
+        )
         program = self._watching.__enter__()
         if self._journal is not None:
             self._journal.begin(program.record)
@@ -97,7 +115,7 @@ class Run:
         self._done = True
         from ..results.program import Program
 
-        record = self._record()
+        record = self._with_cuda_graphs(self._record())
         program = Program(lambda: record)
         stream = sys.__stderr__ or sys.stderr
         try:
@@ -123,6 +141,30 @@ class Run:
         made = self._watching.program.record
         failed = self._journal.failed if self._journal is not None else ""
         return dataclasses.replace(made, notes=(*made.notes, failed)) if failed else made
+
+    def _with_cuda_graphs(self, record: ProgramRecord) -> ProgramRecord:
+        """The record with what was asked of its graphs, or with why that is not there."""
+        if self._cuda_graphs is None:
+            return record
+        import dataclasses
+
+        from ..record.absent import Missing
+
+        try:
+            if (
+                self._ended == "SIGTERM"
+            ):  # it may stand in the middle of a compile, which would wait for itself
+                raise UsageError(
+                    "the program was ended by SIGTERM, and graphs are lowered once a program is over"
+                )
+            if self._watching is None or self._watching.program is None or not record.graphs:
+                raise UsageError("no graph was compiled")
+            asked = self._watching.program.with_cuda_graphs(self._cuda_graphs).record
+            return dataclasses.replace(record, cuda_graphs=asked.cuda_graphs)
+        except Exception as error:  # whatever it is, the report of the run comes
+            why = str(error) if isinstance(error, LensError) else f"{type(error).__name__}: {error}"
+            lacks = Missing(f"CUDA graphs for {self._cuda_graphs}", why)
+            return dataclasses.replace(record, missing=(*record.missing, lacks))
 
 
 def _never(program: Script) -> ProgramRecord:

@@ -342,6 +342,47 @@ def test_errors_in_the_text_of_a_program(tmp_path: Path) -> None:
     both(tmp_path, tmp_path / "r.json", "s.py")
 
 
+def test_cuda_graphs_of_a_run(folder: Path, tmp_path: Path) -> None:
+    out = [tmp_path / name for name in ("r.json", "r.html")]
+    words = [word for path in out for word in ("-o", str(path))]
+    plain = start(folder, "script.py", "raise")
+    told = plain.communicate(timeout=120)
+    run = start(folder, "-m", "compile_lens", "run", "--cuda-graphs", "h100", *words, "script.py", "raise")
+    said = run.communicate(timeout=300)
+    assert (run.returncode, said[0]) == (plain.returncode, told[0])
+    assert said[1].splitlines()[-1] == told[1].splitlines()[-1], (
+        "nothing is said beside what the program says"
+    )
+    record = Program.load(out[0]).record
+    assert record.ended == "ValueError: of the program" and record.missing == ()
+    assert len(record.graphs) == 1 and {one.device for one in record.cuda_graphs} == {"h100"}
+    (one,) = record.cuda_graphs
+    assert (one.graph, one.id) == (0, record.graphs[0].id) and one.found.phase and not one.found.unknown
+    page = out[1].read_text(encoding="utf-8")
+    assert "CUDA graphs" in page and "Unknown until it runs" in page
+    start(folder, "-m", "compile_lens", "run", *words, "script.py", "raise").communicate(timeout=120)
+    assert "CUDA graphs" not in out[1].read_text(encoding="utf-8"), "they are there where they are asked for"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+def test_cuda_graphs_that_are_not_known_are_said(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, said in (("m2", "m2 has no CUDA graphs"), ("h1000", "h1000")):
+        assert main(["run", "--cuda-graphs", name, "script.py", "end"]) == 2
+        assert said in capsys.readouterr().err
+    (folder / "none.py").write_text("import torch, torch._dynamo\n", encoding="utf-8")
+    words = ("-m", "compile_lens", "run", "--cuda-graphs", "h100", "-o", str(tmp_path / "r.json"))
+    start(folder, *words, "none.py").communicate(timeout=120)
+    assert Program.load(tmp_path / "r.json").record.missing[0].reason == "no graph was compiled"
+    process = start(folder, *words, "script.py", "wait")
+    _until(process, "waiting")
+    process.terminate()
+    process.communicate(timeout=120)
+    (lacks,) = Program.load(tmp_path / "r.json").record.missing
+    assert lacks.stage == "CUDA graphs for h100" and "SIGTERM" in lacks.reason
+
+
 SAYS = """
 import pprint, sys
 n: int = 3
