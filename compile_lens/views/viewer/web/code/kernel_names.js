@@ -15,7 +15,8 @@ export function standForKernels(app, element) {
     return stands instanceof HTMLElement ? Number(stands.dataset.item) : -1;
   };
   /** @param {number} item */
-  const preview = (item) => app.selection.preview(item < 0 ? [] : [item], item < 0 ? "" : app.model.name(item));
+  const preview = (item) =>
+    app.selection.preview(item < 0 ? [] : [item], item < 0 ? "" : app.model.name(item), element);
   let over = -1;
   element.addEventListener("pointerover", (event) => {
     const item = kernelUnder(event);
@@ -32,6 +33,6 @@ export function standForKernels(app, element) {
     if (item >= 0 && event.target instanceof Element && event.target.matches(":focus-visible")) preview(item);
   });
   element.addEventListener("focusout", (event) => {
-    if (kernelUnder(event) >= 0 && over < 0) preview(-1);
+    if (kernelUnder(event) >= 0 && over < 0) app.selection.left(event, element);
   });
 }

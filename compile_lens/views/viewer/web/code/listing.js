@@ -121,8 +121,7 @@ export class Listing {
       if (/** @type {Element} */ (event.target).matches(":focus-visible")) this.preview(row, unitUnder(event));
     });
     element.addEventListener("focusout", (event) => {
-      const stays = event.relatedTarget instanceof Node && element.contains(event.relatedTarget);
-      if (!stays && this.over < 0) this.preview(-1);
+      if (this.over < 0) this.app.selection.left(event, element);
     });
   }
 
@@ -145,7 +144,7 @@ export class Listing {
   preview(row, unit = -1) {
     const call = this.app.model.units.all[unit];
     const items = call?.items ?? this.itemsAt(row);
-    this.app.selection.preview(items, call?.tag ?? (items.length ? this.nameOf(items) : ""));
+    this.app.selection.preview(items, call?.tag ?? (items.length ? this.nameOf(items) : ""), this.element);
   }
 
   /** @param {number} row */

@@ -25,6 +25,8 @@ export class Selection {
     /** What the pointer or the focus is on; empty for nothing. @type {number[]} */
     this.hovered = [];
     this.hoveredName = "";
+    /** The part of the page that the pointer or the focus is in, if it said so. @type {Element | null} */
+    this.by = null;
     /** @type {Marks} */
     this.marks = new Map();
     /** @type {Set<(what: "hover" | "pins") => void>} */
@@ -44,12 +46,24 @@ export class Selection {
    * Lights the chain of some items until the next call; none to end it.
    * @param {number[]} items
    * @param {string} [name]
+   * @param {Element | null} [by] the part of the page that asks
    */
-  preview(items, name = "") {
+  preview(items, name = "", by = null) {
+    this.by = by;
     if (same(items, this.hovered)) return;
     this.hovered = items;
     this.hoveredName = name;
     this.changed("hover");
+  }
+
+  /**
+   * The focus went out of something. What the pointer lights elsewhere by now stays lit: a click there begins with this,
+   * and need not draw the page once more without its chain.
+   * @param {FocusEvent} event
+   * @param {Element} by the part of the page
+   */
+  left({ relatedTarget }, by) {
+    if (this.by === by && !(relatedTarget instanceof Node && by.contains(relatedTarget))) this.preview([]);
   }
 
   /**

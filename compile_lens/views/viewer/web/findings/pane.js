@@ -48,12 +48,12 @@ export class FindingPane {
     /** @param {Event} event */
     const over = (event) => {
       const linked = this.linkedAt(event.target);
-      selection.preview(linked ? linked.items : [], linked ? this.nameOf(linked.items) : "");
+      selection.preview(linked ? linked.items : [], linked ? this.nameOf(linked.items) : "", this.element);
     };
     this.element.addEventListener("pointerover", over);
     this.element.addEventListener("focusin", over);
     this.element.addEventListener("pointerleave", () => selection.preview([]));
-    this.element.addEventListener("focusout", () => selection.preview([]));
+    this.element.addEventListener("focusout", (event) => selection.left(event, this.element));
     // Enter and Space on the button arrive as clicks. Who selects words does not click.
     this.element.addEventListener("click", (event) => {
       const linked = this.linkedAt(event.target);

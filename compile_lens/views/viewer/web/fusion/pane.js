@@ -121,18 +121,19 @@ export class FusionPane {
 
   listen() {
     const { selection, model } = this.app;
+    const by = this.element;
     /** @param {Event} event */
     const over = (event) => {
       const item = itemOf(event.target);
       const pair = pairItems(event.target);
-      if (pair.length) selection.preview(pair, pairName(model, pair));
-      else if (item >= 0) selection.preview([item], model.name(item));
+      if (pair.length) selection.preview(pair, pairName(model, pair), by);
+      else if (item >= 0) selection.preview([item], model.name(item), by);
       else selection.preview([]);
     };
     this.element.addEventListener("pointerover", over);
     this.element.addEventListener("focusin", over);
     this.element.addEventListener("pointerleave", () => selection.preview([]));
-    this.element.addEventListener("focusout", () => selection.preview([]));
+    this.element.addEventListener("focusout", (event) => selection.left(event, by));
     // Cards are buttons: Enter and Space arrive as clicks.
     this.element.addEventListener("click", (event) => {
       const item = itemOf(event.target);

@@ -21,9 +21,7 @@ export class GraphInput {
     element.addEventListener("pointerover", (event) => this.over(event));
     element.addEventListener("pointerleave", () => this.preview(null));
     element.addEventListener("focusin", (event) => this.focused(event));
-    element.addEventListener("focusout", (event) => {
-      if (!element.contains(/** @type {Node | null} */ (event.relatedTarget))) this.preview(null);
-    });
+    element.addEventListener("focusout", (event) => pane.app.selection.left(event, element));
     element.addEventListener("click", (event) => this.click(event));
     element.addEventListener("dblclick", (event) => this.twice(event));
     element.addEventListener("keydown", (event) => this.key(event));
@@ -42,8 +40,8 @@ export class GraphInput {
 
   /** @param {Stop | null} stop */
   preview(stop) {
-    const { app, start } = this.pane;
-    if (stop instanceof BoxView) app.selection.preview(stop.items(start), stop.box.name);
+    const { app, start, viewport } = this.pane;
+    if (stop instanceof BoxView) app.selection.preview(stop.items(start), stop.box.name, viewport.element);
     else app.selection.preview([]);
   }
 
@@ -52,7 +50,8 @@ export class GraphInput {
     if (event.pointerType === "touch") return;
     const pair = pairItems(event.target);
     if (pair.length) {
-      this.pane.app.selection.preview(pair, pairName(this.pane.app.model, pair));
+      const { app, viewport } = this.pane;
+      app.selection.preview(pair, pairName(app.model, pair), viewport.element);
       return;
     }
     this.preview(this.hit(event).stop);

@@ -44,14 +44,14 @@ export class ChainList {
     /** @param {Event} event */
     const over = (event) => {
       const item = itemOf(event.target);
-      if (item >= 0) selection.preview([item], this.app.model.name(item));
+      if (item >= 0) selection.preview([item], this.app.model.name(item), this.list);
       else selection.preview([]);
     };
     this.list.addEventListener("scroll", () => (this.scrolled = this.list.scrollTop > 0), { passive: true });
     this.list.addEventListener("pointerover", over);
     this.list.addEventListener("focusin", over);
     this.list.addEventListener("pointerleave", () => selection.preview([]));
-    this.list.addEventListener("focusout", () => selection.preview([]));
+    this.list.addEventListener("focusout", (event) => selection.left(event, this.list));
     this.list.addEventListener("click", (event) => {
       const item = itemOf(event.target);
       if (item >= 0) this.app.show(this.app.model.stageOf(item), [item]);

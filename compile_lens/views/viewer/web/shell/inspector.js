@@ -53,13 +53,13 @@ export class Inspector {
     /** @param {Event} event */
     const over = (event) => {
       const pin = this.pinAt(event.target);
-      if (pin) selection.preview(pin.items, pin.name);
+      if (pin) selection.preview(pin.items, pin.name, this.chips);
       else selection.preview([]);
     };
     this.chips.addEventListener("pointerover", over);
     this.chips.addEventListener("focusin", over);
     this.chips.addEventListener("pointerleave", () => selection.preview([]));
-    this.chips.addEventListener("focusout", () => selection.preview([]));
+    this.chips.addEventListener("focusout", (event) => selection.left(event, this.chips));
     this.chips.addEventListener("click", (event) => {
       const pin = this.pinAt(event.target);
       if (!pin || !(event.target instanceof Element)) return;
