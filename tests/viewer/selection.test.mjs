@@ -103,3 +103,30 @@ test("clearing and replacing leave nothing of what was", () => {
   selection.replace([{ items: [2], name: "n2" }]);
   assert.deepEqual(new Set(selection.marks.keys()), chain.through([2]));
 });
+
+test("who clicks on what they point at has its chain walked once", () => {
+  const { chain, selection } = selected();
+  selection.preview([2], "two");
+  const before = chain.walks;
+  selection.toggle([2], "two");
+  assert.equal(chain.walks - before, 2, "up and down");
+  assert.equal(selection.marks.get(2), 1 | HOVER | SELF);
+  selection.preview([], "");
+  assert.equal(selection.marks.get(2), 1 | SELF);
+});
+
+test("a focus that goes ends what it lit, and not what the pointer lit elsewhere since", () => {
+  const { selection } = selected();
+  const part = (...inside) => ({ contains: (other) => inside.includes(other) });
+  globalThis.Node ??= class {};
+  const within = new globalThis.Node();
+  const [graph, source] = [part(within), part()];
+  selection.preview([1], "one", source);
+  selection.preview([2], "two", graph);
+  selection.left({ relatedTarget: null }, source);
+  assert.deepEqual(selection.hovered, [2]);
+  selection.left({ relatedTarget: within }, graph);
+  assert.deepEqual(selection.hovered, [2], "it stays in there");
+  selection.left({ relatedTarget: null }, graph);
+  assert.deepEqual(selection.hovered, []);
+});

@@ -5,8 +5,8 @@ import { LineLinks } from "./line_links.js";
 import { LineNotes } from "./line_notes.js";
 import { LineUnits, unitUnder } from "./line_units.js";
 import { Folds, Lines } from "./lines.js";
-import { litLineClass } from "./listing_block.js";
 import { LINE_HEIGHT, ListingRows } from "./listing_rows.js";
+import { shadesOf, ticksOf } from "./shades.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { Fold, Text } from "../types.d.ts" */
@@ -21,9 +21,6 @@ const MOST_MATCHES = 10000;
 
 /** With more changed lines than this, all rows that are built are painted anew. */
 const MANY_LINES = 2000;
-
-/** Places on the scale at the right edge. */
-const SCALE = 200;
 
 /**
  * What a listing shows. Lines count from 1 in the text.
@@ -78,6 +75,7 @@ export class Listing {
     /** The row under the pointer, -1 for none; and the unit, if it is on a call. */
     this.over = -1;
     this.overUnit = -1;
+    this.shading = false;
     /** Where the pointer went down: who selects text does not click. */
     this.down = [0, 0];
     this.scale = h("div", { class: "listing-scale", "aria-hidden": "true" });
@@ -258,7 +256,14 @@ export class Listing {
       }
     }
     this.markFolds();
-    if (changed.length || before.some((bits, i) => bits !== this.links.rangeBits[i])) this.shade();
+    if (changed.length || before.some((bits, i) => bits !== this.links.rangeBits[i])) this.shadeLater();
+  }
+
+  /** Once the rows that are lit have been painted. */
+  shadeLater() {
+    if (this.shading) return;
+    this.shading = true;
+    requestAnimationFrame(() => setTimeout(() => this.shade()));
   }
 
   /** A fold is lit by the lines in it. */
@@ -277,24 +282,9 @@ export class Listing {
 
   /** Tints the ranges of lit items, and shows on the scale where lines are lit. */
   shade() {
-    const { ranges, rangeBits } = this.links;
-    /** @type {HTMLElement[]} */
-    const shades = [];
-    ranges.forEach((range, i) => {
-      if (!rangeBits[i]) return;
-      const top = this.rows.top(this.folds.row(range.first - 1));
-      const height = this.rows.top(this.folds.row(range.last - 1) + 1) - top;
-      const place = `top:${top}px;height:${height}px`;
-      shades.push(h("div", { class: `listing-shade${litLineClass(rangeBits[i])}`, style: place }));
-    });
-    this.shades.replaceChildren(...shades);
-    const places = this.folds.summary(this.links.bits, this.foldBits, SCALE);
-    /** @type {HTMLElement[]} */
-    const ticks = [];
-    places.forEach((mark, i) => {
-      if (mark) ticks.push(h("i", { class: `listing-tick${litLineClass(mark)}`, style: `top:${(100 * i) / SCALE}%` }));
-    });
-    this.scale.replaceChildren(...ticks);
+    this.shading = false;
+    this.shades.replaceChildren(...shadesOf(this));
+    this.scale.replaceChildren(...ticksOf(this));
   }
 
   /**

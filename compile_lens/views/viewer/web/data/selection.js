@@ -115,8 +115,10 @@ export class Selection {
   /** @param {"hover" | "pins"} what */
   changed(what) {
     const marks = new Map();
-    for (const { items, colour } of this.pins) add(marks, this.chain, items, 1 << colour);
-    if (this.hovered.length) add(marks, this.chain, this.hovered, HOVER);
+    // Who clicks points at it: the chain of both is walked once.
+    const pinned = this.hovered.length ? this.pins.find((pin) => same(pin.items, this.hovered)) : undefined;
+    if (this.hovered.length && !pinned) add(marks, this.chain, this.hovered, HOVER);
+    for (const pin of this.pins) add(marks, this.chain, pin.items, (1 << pin.colour) | (pin === pinned ? HOVER : 0));
     this.marks = marks;
     const chosen = [...this.pins.map((pin) => pin.items), this.hovered].filter((items) => items.length);
     this.units = chosen.length ? new Set(chosen.flatMap((items) => this.unitsOf(items))) : null;

@@ -342,7 +342,6 @@ class ComparisonPage {
     }
     const { units, pins, marks } = side.selection;
     this.element.classList.toggle("spot", units !== null);
-    this.element.classList.toggle("pinned", pins.length > 0);
     side.pane?.mark(marks);
     this.sources[this.there.indexOf(side)]?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;

@@ -212,8 +212,14 @@ export class Flow {
     const { model, selection } = this.app;
     const { start, count, kernels } = model.index.stages[stage];
     const lit = [];
-    for (const item of selection.marks.keys()) if (item >= start && item < start + count) lit.push(item);
-    lit.sort((a, b) => a - b);
+    const { marks } = selection;
+    // Whichever is shorter: what is lit, or the stage.
+    if (marks.size > count) {
+      for (let item = start; item < start + count; item++) if (marks.has(item)) lit.push(item);
+    } else {
+      for (const item of marks.keys()) if (item >= start && item < start + count) lit.push(item);
+      lit.sort((a, b) => a - b);
+    }
     const lines = kernels ? lit.filter((item) => item >= start + kernels) : [];
     return lines.length ? lines : lit;
   }

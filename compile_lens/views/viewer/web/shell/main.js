@@ -162,7 +162,6 @@ class Shell {
     const linked = this.standalone ? decodeState(location.hash, this.model.index, this.findings()) : null;
     this.app.selection.subscribe((what) => {
       this.element.classList.toggle("spot", this.app.selection.units !== null);
-      this.element.classList.toggle("pinned", this.app.selection.pins.length > 0);
       this.panes.mark();
       this.strip.mark(this.app.selection.marks);
       this.flow.mark();
