@@ -123,12 +123,12 @@ _BROKEN = """
 layer => [...layer.querySelectorAll("td, th")].flatMap((cell) => {
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
   while (walker.nextNode()) {
-    for (const { index, 0: word } of walker.currentNode.data.matchAll(/[a-z]\\w*/gi)) {
+    for (const { index, 0: word } of walker.currentNode.data.matchAll(/[a-z]\\w*|\\d[\\d,.]*/gi)) {
       const range = document.createRange();
       range.setStart(walker.currentNode, index);
       range.setEnd(walker.currentNode, index + word.length);
       const lines = new Set([...range.getClientRects()].map((line) => Math.round(line.top)));
-      if (word.length <= 8 && lines.size > 1) broken.push(word);
+      if (word.length <= (/^\\d/.test(word) ? 14 : 8) && lines.size > 1) broken.push(word);
     }
   }
   return broken;
@@ -138,7 +138,7 @@ layer => [...layer.querySelectorAll("td, th")].flatMap((cell) => {
 
 @pytest.mark.parametrize("viewport", [(718, 1000)])
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.on_h100])
-def test_paper_breaks_no_short_word_of_a_table(
+def test_paper_breaks_no_short_word_and_no_number_of_a_table(
     standalone: Standalone, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
     page = standalone(made())

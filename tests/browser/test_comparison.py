@@ -156,6 +156,31 @@ def test_what_is_pinned_on_one_side_is_lit_on_all(app: Open) -> None:
     assert page.locator(".compare-column").first.locator(".listing-line.lit").count() > 0
 
 
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
+def test_the_head_of_a_column_is_whole(app: Open, viewport: tuple[int, int]) -> None:
+    columns = app().locator(".compare-column").all()
+    assert len(columns) == 3
+    for column in columns:
+        head = box(column.locator(".frame-head"))
+        buttons = column.locator(".frame-head button:visible, .frame-head input:visible")
+        assert buttons.count() >= 4, "kernel, module, tidy, copy"
+        for place in map(box, buttons.all()):
+            assert head["x"] <= place["x"] and place["x"] + place["width"] <= head["x"] + head["width"]
+            assert head["y"] <= place["y"] and place["y"] + place["height"] <= head["y"] + head["height"]
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_a_column_is_as_high_as_its_text_up_to_a_screen(
+    app: Open, viewport: tuple[int, int]
+) -> None:
+    for column in app().locator(".compare-column").all():
+        text, shown = column.locator(".listing-body"), column.locator(".listing-box")
+        whole = box(shown)["height"] >= box(text)["height"] - 1
+        assert whole or abs(box(column)["height"] - viewport[1] * 0.75) < 2
+        # Below the text is nothing but a bar to scroll sideways.
+        assert box(shown)["height"] <= box(text)["height"] + 20
+
+
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_the_whole_chain_of_a_click_is_in_view(app: Open, viewport: tuple[int, int]) -> None:
     page = app()

@@ -164,6 +164,34 @@ def test_hovering_lights_the_chain_until_the_pointer_leaves(viewer: Open) -> Non
     assert page.pins() == []
 
 
+def test_to_press_in_another_pane_does_not_put_the_light_out(viewer: Open) -> None:
+    """The focus leaves the line that was clicked, but the pointer is on the node: its chain stays lit meanwhile."""
+    page = viewer(captures.sin_cos())
+    page.frame()
+    page.find(".listing-line.calls .call").first.click()
+    page.page.keyboard.press("Escape")
+    page.pane("forward").locator(".node", has_text="cos").first.locator(".graph-stop").hover()
+    lit = page.find(".lit-hover")
+    lit.first.wait_for()
+    page.page.wait_for_timeout(200)  # what follows the light
+    page.find(".shell").evaluate(
+        """
+        (shell) => {
+          window.changed = [];
+          new MutationObserver((all) => window.changed.push(...all.map((one) => one.target.className))).observe(
+            shell, { subtree: true, attributeFilter: ["class"], attributes: true });
+        }
+        """
+    )
+    before = lit.count()
+    page.page.mouse.down()
+    page.page.wait_for_timeout(100)
+    assert before > 3 and lit.count() == before
+    assert page.page.evaluate("() => window.changed.length") == 0, "nothing is painted twice for a click"
+    page.page.mouse.up()
+    page.find(".lit-pin-0").first.wait_for()
+
+
 def test_a_pin_is_a_spotlight_and_several_keep_their_colours(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)

@@ -281,6 +281,26 @@ def test_scrolling_is_remembered(viewer: Open) -> None:
     assert _scrolled(page, "backward.code", ".listing-box") == before["backward.code"]
 
 
+@pytest.mark.parametrize("viewport", [(390, 844)])
+@pytest.mark.parametrize(
+    "made",
+    [
+        captures.sin_cos,
+        captures.gpt2,
+        captures.graph_break,
+        captures.on_h100,
+        captures.failing,
+        captures.nothing,
+    ],
+)
+def test_on_a_phone_a_page_opens_at_its_top(viewer: Open, made: Callable[[], Capture]) -> None:
+    page = viewer(made())
+    page.frame()
+    page.page.wait_for_timeout(300)  # what the first look scrolls
+    assert page.page.evaluate("() => scrollY") == 0
+    assert box(page.find(".top"))["y"] == 0
+
+
 def _scrolled(page: Viewer, key: str, place: str) -> float:
     return float(page.pane(key).locator(place).evaluate("e => e.scrollTop"))
 

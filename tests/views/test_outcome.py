@@ -190,3 +190,23 @@ def test_a_failure_of_the_summary_has_its_line() -> None:
     assert (said["file"], said["line"], said["function"]) == ("model.py", 7, "f")
     assert (said["hint"], said["link"]) == ("do that", "https://example.org")
     assert capture_summary(samples.failed())["failure"]["line"] is None
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        # As torch says it of what it skips: the first is from a graph break in `inspect.getsource`.
+        (
+            "the function `_f` in file `/home/ann/a b/lib/python3.11/site-packages/torch/package/importer.py` should",
+            "the function `_f` in file `torch/package/importer.py` should",
+        ),
+        ("in file /home/ann/work/train.py, line 7", "in file train.py, line 7"),
+        (r"module `C:\Users\ann\my work\train.py` is skipped", "module `train.py` is skipped"),
+        # What is no file of the machine stays as it is.
+        ("see https://pytorch.org/docs/stable/a.html for 3/4 of `/`", "see https://pytorch.org/docs/stable/a.html for 3/4 of `/`"),
+        ("`train/loop.py` and a / b.c", "`train/loop.py` and a / b.c"),
+    ],
+)  # fmt: skip
+def test_a_reason_names_files_without_the_folders_of_the_machine(said: str, shown: str) -> None:
+    found = outcome.reason(Ending("graph break", f"{said}\n  Explanation: {said}", hint=said))
+    assert (found.what, found.why, found.hint) == (shown, shown, shown)

@@ -14,7 +14,7 @@ from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Frame, Graph
 
 from .launches import counted
-from .outline import UNSAID, place, plural
+from .outline import UNSAID, place, plural, without_folders
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
 """What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:
@@ -129,13 +129,14 @@ class Reason:
 
 
 def reason(ending: Ending) -> Reason:
-    """The reason of a graph break in parts. The hints that Dynamo's message repeats stand once."""
-    what, _, rest = ending.reason.strip().partition("\n")
+    """The reason of a graph break in parts, files without their folders but in the whole. The hints that Dynamo's message
+    repeats stand once."""
+    what, _, rest = without_folders(ending.reason.strip()).partition("\n")
     lines = [line.strip() for line in rest.split("\n")]
     stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
     why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
     whole = ending.reason.strip() if any(lines[stop:]) else ""
-    return Reason(what or UNSAID, why, ending.hint.strip(), whole, ending.link.strip())
+    return Reason(what or UNSAID, why, without_folders(ending.hint.strip()), whole, ending.link.strip())
 
 
 _AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")

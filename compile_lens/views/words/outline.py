@@ -326,6 +326,28 @@ def places(frames: Iterable[Frame], limit: int = 6) -> str:
     return ", ".join(out)
 
 
+def without_folders(text: str) -> str:
+    """A text of torch's with each file in it as ``place`` names one, without the folders of the machine; a file of an
+    installed package keeps those of the package: ``torch/package/package_importer.py``."""
+    return _PATH.sub(lambda found: _file(found[0]), text)
+
+
+_PATH = re.compile(
+    r"""(?<=[`'"]) (?:[A-Za-z]:)? [\\/] [^`'"\n]+ (?=[`'"])
+      | (?<! [\w:/\\.`'"]) (?:[A-Za-z]:)? [\\/] [^\s`'"<>|:,;()]+""",
+    re.VERBOSE,
+)
+"""An absolute path: between quotes it may hold blanks. What a URL holds is none."""
+
+
+def _file(path: str) -> str:
+    parts = re.split(r"[\\/]", path)
+    if "." not in parts[-1]:
+        return path
+    installed = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
+    return "/".join(parts[installed[-1] + 1 :] if installed else parts[-1:])
+
+
 def names(items: Iterable[str], limit: int = 12) -> str:
     """Names joined by commas; at most ``limit``, then how many more."""
     items = tuple(items)

@@ -163,7 +163,7 @@ def advice(cause: Cause) -> str:
         return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached)
-    return cause.ending.hint.strip() if cause.ending is not None else ""
+    return reason(cause.ending).hint if cause.ending is not None else ""
 
 
 def to_try(found: Recompilation) -> str:
