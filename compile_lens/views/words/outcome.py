@@ -129,8 +129,8 @@ class Reason:
 
 
 def reason(ending: Ending) -> Reason:
-    """The reason of a graph break in parts, files without their folders but in the whole. The hints that Dynamo's message
-    repeats stand once."""
+    """The reason of a graph break in parts: files without their folders, but in the whole message, and the hints that
+    Dynamo's repeats once."""
     what, _, rest = without_folders(ending.reason.strip()).partition("\n")
     lines = [line.strip() for line in rest.split("\n")]
     stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
