@@ -278,6 +278,7 @@ def test_no_block_is_left_out() -> None:
                 "merge",
                 "what-if",
                 "doctor",
+                "run",  # in tests/cli/test_run.py
             ),
         ],
         "holding": ["show", "diff", "check"],
