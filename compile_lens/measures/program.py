@@ -186,7 +186,9 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
         for visit in frame.visits:
             mark(frame.file, visit.eager, EAGER, code)
             for traced in visit.traced:
-                own = code_of(traced.file, traced.line, traced.code)
+                same = (traced.file, traced.function) == (frame.file, frame.function)
+                begins = frame.line if same and frame.resumes else traced.line  # a rest begins in the middle
+                own = code_of(traced.file, begins, traced.code)
                 mark(traced.file, traced.lines, TRACED, own)
             for found in visit.breaks:
                 at = at_line(found)

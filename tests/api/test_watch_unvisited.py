@@ -203,3 +203,50 @@ def test_an_older_record_has_none() -> None:
     data = json.loads(to_json(samples_program.program()))
     data.pop("unvisited", None)
     assert not Program.from_json(json.dumps(data)).unvisited
+
+
+ON_ONE_LINE = """
+def f(x):
+    y = x.sin()
+    print("a")
+    z = y.cos()
+    w = print("b") or z.tan()
+    return w.exp()
+torch.compile(f, backend=backend)(torch.ones(3))
+"""
+
+
+def test_a_line_that_broke_is_compiled_only_where_a_graph_has_a_call_of_it(tmp_path: Path) -> None:
+    graphs, program = ran(tmp_path, ON_ONE_LINE)
+    assert graphs == [["sin"], ["cos"], ["tan", "exp"]]
+    found = lines(program)
+    assert found['print("a")'].states == ("broke",)
+    assert found['w = print("b") or z.tan()'].states == ("broke", "compiled")
+    assert {found[t].states for t in ("y = x.sin()", "z = y.cos()", "return w.exp()")} == {("compiled",)}
+
+
+def test_a_row_of_several_breaks_has_the_graphs_of_each(tmp_path: Path) -> None:
+    graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
+    assert [["add"], ["exp", "sin"], ["cos"], ["sum"]] == graphs
+    assert len(program.breaks) == 2 and "0 → 3; 1 → 2" in str(program)
+
+
+AUTOGRAD = """
+torch._dynamo.config.compiled_autograd = True
+def f(x):
+    return (x.sin() * 2).sum()
+@torch.compile(backend=backend)
+def train(x):
+    y = f(x)
+    y.backward()
+    return x.grad
+train(torch.ones(3, requires_grad=True))
+"""
+
+
+def test_what_torch_wrote_is_no_file_of_the_program(tmp_path: Path) -> None:
+    _, program = ran(tmp_path, AUTOGRAD)
+    assert any(frame.file.startswith("<eval_with_key>") for frame in program.frames), (
+        "compiled autograd was seen"
+    )
+    assert {Path(source.file).name for source in program.record.sources} == {"program.py"}

@@ -102,6 +102,7 @@ class Visiting:
         self.attempt = 0
         self.lines: dict[types.CodeType, set[int]] = {}  # by function, those that were traced
         self.dropped: set[types.CodeType] = set()  # that earlier attempts traced
+        self.without_node: set[int] = set()  # of its own lines where it began or broke, that no graph has
         self.times = 1
         self.rest: int | None = None
         self.graphs: list[Graph] = []

@@ -3,8 +3,10 @@ inside of them, and modules of torch's own in its wrappers."""
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame
@@ -96,6 +98,24 @@ def _inside(
                 name = left_to_python.plain(code.co_name)
                 yield _plain(Uncompiled(INSIDE, why, name, code, line), code), code
         return
+
+
+def at_breaks(visiting: Visiting, gm: Any) -> None:
+    """Of the lines where a code broke, or where the rest that it is begins, note whether a call of theirs is in the
+    graph: Dynamo comes to a line that breaks as well, and enters that of a rest in its middle."""
+    code = visiting.code
+    at = {f.line for b in visiting.breaks for f in b.ending.frames if f.file == code.co_filename}
+    lines = (at | {_begins(code)}) & left_to_python.code_lines(code)
+    if lines:
+        stacks = [str(n.meta.get("stack_trace") or "") for n in gm.graph.nodes if n.op != "placeholder"]
+        held = {n for n in lines if any(f'"{code.co_filename}", line {n},' in stack for stack in stacks)}
+        visiting.lines.setdefault(code, set()).update(held)
+        visiting.without_node = lines - held
+
+
+def _begins(code: types.CodeType) -> int:
+    found = re.search(r"_at_(\d+)", code.co_name) if left_to_python.is_rest(code) else None
+    return int(found[1]) if found else 0
 
 
 def _is(code: types.CodeType, frame: Frame) -> bool:

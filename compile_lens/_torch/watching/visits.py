@@ -246,6 +246,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
         graph.collectives = ranks.collectives(gm)
         visiting.dynamic = dynamo.dynamic_symbols(gm)
+        unvisited.at_breaks(visiting, gm)
     if ranks.CUTS.partition(":")[0] in sys.modules:
         observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):

@@ -218,7 +218,7 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         breaks=broken,
         recompilation=_recompilation(v, forms),
         limit=v.limit,
-        traced=tuple(_traced(code, lines) for code, lines in v.lines.items()) if outcome == COMPILED else (),
+        traced=tuple(_traced(code, _own(v, code)) for code in v.lines) if outcome == COMPILED else (),
         eager=_eager(v, outcome),
         guards=v.guards if v.guarded else (),
         dynamic=v.dynamic,
@@ -273,6 +273,10 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
     return Recompilation(tuple(failed), *v.recompiled, became)
 
 
+def _own(v: Visiting, code: types.CodeType) -> set[int]:
+    return v.lines[code] - v.without_node if code is v.code else v.lines[code]
+
+
 def _traced(code: types.CodeType, lines: set[int]) -> Traced:
     known = left_to_python.code_lines(code)
     name = left_to_python.plain(code.co_name)
@@ -312,7 +316,7 @@ def _sources(made: Iterable[Visiting], more: Iterable[types.CodeType] = ()) -> t
 
 
 def _library(file: str) -> bool:
-    return foreign(file) or torch_source.of_torch(file)
+    return foreign(file) or torch_source.of_torch(file) or file.startswith("<eval_with_key>")
 
 
 def _missing(scope: Scope) -> tuple[Missing, ...]:

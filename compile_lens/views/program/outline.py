@@ -160,7 +160,7 @@ def _breaks(program: ProgramRecord) -> Finding | None:
             str(len(found)),
             what,
             _then(found),
-            *_graphs(program, found, after.get(met[id(found[0])], ())),
+            *_graphs(program, [(b, after.get(met[id(b)], ())) for b in found]),
             "\n".join(note),
         )
         rows.append(Row(cells))
@@ -169,8 +169,8 @@ def _breaks(program: ProgramRecord) -> Finding | None:
     head = ("where", "frames", "what", "then", "graphs", "bytes", "line")
     table = Table("", head, (NAME, NUMBER, TEXT, TEXT, NAME, NAME, NOTE), tuple(rows))
     intro = (
-        "Each place in the source once, in how many frames Dynamo met it, the graphs around the first time, and the "
-        "bytes of the tensors that the one returns and the other is given, for the sizes that were seen."
+        "Each place in the source once, in how many frames Dynamo met it, the graphs around it, and the bytes of "
+        "the tensors that the one returns and the other is given, for the sizes that were seen: each pair of several."
     )
     if measures.places_at_least(program):
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
@@ -191,11 +191,22 @@ def _then(found: list[Break]) -> str:
     return " / ".join(dict.fromkeys(b.then for b in found))
 
 
-def _graphs(program: ProgramRecord, found: list[Break], after: tuple[int, ...]) -> tuple[str, str]:
-    before = "none" if found[0].before is None else str(found[0].before)
-    gives = "none" if found[0].before is None else size(program.graphs[found[0].before].gives)
-    takes = size(program.graphs[after[0]].takes) if after else "none"
-    return f"{before} → {', '.join(map(str, after)) or 'none'}", f"{gives} → {takes}"
+def _graphs(program: ProgramRecord, found: list[tuple[Break, tuple[int, ...]]]) -> tuple[str, str]:
+    """The graphs on both sides of each of several breaks, and the bytes that cross, each different pair once."""
+    numbers, crossing = [], []
+    for one, after in found:
+        given = "none" if one.before is None else size(program.graphs[one.before].gives)
+        taken = size(program.graphs[after[0]].takes) if after else "none"
+        before = "none" if one.before is None else str(one.before)
+        numbers.append(f"{before} → {', '.join(map(str, after)) or 'none'}")
+        crossing.append(f"{given} → {taken}")
+    return _each(numbers), _each(crossing)
+
+
+def _each(found: list[str]) -> str:
+    different = list(dict.fromkeys(found))
+    more = f"; and {len(different) - 3} more" if len(different) > 3 else ""
+    return "; ".join(different[:3]) + more
 
 
 def _again(program: ProgramRecord) -> Finding | None:
