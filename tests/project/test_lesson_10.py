@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 
 import lessons
@@ -72,6 +73,32 @@ def test_a_third_way_reads_once_and_stays_right() -> None:
         torch._dynamo.reset()
         _, (code,) = run_and_get_code(torch.compile(function), x)
         assert shown in code
+
+
+def test_a_softmax_in_blocks_stays_right() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    off = {tuple(line.split()[2:4]): float(line.split()[-1]) for line in cells["online"].splitlines()}
+    assert set(off) == {(shift, name) for shift in ("0", "100") for name in ("plain", "online")}
+    assert math.isnan(off.pop(("100", "plain"))) and max(off.values()) < 1e-6
+
+
+def test_few_bits_become_numbers_before_the_product() -> None:
+    cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
+    operators, launches, moved = zip(
+        *(_numbers(line.partition(" ")[2]) for line in cells["eight"].splitlines()), strict=True
+    )
+    assert launches == (2, 3, 2), "one loop in front of the product, or one behind it as well"
+    assert operators[2] > 2 * operators[0], "however many operators it has"
+    small, scale, numbers = 256 * 512, 512 * 4, 256 * 512 * 4
+    others = (32 * 256 + 32 * 512) * 4
+    assert moved[0] == small + scale + 2 * numbers + others
+    assert moved[1] == small + scale + 2 * numbers + others + 2 * 32 * 512 * 4
+    assert moved[2] == moved[0] - small // 2
+    said = lessons.prose(NAME)["eight-meaning"]
+    assert lessons.said(said, r"a matrix of ([\d,]+) bytes .* (\w+) times what") == (
+        numbers,
+        numbers // small,
+    )
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
