@@ -57,10 +57,11 @@ def nothing(reason: str) -> bool:
 
 def stable(text: str) -> str:
     """Addresses differ from run to run and say nothing to a reader."""
-    return _ADDRESS.sub(r"\1…", _CHECKED.sub(r"\1…", text))
+    return _AT.sub(" at 0x…", _ADDRESS.sub(r"\1…", _CHECKED.sub(r"\1…", text)))
 
 
 _CHECKED = re.compile(r"(___check_(?:obj|type)_id\([^,]+, )\d+")
+_AT = re.compile(r" at 0x[0-9a-f]+\b")
 _ADDRESS = re.compile(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b")
 
 

@@ -10,6 +10,7 @@ from compile_lens.measures.caches import caches
 from compile_lens.measures.compile_time import BUILDING, PARTS, Spent, compile_time
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.measures.slower import slower
+from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import Break, ProgramFrame, ProgramRecord
 from compile_lens.views.drawing.icicle import icicle
@@ -212,6 +213,7 @@ def _each(found: list[str]) -> str:
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
     again = {visit.number for visit in program.recompiles}
+    of = {v.number: Frame(f.file, f.line, f.function) for f in program.frames for v in f.visits}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
@@ -224,7 +226,7 @@ def _again(program: ProgramRecord) -> Finding | None:
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
-            f"try: {tried}" if (tried := words.to_try(found)) else "",
+            f"try: {tried}" if (tried := words.to_try(found, of[visit.number])) else "",
         )
         rows.append(Row(cells))
     if not rows:

@@ -159,20 +159,30 @@ def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
     if cause.kind == COMPILING:
         return ""
-    if cause.recompilation is not None and (tried := to_try(cause.recompilation)):
+    if cause.recompilation is not None and (tried := to_try(cause.recompilation, cause.place)):
         return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached)
     return reason(cause.ending).hint if cause.ending is not None else ""
 
 
-def to_try(found: Recompilation) -> str:
-    """What to change so that a code is not compiled again for this; ``""`` where nothing is known."""
+def to_try(found: Recompilation, of: Frame | None = None) -> str:
+    """What to change so that the code of the function ``of`` is not compiled again for this; ``""`` where nothing is
+    known."""
     if not found.failed:
         return ""
     failed = found.failed[0]
     if failed.hint:
         return failed.hint
+    if (
+        of is not None
+        and of.file.replace("\\", "/").endswith(_THROUGH)
+        and failed.source in ("fn", "type(fn)")
+    ):
+        return (
+            "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
+            "functions of your own that call them"
+        )
     if ".size(" in failed.source or ".stride(" in failed.source:
         if found.dynamic and failed.old.isdigit():
             return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
@@ -197,6 +207,10 @@ def to_try(found: Recompilation) -> str:
             f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
         )
     return ""
+
+
+_THROUGH = "torch/_dynamo/external_utils.py"
+"""Where torch has the function through which it calls what it cannot compile by itself."""
 
 
 def _of_objects(failed: FailedGuard) -> str | None:
