@@ -138,14 +138,19 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
     """Guards of a compile, in a stable order; ``tensors`` has the text of what is asked of each tensor."""
     found = []
     for guard in exported:
-        create = getattr(guard, "create_fn_name", None)
-        kind = str(create() if callable(create) else create or "")
+        kind = kind_of(guard)
         lines = [str(line) for line in (getattr(guard, "code_list", None) or ())]
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
         found.append(Guard(messages.stable(" and ".join(lines)) or kind, messages.stable(name), kind))
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
+
+
+def kind_of(guard: Any) -> str:
+    """What kind of guard it is, as torch names them: ``TENSOR_MATCH``."""
+    create = getattr(guard, "create_fn_name", None)
+    return str(create() if callable(create) else create or "")
 
 
 _CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), DispatchKeySet", re.DOTALL)

@@ -10,6 +10,7 @@ from torch._dynamo import convert_frame
 
 from ...record.graph import Frame
 from ..frames import left_to_python
+from ..frames.skipped import foreign
 from ..ground import torch_source
 from .observers import unnoticed
 
@@ -50,6 +51,11 @@ def asking(file: str) -> bool:
     """Whether a file is one of those that stand between a frame and its caller while Dynamo is asked about it."""
     ours = "/compile_lens/_torch/" in file.replace("\\", "/") or file.startswith("<compile_lens")
     return ours or file == convert_frame.__file__
+
+
+def library(file: str) -> bool:
+    """Whether a file is not the program's own: one of the standard library, of an installed package, or of torch."""
+    return foreign(file) or torch_source.of_torch(file)
 
 
 def _between(file: str) -> bool:

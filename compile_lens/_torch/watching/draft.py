@@ -110,9 +110,8 @@ class Visiting:
         self.failed: list[FailedGuard] = []
         self.recompiled: tuple[int, int] | None = None
         self.guards: tuple[GuardOrigin, ...] = ()
-        self.held: dict[
-            str, str
-        ] = {}  # what guards were made for, where torch does not say it when they fail
+        # What guards were made for, where torch does not say it when they fail.
+        self.held: dict[str, str] = {}
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.specialized: tuple[Specialization, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()

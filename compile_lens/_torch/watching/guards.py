@@ -39,7 +39,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
 def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
     for guard in _in_order(output.guards):
-        kind = _kind(guard)
+        kind = dynamo.kind_of(guard)
         parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
@@ -51,18 +51,14 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     return found
 
 
-def _kind(guard: Any) -> str:
-    create = getattr(guard, "create_fn_name", None)
-    return str(create() if callable(create) else create or "")
-
-
 def _held(output: Any) -> dict[str, str]:
     """Which object, and which class of tensors, each guard is made for: when it fails, torch knows a number of it."""
     found = {}
     for guard in output.guards:
         name = guard.name if isinstance(guard.name, str) else guard.name()
         asked = [failed_guards.object_of(str(line)) for line in guard.code_list or ()]
-        if _kind(guard) == "CLOSURE_MATCH":  # torch does not say on the guard what it asks of a function
+        # Of a function torch does not say on the guard what it asks.
+        if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             asked.append(f"{messages.plain_source(name)}.__code__")
         for source in filter(None, asked):
             value = reading.now(source, output.local_scope, output.global_scope)

@@ -12,10 +12,9 @@ import torch
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame
 from ...record.unvisited import STANCE
-from ..frames.skipped import foreign
 from ..ground import hook_points, torch_source
 from . import scopes, things
-from .callers import caller
+from .callers import caller, library
 from .draft import Scope, Uncompiled
 from .observers import noting, observe, observe_late, place_late
 
@@ -100,7 +99,7 @@ def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _others(file: str) -> bool:
-    return not torch_source.internal(file) and (foreign(file) or torch_source.of_torch(file))
+    return not torch_source.internal(file) and library(file)
 
 
 def _has_forms(function: Any) -> bool:

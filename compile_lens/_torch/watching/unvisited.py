@@ -14,7 +14,6 @@ from ...record.messages import gist
 from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Visit
 from ...record.unvisited import INSIDE, WRAPPED, Unvisited
 from ..frames import left_to_python
-from ..frames.skipped import foreign
 from ..ground import torch_source
 from . import callers
 from .draft import Scope, Uncompiled, Visiting
@@ -73,14 +72,14 @@ def _inside(
 ) -> Iterator[tuple[Unvisited, types.CodeType]]:
     """The functions that a visit began to trace, of a call that it left to Python, where Dynamo was not asked about the
     called function: it cannot have been on, since it is asked about each function that has no form yet."""
-    seen = {code for code in (*visiting.dropped, *visiting.lines) if not _library(code.co_filename)}
+    seen = {code for code in (*visiting.dropped, *visiting.lines) if not callers.library(code.co_filename)}
     kept = set(visiting.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
     left = [code for code in seen if code not in kept and code is not visiting.code]
     if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED):
         return
     for found in visit.breaks:
         stack = found.ending.frames
-        own = [i for i, at in enumerate(stack) if not _library(at.file)]
+        own = [i for i, at in enumerate(stack) if not callers.library(at.file)]
         if len(own) < 2 or own[0]:
             continue
         entry = stack[own[1]]
@@ -121,10 +120,6 @@ def _begins(code: types.CodeType) -> int:
 def _is(code: types.CodeType, frame: Frame) -> bool:
     same = code.co_filename == frame.file and left_to_python.plain(code.co_name) == frame.function
     return same and frame.line in left_to_python.code_lines(code)
-
-
-def _library(file: str) -> bool:
-    return foreign(file) or torch_source.of_torch(file)
 
 
 def _plain(one: Uncompiled, code: types.CodeType | None) -> Unvisited:

@@ -48,7 +48,6 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     if mine:
         with noting(mine, "a visit"):
             visiting = Visiting(frame.f_code, mine, _backend(wrapper), caller())
-            visiting.held = settings.held()
     scopes.push(visiting)
     try:
         result = real(wrapper, frame, *args, **kwargs)
@@ -158,6 +157,7 @@ def compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
     visiting = scopes.current()
     if visiting is not None and not visiting.id:
         visiting.id = str(found)
+        visiting.held = settings.held()
         frame_id = getattr(found, "frame_id", None)
         if frame_id is not None:
             scopes.own_frame(frame_id, visiting.scopes)

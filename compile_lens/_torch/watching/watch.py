@@ -36,9 +36,10 @@ from ...record.program import (
 from ...record.unvisited import Unvisited
 from ..frames import dynamo, left_to_python
 from ..frames.skipped import foreign
-from ..ground import hook_points, torch_source
+from ..ground import hook_points
 from ..ground.undo import Undo
 from . import events, guards, observers, recompiles, scopes, stances, unvisited, visits
+from .callers import library
 from .draft import Graph, Scope, Visiting
 from .kept import Kept
 
@@ -316,7 +317,7 @@ def _sources(made: Iterable[Visiting], more: Iterable[types.CodeType] = ()) -> t
 
 
 def _library(file: str) -> bool:
-    return foreign(file) or torch_source.of_torch(file) or file.startswith("<eval_with_key>")
+    return library(file) or file.startswith("<eval_with_key>")
 
 
 def _missing(scope: Scope) -> tuple[Missing, ...]:

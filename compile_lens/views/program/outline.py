@@ -10,7 +10,6 @@ from compile_lens.measures.caches import caches
 from compile_lens.measures.compile_time import BUILDING, PARTS, Spent, compile_time
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.measures.slower import slower
-from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import Break, ProgramFrame, ProgramRecord
 from compile_lens.views.drawing.icicle import icicle
@@ -173,10 +172,10 @@ def _breaks(program: ProgramRecord) -> Finding | None:
         "Each place in the source once, in how many frames Dynamo met it, the graphs around it, and the bytes of "
         "the tensors that the one returns and the other is given, for the sizes that were seen: each pair of several."
     )
-    if measures.places_at_least(program):
+    least = measures.places_at_least(program)
+    if least:
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
-    least = "at least " if measures.places_at_least(program) else ""
-    fact = f"{len(program.breaks)} in frames, {least}{len(rows)} in the source"
+    fact = f"{len(program.breaks)} in frames, {'at least ' if least else ''}{len(rows)} in the source"
     return Finding("breaks", "Graph breaks", intro, fact, (), "program.breaks", (table,))
 
 
@@ -213,7 +212,7 @@ def _each(found: list[str]) -> str:
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
     again = {visit.number for visit in program.recompiles}
-    of = {v.number: Frame(f.file, f.line, f.function) for f in program.frames for v in f.visits}
+    file = {visit.number: frame.file for frame in program.frames for visit in frame.visits}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
@@ -226,7 +225,7 @@ def _again(program: ProgramRecord) -> Finding | None:
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
-            f"try: {tried}" if (tried := words.to_try(found, of[visit.number])) else "",
+            f"try: {tried}" if (tried := words.to_try(found, file[visit.number])) else "",
         )
         rows.append(Row(cells))
     if not rows:

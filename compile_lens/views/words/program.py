@@ -159,26 +159,23 @@ def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
     if cause.kind == COMPILING:
         return ""
-    if cause.recompilation is not None and (tried := to_try(cause.recompilation, cause.place)):
+    file = cause.place.file if cause.place is not None else ""
+    if cause.recompilation is not None and (tried := to_try(cause.recompilation, file)):
         return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached)
     return reason(cause.ending).hint if cause.ending is not None else ""
 
 
-def to_try(found: Recompilation, of: Frame | None = None) -> str:
-    """What to change so that the code of the function ``of`` is not compiled again for this; ``""`` where nothing is
+def to_try(found: Recompilation, file: str = "") -> str:
+    """What to change so that a code, which stands in ``file``, is not compiled again for this; ``""`` where nothing is
     known."""
     if not found.failed:
         return ""
     failed = found.failed[0]
     if failed.hint:
         return failed.hint
-    if (
-        of is not None
-        and of.file.replace("\\", "/").endswith(_THROUGH)
-        and failed.source in ("fn", "type(fn)")
-    ):
+    if file.replace("\\", "/").endswith(_THROUGH) and failed.source in ("fn", "type(fn)"):
         return (
             "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
             "functions of your own that call them"
