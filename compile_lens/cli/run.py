@@ -27,28 +27,18 @@ def run(args: argparse.Namespace) -> int:
     from ..views.program.files import FORMS
 
     check_endings(args.out, FORMS)
-    cuda_graphs = _gpu(args.cuda_graphs)
+    if args.cuda_graphs is not None:  # before the program runs, not after
+        from ..measures.cuda_graphs import gpu
+
+        gpu(args.cuda_graphs)
     if args.module is not None and not args.module:
         raise UsageError("-m needs the name of a module")
     words = args.module if args.module is not None else args.script
     if not words:
         raise UsageError("run needs a script or -m MODULE: compile-lens run -o report.html train.py")
     found = module(words[0], words[1:]) if args.module is not None else script(words[0], words[1:])
-    args.program = Run(found, args.out, cuda_graphs)
+    args.program = Run(found, args.out, args.cuda_graphs)
     return OK
-
-
-def _gpu(name: str | None) -> str | None:
-    """The name of an NVIDIA GPU. Raises ``UsageError`` for another device: before the program runs, not after."""
-    if name is not None:
-        from ..devices import models
-
-        model = models.resolve(name)
-        if model.device != "cuda":
-            raise UsageError(
-                f"--cuda-graphs {name}: {model.name} has no CUDA graphs; name an NVIDIA GPU, as in --cuda-graphs h100"
-            )
-    return name
 
 
 class Run:
@@ -76,6 +66,8 @@ class Run:
                 self._journal.remove()  # an earlier run that was killed left it
         for path in self._out:
             _put_aside(path)
+        if self._journal is not None:  # where nothing comes after it, it says so
+            self._journal.begin(self._with_earlier(_never(self._program)))
         atexit.register(self._finish)  # the first to be registered is the last to be called
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminated)
@@ -100,7 +92,15 @@ class Run:
         )
         program = self._watching.__enter__()
         if self._journal is not None:
-            self._journal.begin(program.record)
+            self._journal.begin(self._with_earlier(program.record))
+
+    def _with_earlier(self, record: ProgramRecord) -> ProgramRecord:
+        """The record with where the report of an earlier run is, which one that is killed does not bring back."""
+        import dataclasses
+
+        earlier = [aside.name for aside in map(_aside, self._out) if aside.exists()]
+        note = f"the report of an earlier run is in {' and '.join(earlier)}"
+        return dataclasses.replace(record, notes=(*record.notes, note)) if earlier else record
 
     def _terminated(self, number: int, frame: types.FrameType | None) -> None:
         self._ended = "SIGTERM"
@@ -191,7 +191,9 @@ def _of_rank(path: Path) -> Path:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
+    from ..views.files import PART
+
+    return path.with_name(f"{path.name}{PART}")
 
 
 def _aside(path: Path) -> Path:
@@ -222,6 +224,10 @@ class Journal:
         from ..record.journal import head as first_line
         from ..views.files import write_text
 
+        if os.getpid() != self._process:  # the program forked: the file is that of the other one
+            return
+        self._close()
+        self.failed = ""
         try:
             write_text(self.path, first_line(head))
             flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
@@ -244,14 +250,16 @@ class Journal:
                 raise OSError("the disk is full")
         except OSError as error:
             self.failed = f"not all could be written down while the program ran: {error}"
+            self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def remove(self) -> None:
         """Close and remove the file: the report is written, or another run begins."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._close()
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from ..devices import models
+from ..errors import UsageError
 from ..record.capture import Record
 from ..record.compilation import Compilation
 from ..record.cuda_graphs import CudaGraphs, ProgramCudaGraphs
+from ..record.device import DeviceModel
 from ..record.graph import Frame
 from ..record.program import ProgramGraph
 from .chain import Chain
+
+
+def gpu(target: str | Path | DeviceModel) -> DeviceModel:
+    """The NVIDIA GPU that a target stands for. Raises ``UsageError`` for any other device."""
+    model = models.resolve(target)
+    if model.device != "cuda":
+        raise UsageError(f"{model.name} has no CUDA graphs: name an NVIDIA GPU, as h100")
+    return model
 
 
 def of_graph(graph: ProgramGraph, device: str, capture: Record) -> tuple[ProgramCudaGraphs, ...]:

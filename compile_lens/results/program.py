@@ -208,17 +208,11 @@ class Program:
         Raises:
             UsageError: ``target`` is no NVIDIA GPU; it is not given, and the graphs are for none; or no graph was kept.
         """
-        from ..devices import models
-        from ..measures.cuda_graphs import of_graph
+        from ..measures.cuda_graphs import gpu, of_graph
         from ..record.cuda_graphs import CudaGraphs, ProgramCudaGraphs
         from .capture import CaptureError
 
-        model = models.resolve(target) if target is not None else None
-        if model is not None and model.device != "cuda":
-            raise UsageError(
-                f"{model.name} has no CUDA graphs: name an NVIDIA GPU, as in with_cuda_graphs('h100')"
-            )
-        name = "" if model is None else model.name
+        name = "" if target is None else gpu(target).name
         found: list[ProgramCudaGraphs] = []
         failed: list[Exception] = []
         why: Exception | None

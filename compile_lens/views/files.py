@@ -26,6 +26,9 @@ FORMS = {
 }
 """Endings that ``save`` knows, and what each gives."""
 
+PART = ".part"
+"""Behind the name of the report of a run: what was written down until now, of one that has not come to its end."""
+
 _count = itertools.count()
 _T = TypeVar("_T")
 
@@ -72,7 +75,11 @@ def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:
     try:
         raw = source.read_bytes()
     except FileNotFoundError:
-        raise UsageError(f"there is no file {str(source)!r}; give the path of a saved .json record") from None
+        part = source.with_name(f"{source.name}{PART}")
+        give = "give the path of a saved .json record"
+        if part.is_file():
+            give = f"a run that ended without a word, or still runs, left {str(part)!r}, which opens as well"
+        raise UsageError(f"there is no file {str(source)!r}; {give}") from None
     except IsADirectoryError:
         raise UsageError(
             f"{str(source)!r} is a folder; give the path of a saved .json record in it"

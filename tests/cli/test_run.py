@@ -13,7 +13,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import samples_program
 
+import compile_lens
 from compile_lens import Program
 from compile_lens.cli import main
 from compile_lens.record.journal import CUT_OFF, NOTHING_SEEN
@@ -309,9 +311,11 @@ def test_killed_before_anything_was_seen(
     part.write_text(part.read_text(encoding="utf-8") + '{"format":', encoding="utf-8")
     assert Program.load(part).record.ended == NOTHING_SEEN
     (folder / "early.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
-    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.html"), "early.py")
+    process = start(folder, "-m", "compile_lens", "run", "-o", str(tmp_path / "r.html"), "early.py", "again")
     process.communicate(timeout=120)
-    assert not part.exists(), "it would be the earlier run's"
+    found = Program.load(part).record
+    assert (found.ended, found.arguments) == (NOTHING_SEEN, ("again",)), "it is not the earlier run's"
+    assert found.environment.torch == "" and "did not import torch._dynamo" in found.notes[0]
 
 
 @pytest.mark.parametrize(("how", "code"), [("hard", 9), ("crash", -6)])
@@ -368,9 +372,13 @@ def test_cuda_graphs_of_a_run(folder: Path, tmp_path: Path) -> None:
 def test_cuda_graphs_that_are_not_known_are_said(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    loaded = Program(lambda: samples_program.program())
     for name, said in (("m2", "m2 has no CUDA graphs"), ("h1000", "h1000")):
         assert main(["run", "--cuda-graphs", name, "script.py", "end"]) == 2
-        assert said in capsys.readouterr().err
+        told = " ".join(capsys.readouterr().err.split())
+        with pytest.raises(compile_lens.UsageError) as raised:
+            loaded.with_cuda_graphs(name)
+        assert said in told and str(raised.value) in told, "one message, of one place"
     (folder / "none.py").write_text("import torch, torch._dynamo\n", encoding="utf-8")
     words = ("-m", "compile_lens", "run", "--cuda-graphs", "h100", "-o", str(tmp_path / "r.json"))
     start(folder, *words, "none.py").communicate(timeout=120)
@@ -445,6 +453,56 @@ def test_an_earlier_report_is_not_taken_for_that_of_a_run_that_was_killed(
     start(folder, *words, "raise").communicate(timeout=120)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]
     assert Program.load(out[1]).record.ended == "ValueError: of the program"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+@pytest.mark.parametrize("torch", ["", "import torch, torch._dynamo"])
+def test_a_run_that_was_killed_before_it_compiled_says_so_and_where_the_earlier_report_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], torch: str
+) -> None:
+    report, aside = tmp_path / "r.html", tmp_path / "r.html.before-this-run"
+    report.write_text("an earlier report", encoding="utf-8")
+    (tmp_path / "s.py").write_text(
+        f"import sys, time\n{torch}\nprint(1, flush=True)\ntime.sleep(60 * len(sys.argv[1:]))\n",
+        encoding="utf-8",
+    )
+    words = ("-m", "compile_lens", "run", "-o", str(report), "s.py")
+    process = start(tmp_path, *words, "wait")
+    _until(process, "1")
+    process.kill()
+    process.communicate()
+    part = tmp_path / "r.html.part"
+    assert {path.name for path in tmp_path.iterdir()} == {"s.py", part.name, aside.name}
+    assert aside.read_text(encoding="utf-8") == "an earlier report"
+    assert main(["open", str(part)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert NOTHING_SEEN in said and f"the report of an earlier run is in {aside.name}" in said
+    assert ("did not import torch._dynamo" in said) == (not torch)
+    assert main(["open", str(report)]) == 2
+    assert repr(str(part)) in " ".join(capsys.readouterr().err.split()), "who looks for the report is told"
+    start(tmp_path, *words).communicate(timeout=120)
+    assert {path.name for path in tmp_path.iterdir()} == {"s.py", report.name}
+    assert "an earlier run" not in report.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
+def test_a_child_that_imports_torch_leaves_what_its_parent_wrote_down(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(
+        "import os\n"
+        "reader, writer = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.read(reader, 1)\n"
+        "    import torch._dynamo\n"
+        "    os._exit(0)\n"
+        "import torch\n"
+        "torch.compile(lambda x: x.sin(), backend='eager')(torch.ones(3))\n"
+        "os.write(writer, b'1')\n"
+        "os.wait()\n"
+        "os._exit(3)\n",
+        encoding="utf-8",
+    )
+    start(tmp_path, "-m", "compile_lens", "run", "-o", "r.json", "s.py").communicate(timeout=120)
+    assert Program.load(tmp_path / "r.json.part").counts.graphs == 1
 
 
 @pytest.mark.parametrize(
