@@ -195,7 +195,7 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 if at is not None:
                     states.setdefault((at.file, at.line), set()).add(BROKE)
     for one in program.unvisited:
-        if one.file:
+        if one.file and one.eager:
             mark(one.file, one.eager, EAGER, code_of(one.file, one.line, one.code))
     by_file: dict[str, list[Line]] = {}
     for (file, line), marked in sorted(states.items()):

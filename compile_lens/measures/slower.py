@@ -51,6 +51,7 @@ class Cause:
         reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
         certain: whether it is certain that something ran eagerly for it.
+        unasked: of what Dynamo was not asked about, ``Unvisited.kind``.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class Cause:
     limit: str = ""
     reached: Frame | None = None
     certain: bool = True
+    unasked: str = ""
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -101,7 +103,9 @@ def _unasked(program: ProgramRecord) -> list[Cause]:
     found = []
     for one in program.unvisited:
         at = Frame(one.file, one.line, one.function) if one.file else one.caller
-        found.append(Cause(UNASKED, at, one.function, one.times, one.why, certain=one.certain))
+        found.append(
+            Cause(UNASKED, at, one.function, one.times, one.why, certain=one.certain, unasked=one.kind)
+        )
     return found
 
 

@@ -1,5 +1,5 @@
-"""Code of a program that ran eagerly and is in no visit: Dynamo was not asked about it, or leaves its like to Python
-always."""
+"""Code of a program that ran eagerly without a visit: Dynamo was not asked about it in that call, or leaves its like to
+Python always."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Unvisited:
 
     Attributes:
         kind: ``stance``: the program told torch not to compile (``torch.compiler.set_stance``). ``inside of a call``:
-            the graph broke inside of it, its call was left to Python, and Dynamo was not asked about it in that call,
-            as in ``torch.utils.checkpoint``. ``module of torch's``: a module of ``torch.nn`` that a wrapper (DDP)
+            its call was left to Python, most often since the graph broke inside of it, and Dynamo was not asked about
+            it in that call: what ``torch.utils.checkpoint`` calls outside of a graph was seen to run so, and the rest
+            is not certain. ``module of torch's``: a module of ``torch.nn`` that a wrapper (DDP)
             calls; Dynamo leaves those to Python where no function of the program calls them.
         why: what kept Dynamo from it, with the line and what to try.
         function, file, line: which function, and where it begins; ``""`` and 0 of what is not written in Python.
@@ -30,8 +31,10 @@ class Unvisited:
         eager: the lines that were left to Python; they ran if Python reached them. None where it is not certain that
             any did.
         caller: the line of the program that called it, of the first time.
-        times: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call.
-        certain: whether each of these calls ran eagerly; else those did that fitted no compiled form.
+        times: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call, and
+            of what a checkpoint calls in turn just the first time was looked at.
+        certain: whether each of these calls ran eagerly. Else, under a stance, those did that fitted no compiled form;
+            inside of a call it is so as far as is known: nothing says that Dynamo was off, but that it was not asked.
     """
 
     kind: str

@@ -44,6 +44,7 @@ class Scope:
         self.doubtful: Counter[str] = Counter()
         self.stance: tuple[str, Frame | None] | None = None  # that is set, with the line that set it
         self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
+        self.listened: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
 
 
 class Uncompiled:

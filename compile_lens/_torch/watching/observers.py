@@ -11,7 +11,7 @@ import functools
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from torch._dynamo.eval_frame import skip_code
@@ -89,6 +89,12 @@ _PROGRAMS = (f"{_OURS}course.", f"{_OURS}cli.")
 """Where ours has programs to be compiled: exercises' and the demo's."""
 _marked: set[str] = set()
 """Modules of ours whose functions Dynamo was told not to look at."""
+
+
+def ours(names: Mapping[str, Any]) -> bool:
+    """Whether these are globals of a module of ours that takes part in a watch."""
+    name = str(names.get("__name__"))
+    return name.startswith(_OURS) and (name == f"{_OURS}cli.run" or not name.startswith(_PROGRAMS))
 
 
 def _out_of_sight() -> None:

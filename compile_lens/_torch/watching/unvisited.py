@@ -1,8 +1,9 @@
-"""What ran eagerly and is in no visit, of what else was seen: bodies of calls that were left to Python with a break
-inside of them, and modules of torch's own in its wrappers."""
+"""What ran eagerly and is in no visit, of what else was seen: what ``checkpoint`` calls, bodies of other calls that
+were left to Python with a break inside of them, and modules of torch's own in its wrappers."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import types
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame
 from ...record.messages import gist
-from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Visit
+from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, Visit
 from ...record.unvisited import INSIDE, WRAPPED, Unvisited
 from ..frames import left_to_python
 from ..ground import torch_source
@@ -52,13 +53,47 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
 
 def of(scope: Scope, made: list[Visiting], visits: dict[int, Visit]) -> tuple[Unvisited, ...]:
     """All of a watch; ``visits`` are those of ``made``, by their number."""
-    noted = [_plain(one, one.code) for one in list(scope.unvisited.values())]
+    held = list(scope.unvisited.values())
+    calls = _broken_calls(visits.values())
+    noted = [_with_break(_plain(one, one.code), calls) for one in held]
+    seen = {_line(one.caller) for one in held if one.kind == INSIDE}
     asked = {v.code for v in made} | set(scope.before)
     inside: dict[tuple[types.CodeType, Frame | None], Unvisited] = {}
     for visiting in made:
-        for one, code in _inside(visiting, visits[visiting.number], asked):
+        for one, code in _inside(visiting, visits[visiting.number], asked, seen):
             inside.setdefault((code, one.caller), one)
     return (*noted, *inside.values())
+
+
+def _line(at: Frame | None) -> tuple[str, int]:
+    return ("", 0) if at is None else (at.file, at.line)
+
+
+def _broken_calls(visits: Iterable[Visit]) -> dict[tuple[str, int], Break]:
+    """The breaks inside of a call, by the line of that call in the function that Dynamo was asked about."""
+    found: dict[tuple[str, int], Break] = {}
+    for one in (b for visit in visits for b in visit.breaks):
+        own = [at for at in one.ending.frames if not callers.library(at.file)]
+        if len(one.ending.frames) > 1 and own:
+            found.setdefault(_line(own[0]), one)
+    return found
+
+
+def _with_break(one: Unvisited, calls: dict[tuple[str, int], Break]) -> Unvisited:
+    """What ``checkpoint`` called, with the break that kept its call out of a graph, where it was one inside of it."""
+    found = calls.get(_line(one.caller)) if one.kind == INSIDE else None
+    if found is None:
+        return one
+    line = next(at for at in found.ending.frames if _line(at) == _line(one.caller))
+    why = _broken(found, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
+    return dataclasses.replace(one, why=why, caller=line)
+
+
+def _broken(found: Break, line: Frame, then: str) -> Ending:
+    at = found.ending.frames[-1]
+    reason = f"the graph broke inside of this call (line {at.line}: {gist(found.ending.reason)})\n  Explanation: {then}"
+    hint = f"mend the break in line {at.line}: the call is in the graph then. {found.ending.hint}"
+    return Ending(NOT_TRACED, reason, (line,), hint.strip(), found.ending.link)
 
 
 def codes(scope: Scope, made: Iterable[Visiting]) -> list[types.CodeType]:
@@ -68,34 +103,35 @@ def codes(scope: Scope, made: Iterable[Visiting]) -> list[types.CodeType]:
 
 
 def _inside(
-    visiting: Visiting, visit: Visit, asked: set[types.CodeType]
+    visiting: Visiting, visit: Visit, asked: set[types.CodeType], seen: set[tuple[str, int]]
 ) -> Iterator[tuple[Unvisited, types.CodeType]]:
     """The functions that a visit began to trace, of a call that it left to Python, where Dynamo was not asked about the
-    called function: it cannot have been on, since it is asked about each function that has no form yet."""
-    seen = {code for code in (*visiting.dropped, *visiting.lines) if not callers.library(code.co_filename)}
+    called function: as far as is known it was off, since it is asked about each function that has no form yet. Calls in
+    a line that was ``seen`` to run so are known otherwise."""
+    known = {code for code in (*visiting.dropped, *visiting.lines) if not callers.library(code.co_filename)}
     kept = set(visiting.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
-    left = [code for code in seen if code not in kept and code is not visiting.code]
+    left = [code for code in known if code not in kept and code is not visiting.code]
     if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED):
         return
     for found in visit.breaks:
         stack = found.ending.frames
         own = [i for i, at in enumerate(stack) if not callers.library(at.file)]
-        if len(own) < 2 or own[0]:
+        if len(own) < 2 or own[0] or _line(stack[own[0]]) in seen:
             continue
         entry = stack[own[1]]
         if any(_is(code, entry) for code in asked) or not any(_is(code, entry) for code in left):
             continue
-        at, line = stack[-1], stack[own[0]]
-        reason = (
-            f"the graph broke inside of this call (line {at.line}: {gist(found.ending.reason)})\n  Explanation: "
-            "Python makes the whole call then, and Dynamo was not asked about the function in it."
+        line = stack[own[0]]
+        why = _broken(
+            found,
+            line,
+            "Python makes the whole call then, and Dynamo was not asked about the function in it.",
         )
-        hint = f"mend the break in line {at.line}: the call is in the graph then. " + found.ending.hint
-        why = Ending(NOT_TRACED, reason, (line,), hint.strip(), found.ending.link)
         for code in sorted(left, key=lambda c: (not _is(c, entry), c.co_filename, c.co_firstlineno)):
             if code not in asked:
-                name = left_to_python.plain(code.co_name)
-                yield _plain(Uncompiled(INSIDE, why, name, code, line), code), code
+                one = Uncompiled(INSIDE, why, left_to_python.plain(code.co_name), code, line)
+                one.certain = False
+                yield _plain(one, code), code
         return
 
 

@@ -79,7 +79,7 @@ def _keep(visiting: Visiting) -> None:
         if visiting.reason == _OWN:
             continue
         file = visiting.code.co_filename
-        made = torch_source.of_torch(file) or _generated(visiting.code)
+        made = torch_source.of_torch(file) or generated(visiting.code)
         if not worked and (foreign(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
             if made:
@@ -95,7 +95,7 @@ def _keep(visiting: Visiting) -> None:
             scope.kept(visiting)
 
 
-def _generated(code: types.CodeType) -> bool:
+def generated(code: types.CodeType) -> bool:
     """Whether a code is what a dataclass, a named tuple or ``torch.fx`` wrote: it stands in no file."""
     of_class = code.co_filename == "<string>" and (
         code.co_name.startswith("__") or code.co_name == "<lambda>"

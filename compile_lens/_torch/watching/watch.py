@@ -38,12 +38,12 @@ from ..frames import dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..ground import hook_points
 from ..ground.undo import Undo
-from . import events, guards, observers, recompiles, scopes, stances, unvisited, visits
+from . import checkpoints, events, guards, observers, recompiles, scopes, stances, unvisited, visits
 from .callers import library
 from .draft import Graph, Scope, Visiting
 from .kept import Kept
 
-_OBSERVERS = (events, guards, recompiles, stances, visits)  # imported, they are registered
+_OBSERVERS = (checkpoints, events, guards, recompiles, stances, visits)  # imported, they are registered
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ from compile_lens.record.failed_guards import OTHER, SAME, SET, STATE, THERE
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
+from compile_lens.record.unvisited import STANCE
 
 from .outcome import reason
 from .outline import UNSAID, duration, plural
@@ -48,9 +49,9 @@ def verdict(program: ProgramRecord) -> str:
         if not program.visits:
             before = sum(len(f.before) for f in program.before)
             known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
-            left = "".join(f"; {one}" for one in _left(found))
+            left = "".join(f"; {one}" for one in _left(program, found))
             return f"nothing was compiled while it was watched{known}{left}"
-        left = ", ".join(_left(found))
+        left = ", ".join(_left(program, found))
         return f"nothing was compiled: {left or NO_OPERATION}"
     parts = [plural(found.graphs, "graph")]
     if found.compilations != found.graphs:
@@ -62,7 +63,7 @@ def verdict(program: ProgramRecord) -> str:
         )
     if found.recompiles:
         parts.append(plural(found.recompiles, "recompile"))
-    return ", ".join((*parts, *_left(found)))
+    return ", ".join((*parts, *_left(program, found)))
 
 
 def in_source(program: ProgramRecord, places: int) -> str:
@@ -70,13 +71,14 @@ def in_source(program: ProgramRecord, places: int) -> str:
     return f"{'at least ' if places_at_least(program) else ''}{plural(places, 'place')}"
 
 
-def _left(found: Counts) -> list[str]:
+def _left(program: ProgramRecord, found: Counts) -> list[str]:
+    doubt = "" if any(one.certain or one.kind == STANCE for one in program.unvisited) else _AS_FAR
     told = [
         (found.skipped, "function left to Python", "functions left to Python"),
         (found.left, "left to Python in part", "left to Python in part"),
         (found.limits, "at its recompile limit", "at their recompile limit"),
         (found.raised, "compile that raised", "compiles that raised"),
-        (found.unvisited, f"function {_UNTRIED}", f"functions {_UNTRIED}"),
+        (found.unvisited, f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
     ]
     return [plural(count, one, many) for count, one, many in told if count]
 
@@ -138,10 +140,13 @@ def head(cause: Cause, program: ProgramRecord) -> str:
     times = f", {cause.times} times" if cause.times > 1 else ""
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
     what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
-    did = HEADS[cause.kind] if cause.certain else _PERHAPS
+    did = HEADS[cause.kind]
+    if not cause.certain:
+        did = _PERHAPS if cause.unasked == STANCE else f"{did}{_AS_FAR}"
     return f"{what} {did}{times}{spent}"
 
 
+_AS_FAR = ", as far as is known"
 _PERHAPS = "was called where nothing may be compiled: the calls that fitted no compiled form ran eagerly"
 
 
