@@ -16,6 +16,7 @@ import torch
 import compile_lens
 from compile_lens.record.failed_guards import failed
 from compile_lens.record.program import FailedGuard, Recompilation
+from compile_lens.versions import torch_version
 from compile_lens.views.words import program as words
 
 pytestmark = pytest.mark.torch
@@ -45,6 +46,12 @@ def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str
     one = PROGRAMS[name]
     with compile_lens.watch() as program:
         changed_programs.run(one)
+    if name == "default" and torch_version() < (
+        2,
+        12,
+    ):  # torch goes on with the form for the old one, and says nothing
+        assert logged[name] == [] and program.recompiles == ()
+        return
     (plain,) = logged[name]
     (again,) = program.recompiles
     assert again.recompilation is not None
@@ -246,6 +253,7 @@ def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
     graphs.clear()
     for op in ONE_EACH:
         made: dict[str, Any] = {"op": op}
-        exec("def own(x):\n    return op(x)\n", made)
+        # In a file, since torch 2.11 calls what is in none through a function of its own as well.
+        exec(compile("def own(x):\n    return op(x)\n", __file__, "exec"), made)
         torch.compile(made["own"], backend=backend)(torch.rand(3))
     assert len(graphs) == len(ONE_EACH), "as the advice says"

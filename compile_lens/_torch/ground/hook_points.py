@@ -12,6 +12,7 @@ torch      what differs
 2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
 2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is what ``SkipFrame`` says,
            and a frame that is left alone for a dispatch mode leaves no trace
+2.11       a default argument that is changed (``f.__defaults__``) is not noticed: the form for the old one runs on
 2.11       the stacks of nodes and of graph breaks have lines and no columns
 2.11       Inductor rewrites ``rrelu`` under ``fallback_random`` too, and draws other numbers for it than eager
 2.11       configs belong to the process, later to a thread: captures of several threads take turns

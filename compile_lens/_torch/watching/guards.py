@@ -60,14 +60,14 @@ def _held(output: Any) -> dict[str, str]:
         # Of a function torch does not say on the guard what it asks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             asked.append(f"{messages.plain_source(name)}.__code__")
+        if (
+            dynamo.kind_of(guard) == "TENSOR_MATCH"
+        ):  # of a parameter, 2.11 does not say on the guard what it is
+            asked.append(f"type({messages.plain_source(name)})")
         for source in filter(None, asked):
             value = reading.now(source, output.local_scope, output.global_scope)
             if value:
                 found[source] = value
-        owner = getattr(guard, "guarded_class_weakref", None)
-        owner = owner() if callable(owner) else None
-        if isinstance(owner, type) and issubclass(owner, torch.Tensor):
-            found[f"type({messages.plain_source(name)})"] = reading.named(owner)
     return found
 
 
