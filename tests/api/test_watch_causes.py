@@ -117,6 +117,40 @@ def test_a_stance_is_told_with_its_line(stance: str) -> None:
     assert "was set before the watch" in " ".join(str(program).split())
 
 
+LAYOUTS = {
+    "transposed": (torch.ones(4, 6), torch.ones(6, 4).t()),
+    "channels last": (
+        torch.ones(2, 3, 4, 5),
+        torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+    ),
+    "slices": (torch.ones(8, 10)[:, :5], torch.ones(8, 20)[:, :5], torch.ones(8, 1).expand(8, 5)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_advice_on_strides_is_one_layout(name: str) -> None:
+    given = LAYOUTS[name]
+    call, backend = compiled(sine)
+    with compile_lens.watch() as program:
+        for x in given:
+            call(x)
+    assert len(backend.symbols) == len(given) == len(program.recompiles) + 1
+    for visit in program.recompiles:
+        again = visit.recompilation
+        assert again is not None and ".stride(" in again.failed[0].source
+        assert "x.contiguous()" in words.to_try(again) and "mark" not in words.to_try(again)
+    call, backend = compiled(sine)
+    for x in given:
+        call(x.contiguous())
+    assert len(backend.symbols) == 1, "what is advised helps"
+    call, backend = compiled(sine)
+    for x in given:
+        for dim in range(x.dim()):
+            torch._dynamo.mark_dynamic(x, dim)
+        call(x)
+    assert len(backend.symbols) > 1, "what was advised does not"
+
+
 async def coroutine() -> None:
     pass
 

@@ -185,7 +185,13 @@ def to_try(found: Recompilation, file: str = "") -> str:
             "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
             "functions of your own that call them"
         )
-    if ".size(" in failed.source or ".stride(" in failed.source:
+    if ".stride(" in failed.source and ".size(" not in failed.source:
+        tensor = failed.source.partition(".stride(")[0]
+        return (
+            f"give {tensor} one layout each time, as {tensor}.contiguous() before the call does, which copies what has "
+            "another one: a layout is a form, whatever sizes may vary"
+        )
+    if ".size(" in failed.source:
         if found.dynamic and failed.old.isdigit():
             return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
         if failed.new in ("0", "1") and not failed.old.isdigit() and failed.line is None:
