@@ -444,7 +444,7 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
     assert tab.inner_text().split() == (said if viewport[0] > 1000 else ["ablations"])
     assert len(page.find(".frame").all()) == 3
     right.locator(".frame-tab").first.click()
-    assert page.pane("forward.code").locator(".code-pane").is_visible()
+    page.pane("forward.code").locator(".code-pane").wait_for()
 
 
 @pytest.mark.parametrize("viewport", SIZES)

@@ -66,10 +66,17 @@ def test_every_way_took_turns(made: Capture) -> None:
 
 @builds
 def test_gradients_take_longer_than_the_forward_alone(made: Capture) -> None:
-    for name in ("eager", NOTHING):
-        forward, both = (timing.find(measured(made), name, what) for what in (FORWARD, BOTH))
-        assert forward is not None and both is not None
-        assert min(both.seconds) > min(forward.seconds)  # what disturbs a machine only slows it down
+    def least(found: Benchmark, name: str, what: str) -> float:
+        series = timing.find(found, name, what)
+        assert series is not None
+        return min(series.seconds)  # what disturbs a machine only slows it down
+
+    # A machine may be so busy that no sample of one was undisturbed.
+    tried = (measured(made if i == 0 else benchmark(wave, leaf(), seconds=0.2)) for i in range(3))
+    assert any(
+        all(least(found, name, BOTH) > least(found, name, FORWARD) for name in ("eager", NOTHING))
+        for found in tried
+    )
 
 
 @builds

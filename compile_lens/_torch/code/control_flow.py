@@ -1,13 +1,13 @@
 """Reads from the text of a wrapper module what one call runs, and what it runs by the turn or by the branch.
 
 Bodies of ``while_loop``, ``cond`` and ``invoke_subgraph`` are functions of the module, which ``call`` calls where it
-loops or branches. Nothing is run.
+loops or branches. A line that launches one of several kernels is a branch as well. Nothing is run.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from ...record.kernel import Flow
@@ -15,18 +15,26 @@ from ...record.kernel import Flow
 CALL = "call"
 
 
-def flow(tree: ast.Module, launches: Sequence[int]) -> tuple[Flow | None, dict[int, str]]:
+def flow(
+    tree: ast.Module, launches: Sequence[int], one_of: Mapping[int, Sequence[str]] | None = None
+) -> tuple[Flow | None, dict[int, str]]:
     """What a call runs, and the body that holds each line that launches something.
 
-    ``None`` where a call runs every line once. ``launches`` are the lines that launch something.
+    ``None`` where a call runs every line once. ``launches`` are the lines that launch something; ``one_of`` has the
+    kernels of those that launch one of several, each of which is a body of its own.
     """
     functions = {f.name: f for f in _functions(tree.body)}
     if CALL not in functions:
         return None, {}
-    reader = _Reader(functions, set(launches))
+    reader = _Reader(functions, set(launches), one_of or {})
     found = reader.function(CALL)
     once = not found.turns and not found.branches and len(set(found.bodies)) == len(found.bodies)
     return (None, {}) if once else (found, reader.within)
+
+
+def way(line: int, kernel: str) -> str:
+    """The body that is one of several kernels, in a line that launches one of them."""
+    return f"line {line}: {kernel}"
 
 
 def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
@@ -40,10 +48,13 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
 class _Reader:
     """Follows calls from ``call`` to the functions of the module."""
 
-    def __init__(self, functions: dict[str, ast.FunctionDef], launches: set[int]) -> None:
+    def __init__(
+        self, functions: dict[str, ast.FunctionDef], launches: set[int], one_of: Mapping[int, Sequence[str]]
+    ) -> None:
         self.within: dict[int, str] = {}
         self._functions = functions
         self._launches = launches
+        self._one_of = one_of
         self._inside: list[str] = []
 
     def function(self, name: str) -> Flow:
@@ -74,8 +85,11 @@ class _Reader:
             if isinstance(statement, (ast.With, ast.Try)):
                 pending = [*statement.body, *(getattr(statement, "finalbody", ())), *pending]
                 continue
+            chosen: dict[int, Sequence[str]] = {}
             for node in _calls(statement):
-                if node.lineno in self._launches:
+                if node.lineno in self._one_of:
+                    chosen[node.lineno] = self._one_of[node.lineno]
+                elif node.lineno in self._launches:
                     self.within[node.lineno] = body
                     bodies += [] if body in bodies else [body]
                 called = _called(node.func)
@@ -84,9 +98,16 @@ class _Reader:
                     bodies += inner.bodies
                     turns += inner.turns
                     branches += inner.branches
+            branches += [pair for line, names in chosen.items() for pair in _either(line, names).branches]
         turns = [turn for turn in turns if turn != _NOTHING]
         branches = [pair for pair in branches if pair != (_NOTHING, _NOTHING)]
         return Flow(tuple(bodies), tuple(turns), tuple(branches))
+
+
+def _either(line: int, kernels: Sequence[str]) -> Flow:
+    """One of several kernels: the first, or one of the others."""
+    first = Flow((way(line, kernels[0]),))
+    return Flow((), (), ((first, _either(line, kernels[1:])),)) if len(kernels) > 1 else first
 
 
 _NOTHING = Flow(())

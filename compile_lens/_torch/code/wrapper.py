@@ -10,7 +10,7 @@ from typing import Any
 
 from ...record.graph import Node
 from ...record.kernel import Flow, Kernel
-from .control_flow import SYNTAX, flow
+from .control_flow import SYNTAX, flow, way
 
 LANGUAGES = {
     "cpp_pybinding": "cpp",
@@ -24,6 +24,9 @@ LANGUAGES = {
     "cuda": "cuda",
     "rocm": "rocm",
 }
+CHOOSES = frozenset(("multi_kernel", "size_hint_multi_kernel"))
+"""What looks like a kernel's definition and is a choice among several: the device measures them, and takes one."""
+
 NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
 """Functions of the wrapper that are for measuring it, not part of a call."""
 
@@ -80,18 +83,29 @@ def kernels(
         except SyntaxError as error:
             return (), None, f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
     definitions = _definitions(tree)
-    calls = _calls(tree, set(definitions))
+    choices = _choices(tree)
+    calls = _calls(tree, {*definitions, *choices})
     if launched and not definitions and not calls and "cpp_wrapper_src" in text:
         # The calls stand in C++ inside the module (Inductor's cpp_wrapper).
         definitions, calls = _in_cpp(text, [name for name, _ in launched])
+    one_of = {line: choices[callee] for callee, line in calls if callee in choices}
+    # Where one of several is launched, each of them may be.
+    calls = [(name, line) for callee, line in calls for name in choices.get(callee, (callee,))]
+    launched = [(name, members) for kernel, members in launched for name in choices.get(kernel, (kernel,))]
     made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n.origins for n in loops})
     found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
     found += made.externs(calls, launched, set(definitions))
     found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
-    ran, within = flow(tree, [line for _, line in calls])
+    ran, within = flow(tree, [line for _, line in calls], one_of)
     if ran is not None:
         found = [
-            dataclasses.replace(k, within=tuple(within.get(line, NOT_FOLLOWED) for line in k.launch_lines))
+            dataclasses.replace(
+                k,
+                within=tuple(
+                    way(line, k.name) if line in one_of else within.get(line, NOT_FOLLOWED)
+                    for line in k.launch_lines
+                ),
+            )
             for k in found
         ]
     return tuple(found), ran, ""
@@ -109,10 +123,28 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
         if not isinstance(value, ast.Call):
             continue
         language = _language(value.func)
+        if language in CHOOSES:
+            continue
         sources = [a.value for a in value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if language and sources:
             source = max(sources, key=len)
             found[target.id] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
+    return found
+
+
+def _choices(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    """Names under which one of several kernels is launched, and their names: which one is measured on the device."""
+    found: dict[str, tuple[str, ...]] = {}
+    for statement in tree.body:
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.targets[0], ast.Name)
+            and isinstance(statement.value, ast.Call)
+            and _language(statement.value.func) in CHOOSES
+        ):
+            lists = (a.elts for a in statement.value.args if isinstance(a, ast.List))
+            names = [name.id for some in lists for name in some if isinstance(name, ast.Name)]
+            found[statement.targets[0].id] = tuple(names)
     return found
 
 

@@ -217,7 +217,8 @@ class Origin:
 
     ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
     ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
-    ``whose`` says for each operator of a backward for whose derivative it is there.
+    ``whose`` says for each operator of a backward for whose derivative it is there; ``instead`` names kernels of which
+    a call launches one where it may launch this one.
     """
 
     operators: tuple[str, ...]
@@ -226,6 +227,7 @@ class Origin:
     again: Shared = ()
     parts: Shared = ()
     whose: Whose = ()
+    instead: tuple[str, ...] = ()
 
 
 class Origins:
@@ -235,6 +237,7 @@ class Origins:
         self._chain = Chain(capture)
         self._others: dict[int, tuple[Shared, Shared]] = {}
         self._whose: dict[int, Whose] = {}
+        self._instead: dict[int, tuple[str, ...]] = {}
         derivatives = Derivatives(capture)
         for compilation in capture.compilations:
             for code in compilation.code.values():
@@ -246,6 +249,7 @@ class Origins:
                     shared = tuple((o, found) for o in k.origins if (found := others(k, o)))
                     parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
                     self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
+                    self._instead[id(k)] = tuple(o.name for o in code.kernels if _instead(k, o))
 
     def of(self, kernel: Kernel) -> Origin:
         """The origins of one kernel. A Python line that several operators share stands once."""
@@ -257,7 +261,8 @@ class Origins:
         elif not lines:
             unknown = "no Python line is known for these operators"
         shared = self._others.get(id(kernel), ((), ()))
-        return Origin(kernel.origins, lines, unknown, *shared, self._whose.get(id(kernel), ()))
+        whose, instead = (found.get(id(kernel), ()) for found in (self._whose, self._instead))
+        return Origin(kernel.origins, lines, unknown, *shared, whose, instead)
 
 
 def again(origin: Origin) -> str:
@@ -266,6 +271,10 @@ def again(origin: Origin) -> str:
     whose = phrase(of_names(origin.whose, origin.operators), 8)
     said = [whose] if whose else []
     said += [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
+    if origin.instead:
+        said.append(
+            f"launched here, or {names(origin.instead, 2)} instead: the device measures which is faster"
+        )
     return "; ".join(said)
 
 
@@ -279,6 +288,11 @@ def _shared(found: Shared, limit: int = 4) -> str:
     return f"{some} and {len(found) - limit} more" if len(found) > limit else some
 
 
+def _instead(kernel: Kernel, other: Kernel) -> bool:
+    """Whether a line of the module launches the one or the other: it launches one kernel."""
+    return other.name != kernel.name and not {*kernel.launch_lines}.isdisjoint({*other.launch_lines} - {0})
+
+
 def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
     """For a kernel and one of its operators, the other kernels of the module that compute it as well.
 
@@ -287,6 +301,7 @@ def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], 
     """
     wanted = set(nodes)
     computing: dict[str, dict[str, None]] = {}
+    named = {kernel.name: kernel for kernel in code.kernels}
     for kernel in code.kernels:
         for origin in wanted.intersection(_computed(kernel)) if kernel.language != "extern" else ():
             computing.setdefault(origin, {})[kernel.name] = None
@@ -295,7 +310,9 @@ def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], 
         if kernel.language == "extern":
             return ()
         found = computing.get(origin, {})
-        return tuple(name for name in found if name != kernel.name) if kernel.name in found else ()
+        if kernel.name not in found:
+            return ()
+        return tuple(name for name in found if name != kernel.name and not _instead(kernel, named[name]))
 
     return others
 

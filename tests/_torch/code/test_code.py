@@ -78,6 +78,61 @@ def test_kernels_and_launches_are_read_from_the_text() -> None:
     assert not found["mps_lib_0"].origins and found["mps_lib_0"].no_origin
 
 
+NEWER = """
+nv_universal_gemm_0 = async_compile.nv_universal_gemm('nv_universal_gemm_0', r'''
+import cutlass_api
+''')
+flydsl_fused_mm_1 = async_compile.flydsl('flydsl_fused_mm_1', r'''
+import flydsl
+''')
+xpu_fused_2 = async_compile.xpu(r'''
+void xpu_fused_2() {}
+''', 'so')
+def call(args):
+    nv_universal_gemm_0.run(a, b, stream=s)
+    flydsl_fused_mm_1.run(a, b, stream=s)
+    xpu_fused_2.xpu_fused_2(a, b)
+"""
+
+
+def test_a_language_that_is_not_known_has_its_own_name() -> None:
+    """As torch's code generators for them write: a kernel of theirs is there, with its text and its launch."""
+    kernels, _, note = wrapper.kernels(NEWER, "inference", [], [], [])
+    assert not note
+    assert [(k.language, k.launches) for k in kernels] == [
+        ("nv_universal_gemm", 1),
+        ("flydsl", 1),
+        ("xpu", 1),
+    ]
+    assert [
+        "cutlass_api" in kernels[0].source,
+        "flydsl" in kernels[1].source,
+        "void" in kernels[2].source,
+    ] == [True] * 3
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def test_of_several_kernels_for_one_loop_a_call_launches_one() -> None:
+    """Inductor writes a reduction in two ways and has the device measure both: the choice is no kernel itself."""
+    pytest.importorskip("triton")
+    found = capture(softmax, torch.rand(64, 1024), target="h100", options={"triton.multi_kernel": 1})
+    text = found.code["inference"]
+    assert "async_compile.multi_kernel('multi_kernel_0'" in text  # as the compiler wrote it
+    one, two = found.kernels
+    assert one.kind == two.kind == "reduction" and one.launch_lines == two.launch_lines
+    assert "multi_kernel_0.run(" in text.splitlines()[one.launch_lines[0] - 1]
+    assert found.ledger.total.launches == 1
+    said = " ".join(str(found).split())
+    assert "2 kernels, 1 launch" in said and said.count("instead: the device measures which is faster") == 2
+    assert "more than once" not in str(found.story())
+    # A program of which both are launched, for comparison: they are computed again, and one is not there instead.
+    plain = capture(softmax, torch.rand(64, 1024), target="h100")
+    assert "instead" not in str(plain) and len(plain.kernels) == 1
+
+
 def test_a_text_that_is_not_python_is_said() -> None:
     kernels, _, note = wrapper.kernels("def call(:", "forward", [], [], [])
     assert kernels == () and "not Python" in note
