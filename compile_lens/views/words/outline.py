@@ -261,7 +261,7 @@ class Origins:
         elif not lines:
             unknown = "no Python line is known for these operators"
         shared = self._others.get(id(kernel), ((), ()))
-        whose, instead = (found.get(id(kernel), ()) for found in (self._whose, self._instead))
+        whose, instead = self._whose.get(id(kernel), ()), self._instead.get(id(kernel), ())
         return Origin(kernel.origins, lines, unknown, *shared, whose, instead)
 
 
