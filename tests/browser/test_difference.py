@@ -36,11 +36,16 @@ def net(alpha):
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Difference:
     """Of two versions of one function."""
+    return _difference(BEFORE, AFTER, [tmp_path_factory.mktemp(f"version{number}") for number in (0, 1)])
+
+
+def _difference(before: str, after: str, folders: list[Path]) -> Difference:
     import torch
 
     captures = []
-    for number, text in enumerate((BEFORE, AFTER)):
-        file = tmp_path_factory.mktemp(f"version{number}") / "net.py"
+    for text, folder in zip((before, after), folders, strict=True):
+        folder.mkdir(exist_ok=True)
+        file = folder / "net.py"
         file.write_text(text, encoding="utf-8")
         scope: dict[str, object] = {}
         exec(compile(text, str(file), "exec"), scope)
@@ -84,7 +89,7 @@ def test_the_first_look_says_the_cause_and_shows_both_sides(
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
 def test_nothing_is_squeezed_by_what_is_below(app: Callable[[], Locator], viewport: tuple[int, int]) -> None:
     page = app()
-    top, row = (box(page.locator(f".compare > {part}")) for part in (".top", ".flow"))
+    top, row = (box(page.locator(f".compare-screen > {part}")) for part in (".top", ".flow"))
     assert (top["height"], row["height"]) == ((42, 52) if viewport[1] > 640 else (36, 46))
     for part in page.locator(".compare-flow .flow-noun, .compare-flow .flow-phase, .compare-only").all():
         place = box(part)
@@ -96,7 +101,7 @@ def test_on_a_phone_the_cause_the_counts_and_each_source_have_the_whole_width(
     app: Callable[[], Locator], found: Difference, viewport: tuple[int, int]
 ) -> None:
     page = app()
-    for part in (".compare-summary p", ".compare-band .source-pane", ".compare-column"):
+    for part in (".compare-summary p:visible", ".compare-band .source-pane", ".compare-column"):
         for one in page.locator(part).all():
             assert box(one)["width"] > viewport[0] - 30, part
     sources = [box(one) for one in page.locator(".compare-band .source-pane").all()]
@@ -112,6 +117,57 @@ def test_on_a_phone_the_cause_the_counts_and_each_source_have_the_whole_width(
     page.locator(".compare-only").scroll_into_view_if_needed()
     only = box(page.locator(".compare-only"))
     assert only["x"] + only["width"] <= viewport[0], "and the rest of the row is a swipe away"
+
+
+STEPS = "".join(f"    x = x * {n}\n" for n in range(3, 13))
+SLOW = f"import torch\n\n\ndef net(x):\n{STEPS}    x = torch.tanh(x)\n    x = torch.softmax(x, 1)\n    return x * 2\n"
+OTHER = SLOW.replace("torch.tanh(x)", "torch.cumsum(x, 1)").replace("x * 2", "torch.sort(torch.erf(x))[0]")
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_several_causes_leave_sources_and_code_in_view(
+    standalone: Callable[..., Page], tmp_path: Path, viewport: tuple[int, int]
+) -> None:
+    """The first cause and what it came to, a line each; the sources open on the causes, though they are long."""
+    several = _difference(SLOW, OTHER, [tmp_path / "before", tmp_path / "after"])
+    assert len(several.causes) > 3
+    page = standalone(document(several))
+    alive(page)
+    shown = page.locator(f"{ROOT} .cl-app")
+    shown.locator(".compare-column .listing-number").first.wait_for()
+    page.wait_for_timeout(200)
+
+    def bottom(thing: Locator) -> float:
+        place = box(thing)
+        return place["y"] + place["height"]
+
+    lines = shown.locator(".compare-summary p")
+    assert shown.locator(".compare-summary p:visible").count() == 2 < lines.count()
+    assert lines.first.is_visible() and box(shown.locator(".compare-summary"))["height"] < 60
+    for source, words in zip(
+        shown.locator(".compare-band .source-pane").all(), ("tanh", "cumsum"), strict=True
+    ):
+        line = source.locator(".listing-line", has_text=words)
+        assert box(source)["y"] < box(line)["y"] and bottom(line) <= bottom(source)
+    columns = shown.locator(".compare-column").all()
+    for column in columns:
+        assert bottom(column.locator(".tag-differs").first) <= bottom(column) <= viewport[1]
+    assert bottom(shown.locator(".compare-reasons h2").first) <= viewport[1], "there is more below"
+    whole = shown.get_by_role("button", name="all of it")
+    whole.click()
+    assert whole.get_attribute("aria-expanded") == "true"
+    assert shown.locator(".compare-summary p:visible").count() == lines.count()
+    for line in lines.all():
+        assert line.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
+    """At the end of each row, whether it has a tag or not."""
+    page = app()
+    for part in (".compare-band .source-pane", ".compare-column"):
+        for one in page.locator(part).all():
+            places = [box(sign) for sign in one.locator(".tag-differs").all()]
+            assert len({round(place["x"] + place["width"]) for place in places}) == 1, part
 
 
 def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:

@@ -326,6 +326,10 @@ def test_a_failure_in_the_backward_opens_there(viewer: Open, viewport: tuple[int
     assert page.pane("backward", 1).is_visible() or viewport[0] == 820
     assert "there is no loop for it" in page.find(".outcome-said").inner_text()
     assert "there is no loop for it" in page.pane("python").locator(".listing-note.failed").inner_text()
+    # No word of the way is cut; the name of the compilation, which the table has as well, gives way.
+    for word in page.find(".flow-step :is(.flow-count, .flow-what):visible, .flow-note:visible").all():
+        assert word.evaluate("e => e.scrollWidth <= e.clientWidth") or viewport[0] < 640, word.inner_text()
+    assert page.find(".compilation-work").last.inner_text() == "12 → ≥ 2", "12 are counted, two launches seen"
     # What is said to be saved is of the graphs that were reached.
     assert re.fullmatch(r"\d of 4 graphs", page.find(".saving-some").first.inner_text().strip())
     page.find(".flow-phase").filter(has_text="forward").click()
@@ -581,6 +585,36 @@ def test_the_device_gives_way_to_the_name(
     assert stamp.device(shown) in str(page.find(".top-device").get_attribute("title"))
     page.find(".top-about").click()
     assert stamp.device(shown) in page.find(".about").inner_text()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_the_place_of_a_function_is_seen_where_there_is_room_for_it(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    """Beside the long name of a device, which gives way."""
+    page = viewer(captures.on_h100())
+    place, top = box(page.find(".top-place > span")), box(page.find(".top"))
+    assert place["y"] + place["height"] <= top["y"] + top["height"]
+
+
+@pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
+@pytest.mark.parametrize("made", [captures.layer, captures.on_h100, captures.nothing])
+def test_titles_of_panes_are_whole(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    for title in viewer(made()).find(".frame-title:visible").all():
+        assert title.evaluate("e => e.scrollWidth <= e.clientWidth"), title.inner_text()
+
+
+def test_no_text_runs_through_the_tags_of_rows_that_are_not_lit(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    page.pane("python").get_by_role("button", name="call cos:").click()
+    page.leave()
+    page.frame()
+    tags = page.pane("forward.code").locator(".listing-line:not(.lit) > .tags")
+    assert tags.count() > 0
+    for one in tags.all():
+        assert "linear-gradient" in one.evaluate("e => getComputedStyle(e).backgroundImage")
 
 
 def test_back_undoes_the_last_pin_or_pane(viewer: Open) -> None:

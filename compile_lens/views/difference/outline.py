@@ -61,9 +61,13 @@ def summary(found: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
     """The cause, what it came to, and what is apart or together for it, a line each."""
     if not found:
         return (SAME,)
+    return (*causes(found, most), *came_to(found), *apart(found))
+
+
+def came_to(found: DifferenceRecord) -> tuple[str, ...]:
+    """The figures that follow from the causes, in one line; none where each is a cause itself."""
     told = [figure(change) for change in found.at("figures") if change not in found.causes]
-    so = (f"so: {', '.join(told) or NO_FIGURE}",)
-    return (*causes(found, most), *(so if told or not found.at("figures") else ()), *apart(found))
+    return (f"so: {', '.join(told) or NO_FIGURE}",) if told or not found.at("figures") else ()
 
 
 NO_FIGURE = "no launch and no byte is another"

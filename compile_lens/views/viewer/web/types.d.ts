@@ -252,7 +252,8 @@ export interface Compared {
   function: string;
   agreement: string;
   /** Lines above all else: the cause, and what it came to. */
-  summary: string[];
+  /** Lines on top, and whether each stands there at first. */
+  summary: [string, boolean][];
   facts: string[];
   columns: { target: string; failure: string; facts: string[] }[];
   /** Generated modules that stand for each other; values stand in the order of the columns. */

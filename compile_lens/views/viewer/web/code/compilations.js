@@ -94,9 +94,9 @@ function works(compilation) {
   return given && !(figures[0] === "0" && figures[4] === "0");
 }
 
-/** A figure of the ledger; what is not known is `?`. @param {string | undefined} text */
+/** A figure of the ledger, without how many graphs it is of; what is not known is `?`. @param {string | undefined} text */
 function known(text) {
-  return !text || text === "—" ? "?" : text;
+  return !text || text === "—" ? "?" : text.replace(/ \(.*\)$/, "");
 }
 
 /**

@@ -109,12 +109,15 @@ export class ListingBlock {
       element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     if (segments) element.append(callNames(this.listing.app.model.units, segments));
     else if (own.length && this.listing.content.tagged) element.append(rowTags(this.listing.app.model.units, own));
-    element.append(...this.listing.notes.elements(line));
     const sign = this.listing.content.signs?.get(line + 1);
-    if (sign)
-      (element.querySelector(".tags") ?? element).append(
+    if (sign) {
+      const tags = element.querySelector(".tags") ?? h("span", { class: "tags" });
+      tags.append(
         h("span", { class: "tag tag-differs", role: "img", title: sign, "aria-label": sign, "data-tag": "≠" }),
       );
+      element.append(tags);
+    }
+    element.append(...this.listing.notes.elements(line));
     // A line that holds a button is no button itself; Enter pins it all the same.
     if (left <= 0 && !segments && element.dataset.item !== undefined) element.setAttribute("role", "button");
     else element.removeAttribute("role");

@@ -5,7 +5,7 @@ import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
-import { button, grouped, h, put } from "../dom.js";
+import { button, h, plural, put } from "../dom.js";
 import { onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
 import { FindAll } from "./find.js";
@@ -80,14 +80,21 @@ class ComparisonPage {
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone compare" : "shell compare" },
-      this.header(standalone),
-      this.summary(),
-      this.flow,
-      this.band,
-      this.columns,
+      // What one sees first, as high as the window; the reasons follow below.
+      h(
+        "div",
+        { class: "compare-screen" },
+        this.header(standalone),
+        this.summary(),
+        this.flow,
+        this.band,
+        this.columns,
+      ),
       this.reasons(),
       voice,
     );
+    /** Whether the sources stand where the first causes are. */
+    this.looked = false;
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
 
@@ -115,15 +122,27 @@ class ComparisonPage {
     );
   }
 
-  /** What it comes to, in a few lines: the cause first. */
+  /** What it comes to: the first cause and its figures, a line each, so that the code stays in view; the rest on demand. */
   summary() {
     const { summary } = this.compared;
     if (summary.length === 0) return null;
-    return h(
-      "div",
-      { class: "compare-summary" },
-      summary.map((text) => h("p", {}, text)),
-    );
+    this.whole = button("all of it", () => this.tellAll(), { class: "button compare-whole" });
+    this.whole.setAttribute("aria-expanded", "false");
+    this.lines = summary.map(([text, brief]) => h("p", { class: brief ? null : "compare-detail", title: text }, text));
+    this.said = h("div", { class: "compare-summary" }, h("div", { class: "compare-said" }, this.lines), this.whole);
+    return this.said;
+  }
+
+  tellAll() {
+    const open = this.said?.classList.toggle("compare-open") ?? false;
+    this.whole?.setAttribute("aria-expanded", String(open));
+  }
+
+  /** There is a button for the rest of the summary where there is a rest. */
+  fitSummary() {
+    if (!this.whole || this.said?.classList.contains("compare-open")) return;
+    const cut = (/** @type {HTMLElement} */ one) => one.offsetWidth === 0 || one.scrollWidth > one.clientWidth;
+    this.whole.hidden = !this.lines?.some(cut);
   }
 
   /** The modules, what each counts, and whether that is the same for all targets. */
@@ -228,10 +247,10 @@ class ComparisonPage {
           })
         : [];
     const own = now?.own[number] ?? [];
-    if (own.length)
-      chips.push(
-        `≠ ${grouped(own.length)} ${own.length === 1 ? "line" : "lines"} that the ${this.sides.length > 2 ? "others lack" : "other lacks"}`,
-      );
+    const lacked = `≠ ${plural(own.length, "line")}`;
+    const others = `that the ${this.sides.length > 2 ? "others lack" : "other lacks"}`;
+    if (own.length && !this.compared.same) chips.push(`${lacked} ${others}`);
+    const none = h("span", { class: "compare-none" }, failure ? "failed" : "nothing of its own");
     const frame = h(
       "section",
       { class: "frame compare-column", "aria-label": target },
@@ -239,16 +258,22 @@ class ComparisonPage {
         "div",
         { class: "frame-head" },
         h("span", { class: "frame-title" }, target),
+        // Of two captures there is nothing else to say beside the counts of the row: it stands in the head.
+        !this.compared.same
+          ? null
+          : own.length
+            ? h("span", { class: "top-chip", title: `${lacked} ${others}` }, lacked)
+            : none,
         h("span", { class: "frame-facts", title: facts.join(" · ") }, facts.join(" · ")),
         side?.tools,
       ),
-      h(
-        "div",
-        { class: "compare-chips" },
-        chips.length
-          ? chips.map((text) => h("span", { class: "top-chip" }, text))
-          : h("span", { class: "compare-none" }, failure ? "failed" : "nothing of its own"),
-      ),
+      this.compared.same
+        ? null
+        : h(
+            "div",
+            { class: "compare-chips" },
+            chips.length ? chips.map((text) => h("span", { class: "top-chip" }, text)) : none,
+          ),
       side?.body ?? h("pre", { class: "compare-failure", tabindex: "0" }, failure),
     );
     if (!side || !now) return frame;
@@ -348,9 +373,22 @@ class ComparisonPage {
     if (last) side.pane?.reveal([...side.app.chain.through(last.items)]);
   }
 
+  /** Each source of a difference opens on the first cause that is of it. */
+  firstLook() {
+    if (this.looked || this.band.clientHeight === 0) return;
+    this.looked = true;
+    const places = this.compared.levels.flatMap(({ changes }) => changes.flatMap(({ places: all }) => all));
+    this.sources.forEach((source, number) => {
+      const first = places.find(([, at]) => at?.[0] === number)?.[1];
+      if (first) source.reveal([first[1]]);
+    });
+  }
+
   resized() {
+    this.fitSummary();
     for (const source of this.sources) source.resized();
     for (const side of this.there) side.pane?.resized();
+    this.firstLook();
   }
 
   /** @param {KeyboardEvent} event */
