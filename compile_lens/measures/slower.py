@@ -52,6 +52,7 @@ class Cause:
             program's own, or that is not known.
         certain: whether it is certain that something ran eagerly for it.
         unasked: of what Dynamo was not asked about, ``Unvisited.kind``.
+        through: ``ProgramFrame.through`` of what was compiled again, or reached its limit.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Cause:
     reached: Frame | None = None
     certain: bool = True
     unasked: str = ""
+    through: str = ""
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -94,7 +96,17 @@ def _left(program: ProgramRecord) -> list[Cause]:
                 times = sum(v.times for v in own)
                 place = _place(frame, None if outcome == LIMIT else why)
                 found.append(
-                    Cause(kind, place, frame.function, times, why, 0.0, own[-1].recompilation, own[-1].limit)
+                    Cause(
+                        kind,
+                        place,
+                        frame.function,
+                        times,
+                        why,
+                        0.0,
+                        own[-1].recompilation,
+                        own[-1].limit,
+                        through=frame.through,
+                    )
                 )
     return found
 
@@ -149,5 +161,8 @@ def _again(program: ProgramRecord) -> list[Cause]:
         if own:
             seconds = sum(v.seconds for v in own)
             place = Frame(frame.file, frame.resumes or frame.line, frame.function)
-            found.append(Cause(AGAIN, place, frame.function, len(own), None, seconds, own[-1].recompilation))
+            last = own[-1].recompilation
+            found.append(
+                Cause(AGAIN, place, frame.function, len(own), None, seconds, last, through=frame.through)
+            )
     return found

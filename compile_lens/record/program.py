@@ -210,6 +210,10 @@ class ProgramFrame:
         code: the lines that have code.
         visits: each time that Dynamo was asked, in order.
         before: compile ids of the forms that it had before the program was watched.
+        through: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
+            partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
+            and ``line`` are where that begins, or where it was called first where it is not the program's. All such
+            are forms of one code of torch's, so that they share its limit.
     """
 
     function: str
@@ -219,6 +223,7 @@ class ProgramFrame:
     code: Ranges = ()
     visits: tuple[Visit, ...] = ()
     before: tuple[str, ...] = ()
+    through: str = ""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Scope:
         self.visits: list[Visiting] = []
         self.events: list[Event] = []
         self.elsewhere: Counter[str] = Counter()
-        self.left_alone: dict[tuple[types.CodeType, str], Visiting] = {}
+        self.left_alone: dict[tuple[types.CodeType, str, Frame | None], Visiting] = {}
         self.before: dict[types.CodeType, tuple[str, ...]] = {}
         self.failed: Counter[tuple[str, str]] = Counter()
         self.kept: Callable[[Visiting], None] | None = None
@@ -91,6 +91,7 @@ class Visiting:
         self.number = next(numbers)
         self.thread = threading.current_thread().name
         self.caller = caller
+        self.behind: Frame | None = None  # what torch calls through a function of its own, which the code is
         self.began = time.perf_counter()
         self.seconds = 0.0
         self.id = ""

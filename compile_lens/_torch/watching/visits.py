@@ -14,12 +14,12 @@ import torch
 from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ...record.program import Break
-from ..frames import breaks, dynamo
+from ..frames import breaks, dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
-from . import kept, observers, ranks, scopes, settings, unvisited
+from . import kept, observers, ranks, scopes, settings, things, unvisited
 from .callers import asking, caller
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late
@@ -48,6 +48,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     if mine:
         with noting(mine, "a visit"):
             visiting = Visiting(frame.f_code, mine, _backend(wrapper), caller())
+            visiting.behind = things.behind(frame)
     scopes.push(visiting)
     try:
         result = real(wrapper, frame, *args, **kwargs)
@@ -80,13 +81,15 @@ def _keep(visiting: Visiting) -> None:
             continue
         file = visiting.code.co_filename
         made = torch_source.of_torch(file) or generated(visiting.code)
-        if not worked and (foreign(file) or (visiting.error is None and made)):
+        others = visiting.behind is None or left_to_python.is_rest(visiting.code)
+        if not worked and others and (foreign(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
             if made:
                 unvisited.in_wrapper(scope, visiting)
             continue
         if not worked:  # Dynamo may be asked for each of a million calls
-            known = scope.left_alone.setdefault((visiting.code, visiting.reason), visiting)
+            key = (visiting.code, visiting.reason, visiting.behind)
+            known = scope.left_alone.setdefault(key, visiting)
             if known is not visiting:
                 known.times += 1
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import time
 import types
@@ -38,7 +39,7 @@ from ..frames import dynamo, left_to_python
 from ..frames.skipped import foreign
 from ..ground import hook_points
 from ..ground.undo import Undo
-from . import checkpoints, events, guards, observers, recompiles, scopes, stances, unvisited, visits
+from . import checkpoints, events, guards, observers, recompiles, scopes, stances, things, unvisited, visits
 from .callers import library
 from .draft import Graph, Scope, Visiting
 from .kept import Kept
@@ -140,16 +141,19 @@ def _seen(scope: Scope) -> Seen:
     made = sorted(list(scope.visits), key=lambda v: v.number)
     graphs = {g: i for i, g in enumerate(sorted((g for v in made for g in v.graphs), key=lambda g: g.number))}
     by_code: dict[types.CodeType, list[Visiting]] = {}
+    by_thing: dict[tuple[types.CodeType, Frame | None], list[Visiting]] = {}
     for visiting in made:
         by_code.setdefault(visiting.code, []).append(visiting)
+        by_thing.setdefault((visiting.code, visiting.behind), []).append(visiting)
     numbers = {v.number: i for i, v in enumerate(made)}
     frames = []
     plain: dict[int, Visit] = {}
-    for code, own in by_code.items():
-        forms = {v.id: v for v in own if v.guarded}
-        found = [_visit(v, numbers[v.number], graphs, forms) for v in own]
+    forms = {code: {v.id: v for v in own if v.guarded} for code, own in by_code.items()}
+    for (code, behind), own in by_thing.items():
+        found = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
         plain |= {v.number: visit for v, visit in zip(own, found, strict=True)}
-        frames.append(_frame(code, tuple(found), scope.before.get(code, ()), by_code))
+        frame = _frame(code, tuple(found), scope.before.get(code, ()), by_code)
+        frames.append(_through(frame, behind, own[0].caller))
     rank, world = scope.process or (None, 0)
     others = {code: ids for code, ids in scope.before.items() if code not in by_code}
     return Seen(
@@ -176,6 +180,8 @@ def _part(scope: Scope, one: Visiting) -> Seen:
     forms = {v.id: v for v in list(scope.visits) if v.guarded and v.code is one.code}
     visit = _visit(one, one.number, graphs, forms)
     frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), known)
+    same = (v for v in list(scope.visits) if (v.code, v.behind) == (one.code, one.behind))
+    frame = _through(frame, one.behind, next(same, one).caller)
     seconds = time.perf_counter() - scope.began
     process = scope.process or (None, 0)
     return Seen(
@@ -207,6 +213,10 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
     outcome = _outcome(v)
     before = graphs[v.graphs[-1]] if v.graphs else None
     broken = tuple(dataclasses.replace(b, before=before if b.then != GIVEN_UP else None) for b in v.breaks)
+    if v.behind is not None:
+        broken = tuple(
+            dataclasses.replace(b, ending=things.shown(b.ending, v.behind, v.caller)) for b in broken
+        )
     return Visit(
         outcome=outcome,
         id=v.id,
@@ -245,6 +255,8 @@ def _why(v: Visiting, outcome: str) -> Ending | None:
     if outcome in (COMPILED, NO_GRAPH):
         return None
     if v.error is not None:
+        if v.behind is not None:
+            return things.shown(v.error, v.behind, v.caller)
         if v.error.frames:
             return v.error
         place = Frame(v.code.co_filename, v.code.co_firstlineno, left_to_python.plain(v.code.co_name))
@@ -286,6 +298,8 @@ def _traced(code: types.CodeType, lines: set[int]) -> Traced:
 
 
 def _eager(v: Visiting, outcome: str) -> Ranges:
+    if v.behind is not None:  # its lines are torch's
+        return ()
     if outcome == NO_GRAPH:
         lines = v.lines.get(v.code, set())
         return left_to_python.ranges(lines, left_to_python.code_lines(v.code))
@@ -293,6 +307,17 @@ def _eager(v: Visiting, outcome: str) -> Ranges:
         left = any(b.then == LEFT for b in v.breaks)
         return left_to_python.lines(v.code, v.rest) if left and v.rest is not None else ()
     return () if outcome == RAISED else left_to_python.lines(v.code)
+
+
+def _through(frame: ProgramFrame, behind: Frame | None, caller: Frame | None) -> ProgramFrame:
+    """The frame of torch's function as that of what it calls; any other as it is."""
+    if behind is None:
+        return frame
+    at = things.place(behind, caller)
+    through = f"torch/_dynamo/{os.path.basename(frame.file)}"
+    return dataclasses.replace(
+        frame, function=at.function, file=at.file, line=at.line, resumes=None, code=(), through=through
+    )
 
 
 def _frame(

@@ -164,7 +164,14 @@ def _frame(place: Place, visits: tuple[Visit, ...], places: list[Place]) -> Prog
     name, resumes = messages.plain(function), messages.resumes(function)
     if resumes is not None:
         line = max((at for of, own, at in places if (of, own) == (file, name) and at <= line), default=line)
+    if name == "inner" and file.replace("\\", "/").endswith(_THROUGH):
+        return ProgramFrame(_UNNAMED, "", 0, visits=visits, through=_THROUGH)
     return ProgramFrame(name, file, line, resumes, visits=visits)
+
+
+_THROUGH = "torch/_dynamo/external_utils.py"
+"""Where torch has the function through which it calls what it cannot begin with."""
+_UNNAMED = "a callable (the log does not say which)"
 
 
 _OF_BACKENDS = ("BackendCompilerFailed", "InductorError", "BackendError")

@@ -212,7 +212,7 @@ def _each(found: list[str]) -> str:
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
     again = {visit.number for visit in program.recompiles}
-    file = {visit.number: frame.file for frame in program.frames for visit in frame.visits}
+    through = {visit.number: frame.through for frame in program.frames for visit in frame.visits}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
@@ -225,7 +225,7 @@ def _again(program: ProgramRecord) -> Finding | None:
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
-            f"try: {tried}" if (tried := words.to_try(found, file[visit.number])) else "",
+            f"try: {tried}" if (tried := words.to_try(found, through[visit.number])) else "",
         )
         rows.append(Row(cells))
     if not rows:
@@ -320,7 +320,8 @@ def _compilations(program: ProgramRecord) -> Finding | None:
 
 
 def _place(frame: ProgramFrame) -> str:
-    return f"{os.path.basename(frame.file)}:{frame.resumes or frame.line}"
+    at = frame.resumes or frame.line
+    return f"{os.path.basename(frame.file)}:{at}" if frame.file else ""
 
 
 def _time(program: ProgramRecord) -> Finding | None:

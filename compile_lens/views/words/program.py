@@ -85,7 +85,7 @@ def _left(program: ProgramRecord, found: Counts) -> list[str]:
 
 def place(frame: Frame | None) -> str:
     """A line as ``train.py:31``."""
-    return UNSAID if frame is None else f"{os.path.basename(frame.file)}:{frame.line}"
+    return f"{os.path.basename(frame.file)}:{frame.line}" if frame is not None and frame.file else UNSAID
 
 
 def changed(failed: FailedGuard) -> str:
@@ -164,23 +164,22 @@ def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
     if cause.kind == COMPILING:
         return ""
-    file = cause.place.file if cause.place is not None else ""
-    if cause.recompilation is not None and (tried := to_try(cause.recompilation, file)):
+    if cause.recompilation is not None and (tried := to_try(cause.recompilation, cause.through)):
         return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached)
     return reason(cause.ending).hint if cause.ending is not None else ""
 
 
-def to_try(found: Recompilation, file: str = "") -> str:
-    """What to change so that a code, which stands in ``file``, is not compiled again for this; ``""`` where nothing is
-    known."""
+def to_try(found: Recompilation, through: str = "") -> str:
+    """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
+    own; ``""`` where nothing is known."""
     if not found.failed:
         return ""
     failed = found.failed[0]
     if failed.hint:
         return failed.hint
-    if file.replace("\\", "/").endswith(_THROUGH) and failed.source in ("fn", "type(fn)"):
+    if through and failed.source in _WHICH:
         return (
             "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
             "functions of your own that call them"
@@ -217,8 +216,8 @@ def to_try(found: Recompilation, file: str = "") -> str:
     return ""
 
 
-_THROUGH = "torch/_dynamo/external_utils.py"
-"""Where torch has the function through which it calls what it cannot compile by itself."""
+_WHICH = ("fn", "type(fn)", "fn.__code__")
+"""What torch's function through which it calls others has for what it calls."""
 
 
 def _of_objects(failed: FailedGuard) -> str | None:
