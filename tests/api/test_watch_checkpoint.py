@@ -10,7 +10,10 @@ import sys
 from typing import Any
 
 import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
 
+import compile_lens
 from compile_lens.measures.program import Line
 from compile_lens.record.program import ProgramRecord
 from compile_lens.results.program import Program
@@ -215,3 +218,40 @@ def test_what_is_not_certain_is_said_to_be_as_far_as_is_known(both: Both) -> Non
         for one in found
         if "eager" in one.states
     }
+
+
+def in_turn(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def fails(x: torch.Tensor) -> torch.Tensor:
+    print(end="")
+    if in_turn(x).sum() > 0:
+        raise ValueError("of the program")
+    return x
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_profiler_is_left_as_it_was(reentrant: bool, own: bool) -> None:
+    heard = []
+
+    def profiler(frame: Any, event: str, argument: object) -> None:
+        heard.append(event)
+
+    @torch.compile(backend="eager")
+    def around(x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(fails, x + 1, use_reentrant=reentrant)
+
+    before = profiler if own else None
+    torch._dynamo.reset()
+    sys.setprofile(before)
+    try:
+        with compile_lens.watch() as program, pytest.raises(ValueError, match="of the program"):
+            around(torch.ones(3, requires_grad=True))
+        after = sys.getprofile()
+    finally:
+        sys.setprofile(None)
+    assert after is before and bool(heard) == own
+    found = [(one.function, one.times) for one in program.unvisited]
+    assert found == [("fails", 1)] + ([] if own else [("in_turn", 0)])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +70,6 @@ def watched(things: dict[str, Any]) -> tuple[Program, list[list[str]], dict[str,
 
 
 def here() -> int:
-    import sys
-
     return sys._getframe(1).f_lineno
 
 
@@ -126,3 +127,22 @@ def test_at_the_limit_each_is_itself() -> None:
     assert cause.place is not None and Path(cause.place.file).name == HERE
     parts = json.loads(program.to_json())
     assert "external_utils.py" in json.dumps(parts), "through what it was compiled is in the record"
+
+
+LOGGED = """
+import torch
+for op in (torch.sin, torch.cos):
+    torch.compile(op, backend="eager")(torch.rand(3))
+"""
+
+
+def test_a_log_does_not_say_what_it_is_and_neither_is_it_told(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(LOGGED)
+    env = {**os.environ, "TORCH_TRACE": str(tmp_path / "log")}
+    subprocess.run([sys.executable, tmp_path / "program.py"], env=env, check=True)
+    program = compile_lens.import_trace(tmp_path / "log")
+    (frame,) = program.frames
+    assert len(frame.visits) == 2 and frame.through and not frame.file
+    said = " ".join(str(program).split())
+    assert "the log does not say which" in said and "external_utils.py" not in said
+    assert "compile functions of your own that call them" in said
