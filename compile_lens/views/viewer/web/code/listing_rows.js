@@ -29,7 +29,8 @@ export class ListingRows {
     const digits = String(listing.first + listing.lines.count - 1).length;
     let remark = 0;
     for (const word of listing.words.values()) remark = Math.max(remark, word.length + 4);
-    const width = `${listing.lines.widest(listing.cut) + remark + digits}ch + 64px`;
+    // Lines that stand further left than they are written end there as well.
+    const width = `(${listing.lines.widest(listing.cut) + remark + digits} - var(--outdent, 0)) * 1ch + 64px`;
     this.body = h("div", { class: "listing-body", style: `--digits:${digits};min-width:max(100%, calc(${width}))` });
     this.element = h("div", { class: "listing-box" }, this.body);
     this.viewport = viewport ?? this.element;
