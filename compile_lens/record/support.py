@@ -175,3 +175,6 @@ TEMPLATES = (
     "flex_attention_backward",
 )  # fmt: skip
 """Operators that Inductor has templates of."""
+
+FOR_TEMPLATES = 68
+"""Multiprocessors of a GPU from which on Inductor tries templates (``torch._inductor.utils.is_big_gpu``)."""

@@ -214,7 +214,7 @@ class Expectations:
             return self
         place = f" ({why.where})" if why.where else ""
         found = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
-        called = of_calls(why)
+        called = of_calls(self.capture, why)
         reasons = (why.sentence, *why.facts, *(reason for reason, _ in called))
         to_try = dict.fromkeys(filter(None, (why.remedy, *(remedy for _, remedy in called))))
         stand = of_two(self.capture, a, b, phase)

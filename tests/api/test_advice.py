@@ -73,8 +73,8 @@ def test_the_backend_that_can_is_one_kernel() -> None:
 
 
 @pytest.mark.parametrize("asked", ["launches", "fused", "extern"])
-def test_across_a_matrix_product(asked: str, multiplied: Capture) -> None:
-    held = expect(multiplied)
+def test_across_a_matrix_product(asked: str) -> None:
+    held = expect(capture(product, X, target="h100"))
     why, to_try = said(lambda: held.fused("linear", "gelu") if asked == "fused" else getattr(held, asked)(0))
     (advice,) = to_try
     assert advice.startswith("mode='max-autotune' times Inductor's own templates") and "the device" in advice
@@ -83,6 +83,21 @@ def test_across_a_matrix_product(asked: str, multiplied: Capture) -> None:
     (contest,) = capture(product, X, target="h100", mode=mode).contests
     assert contest.operator.endswith("mm") and len(contest.templates) > 1
     assert not capture(product, X, target="h100").contests
+
+
+@pytest.mark.parametrize(("target", "reason"), [
+    ("mps", "no templates for Metal"), ("l4", "from 68 multiprocessors on, and NVIDIA L4 has"),
+    (None, "on a CPU Inductor has templates for weights that are constants"),
+])  # fmt: skip
+@pytest.mark.parametrize("asked", ["launches", "fused", "extern"])
+def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, asked: str) -> None:
+    """Asked for all the same, max-autotune leaves the library's call and has no template to time."""
+    held = expect(capture(product, X, target=target))
+    why, to_try = said(lambda: held.fused("linear", "gelu") if asked == "fused" else getattr(held, asked)(0))
+    assert not any("max-autotune" in line for line in to_try), to_try
+    assert reason in " ".join(why)
+    tuned = capture(product, X, target=target, mode="max-autotune")
+    assert not tuned.contests and any(k.language == "extern" for k in tuned.kernels)
 
 
 def test_an_operator_of_the_users_is_no_librarys() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...record.device import DeviceModel
 from ...record.kernel import Kernel
+from ...record.support import FOR_TEMPLATES
 from . import attention, interfaces
 
 UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
@@ -21,9 +22,6 @@ NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
 
 AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 """Inductor's settings that have it time several ways of the same."""
-
-ENOUGH = 68
-"""Multiprocessors from which on Inductor tries templates of matrix products (``torch._inductor.utils.is_big_gpu``)."""
 
 
 def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
@@ -43,10 +41,10 @@ def _autotuned(model: DeviceModel) -> str:
             "max-autotune times nothing: Inductor has neither templates nor launch configurations for Metal"
         )
     count = model.figure("multi_processor_count")
-    if isinstance(count, int) and count < ENOUGH:
+    if isinstance(count, int) and count < FOR_TEMPLATES:
         return (
             f"max-autotune times launch configurations alone: {model.title} has {count} multiprocessors, and "
-            f"Inductor tries templates of matrix products from {ENOUGH} on"
+            f"Inductor tries templates of matrix products from {FOR_TEMPLATES} on"
         )
     if importlib.util.find_spec("triton") is None:
         return "max-autotune times templates on the device: left out here, since they are written with Triton"

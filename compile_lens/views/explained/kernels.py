@@ -15,7 +15,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.support import NEEDS, TEMPLATES
+from compile_lens.record.support import FOR_TEMPLATES, NEEDS, TEMPLATES
 
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
@@ -55,10 +55,12 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         return kernels_there(capture, seen)
     if only:  # library calls are what they are, whatever they stand beside
         called = (kernel for place in seen for kernel in _calls(place))
-        told_of = dict.fromkeys(_of_library(operators.called(kernel.name)) for kernel in called)
+        told_of = dict.fromkeys(_of_library(capture, operators.called(kernel.name)) for kernel in called)
         why_called, to_try = ([words[n] for words in told_of] for n in (0, 1))
         return Explained(
-            few(found, "kernels", "capture.kernels"), few(why_called, "calls"), tuple(dict.fromkeys(to_try))
+            few(found, "kernels", "capture.kernels"),
+            few(why_called, "calls"),
+            tuple(dict.fromkeys(filter(None, to_try))),
         )
     reasons = list(across(capture, seen))
     remedies = [FORWARD_ALONE] if TWO_PHASES in reasons else []
@@ -68,7 +70,7 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         for line, found_why in _between(capture, place):
             reasons.append(line)
             remedies.append(found_why.remedy)
-            _add_calls(found_why, reasons, remedies)
+            _add_calls(capture, found_why, reasons, remedies)
     return Explained(
         few(found, "kernels", "capture.kernels"),
         few(reasons, "pairs", "capture.why(a, b)"),
@@ -112,18 +114,18 @@ def _calls(place: Place) -> Iterator[Kernel]:
     yield from (k for k in (code.kernels if code is not None else ()) if k.language == "extern")
 
 
-def of_calls(found: Why) -> tuple[tuple[str, str], ...]:
-    """Of each library call that keeps two apart why it is called, and what to try."""
-    return tuple(_of_library(name) for name in found.calls)
+def of_calls(capture: Record, found: Why) -> tuple[tuple[str, str], ...]:
+    """Of each library call that keeps two apart why it is called, and what to try (``""``: nothing)."""
+    return tuple(_of_library(capture, name) for name in found.calls)
 
 
-def _add_calls(found: Why, reasons: list[str], remedies: list[str]) -> None:
-    for reason, remedy in of_calls(found):
+def _add_calls(capture: Record, found: Why, reasons: list[str], remedies: list[str]) -> None:
+    for reason, remedy in of_calls(capture, found):
         reasons.append(reason)
         remedies.append(remedy)
 
 
-def _of_library(name: str) -> tuple[str, str]:
+def _of_library(capture: Record, name: str) -> tuple[str, str]:
     """Why a library is called, as far as that is known of the operator, and what to try."""
     feature, words = NEEDS.get(operators.bare(name), ("", ""))
     if feature:
@@ -132,6 +134,12 @@ def _of_library(name: str) -> tuple[str, str]:
             f"compile_lens.support({name!r}) says which of its backends can",
         )
     if operators.bare(name) in TEMPLATES:
+        why_none = _no_templates(capture)
+        if why_none:
+            return (
+                f"{name}: a library computes it; what stands beside it is not fused with it: {why_none}",
+                "",
+            )
         return (
             f"{name}: by default a library computes it; what stands beside it is not fused with it",
             "mode='max-autotune' times Inductor's own templates against the library, which needs the device",
@@ -140,6 +148,23 @@ def _of_library(name: str) -> tuple[str, str]:
         f"{name}: Inductor calls a library for it",
         f"compile_lens.support({name!r}) says what Inductor has for it",
     )
+
+
+def _no_templates(capture: Record) -> str:
+    """Why ``max-autotune`` has no template of a product to time for the device that the code is for; ``""`` where it
+    may have some."""
+    device = capture.environment.target
+    if device == "mps":
+        return "Inductor has no templates for Metal"
+    if device == "cpu":
+        return "on a CPU Inductor has templates for weights that are constants of the graph alone"
+    model = capture.target.model if capture.target is not None else None
+    count = model.figure("multi_processor_count") if model is not None else None
+    if model is not None and isinstance(count, int) and count < FOR_TEMPLATES:
+        return (
+            f"Inductor has templates from {FOR_TEMPLATES} multiprocessors on, and {model.title} has {count}"
+        )
+    return ""
 
 
 def by_bytes(capture: Record, phase: str = "") -> Explained:
@@ -282,7 +307,7 @@ def groups(capture: Record, phase: str = "") -> Explained:
         for pair in ranked(apart(capture, place.compilation.id, place.phase)):
             reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
             remedies.append(pair.why.remedy)
-            _add_calls(pair.why, reasons, remedies)
+            _add_calls(capture, pair.why, reasons, remedies)
     return Explained(
         few(found, "groups", "capture.compilations[i].graphs['….groups']"),
         few(reasons, "pairs", "capture.why(a, b)"),
