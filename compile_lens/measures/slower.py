@@ -51,6 +51,7 @@ class Cause:
         reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
         certain: whether it is certain that something ran eagerly for it.
+        rest: whether what it costs is what follows a graph break.
         unasked: of what Dynamo was not asked about, ``Unvisited.kind``.
         through: ``ProgramFrame.through`` of what was compiled again, or reached its limit.
     """
@@ -67,6 +68,7 @@ class Cause:
     certain: bool = True
     unasked: str = ""
     through: str = ""
+    rest: bool = False
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -106,6 +108,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         own[-1].recompilation,
                         own[-1].limit,
                         through=frame.through,
+                        rest=frame.resumes is not None,
                     )
                 )
     return found
@@ -161,8 +164,18 @@ def _again(program: ProgramRecord) -> list[Cause]:
         if own:
             seconds = sum(v.seconds for v in own)
             place = Frame(frame.file, frame.resumes or frame.line, frame.function)
-            last = own[-1].recompilation
+            last, rest = own[-1].recompilation, frame.resumes is not None
             found.append(
-                Cause(AGAIN, place, frame.function, len(own), None, seconds, last, through=frame.through)
+                Cause(
+                    AGAIN,
+                    place,
+                    frame.function,
+                    len(own),
+                    None,
+                    seconds,
+                    last,
+                    through=frame.through,
+                    rest=rest,
+                )
             )
     return found

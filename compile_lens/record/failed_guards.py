@@ -37,6 +37,9 @@ _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>.*?)\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?:\. |$)",
     re.DOTALL,
 )
+_KEYS = re.compile(r"DispatchKeySet\((?P<keys>.*)\)$")
+"""By which of its parts torch calls what a tensor's operators are, from one tensor to the next."""
+NORMAL, INFERENCE = "a normal tensor", "one made under torch.inference_mode"
 _TENSOR_TYPE = re.compile(
     r"expected type of '(?P<source>.+)' to be a tensor type,\s*'? ?but found (?P<new>.*)$", re.DOTALL
 )
@@ -55,7 +58,7 @@ _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__d
 """What is looked up at the class, since the object has no attribute of that name."""
 _NUMBER = re.compile(r"___as_tensor\((?P<source>[^()]+)\)\.item\(\)")
 """A number of the program's, as torch 2.11 asks for its value; of its line it says that there is none."""
-_NO_LINE = re.compile(r"  # \(unknown source .*, please file a bug\)$", re.DOTALL)
+_NO_LINE = re.compile(r"  # \(unknown (?:source|var) .*, please file a bug\)$", re.DOTALL)
 _ADDRESS = re.compile(r" ?(?:\(id=0x[0-9a-f]+\)|at 0x[0-9a-f]+)")
 
 
@@ -157,6 +160,7 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
         old, new = tensor["old"], tensor["new"] or ""
         if old in ("requires_grad=0", "requires_grad=1"):  # all that torch says of it
             old, new = ("False", "True") if old[-1] == "0" else ("True", "False")
+        old, new = _keys(old, new)
         return plain_source(tensor["source"]) + _part(tensor["what"]), old, new
     of_type = _TENSOR_TYPE.match(text)
     if of_type:
@@ -172,6 +176,24 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     *others, last = (plain_source(str(name)) for name in found[0])
     others_told = ", ".join(others)
     return last, f"{OTHER}{others_told}", f"{SAME}{others_told}"
+
+
+def _keys(old: str, new: str) -> tuple[str, str]:
+    """Two sets of dispatch keys by what is in one of them alone; others as they are."""
+    sets = [_KEYS.match(told) for told in (old, new)]
+    if not all(sets):
+        return old, new
+    one, two = (set(found["keys"].split(", ")) for found in sets if found)
+    parts = [", ".join(sorted(only)) for only in (one - two, two - one)]
+    if one ^ two and all(key.startswith(("Autograd", "ADInplaceOrView")) for key in one ^ two):
+        if not parts[1]:
+            return NORMAL, INFERENCE
+        if not parts[0]:
+            return INFERENCE, NORMAL
+    told = [
+        f"with the key {only}" if only else f"without {other}" for only, other in zip(parts, reversed(parts))
+    ]
+    return told[0], told[1]
 
 
 def _objects(text: str, type_: str, now: Now) -> tuple[str, str, str] | None:

@@ -8,6 +8,7 @@ import dataclasses
 import re
 
 from .breaks import BREAK, Ending
+from .compilation import DynamicDim
 from .graph import Frame
 from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard, GuardOrigin, Specialization
 
@@ -163,3 +164,68 @@ def with_line(
     whole = [line for _, line in lines if told and line.line == told.line and line.file.endswith(told.file)]
     line = next((of for of in (same, whole, about, fixed) if len(set(of)) == 1), whole or (told,))[0]
     return dataclasses.replace(found, line=line)
+
+
+def asks(
+    found: FailedGuard,
+    dynamic: tuple[DynamicDim, ...],
+    origins: tuple[GuardOrigin, ...],
+    specialized: tuple[Specialization, ...] = (),
+) -> Frame | None:
+    """The line of the program for which the new form, with these guards, does not take what the older one was made
+    for: torch would make two forms of them whatever is a symbol."""
+    for one in specialized:
+        if one.source == found.source and one.line is not None:
+            return one.line
+    symbols = {d.symbol for d in dynamic if plain_source(d.source) == found.source}
+    if len(symbols) != 1 or not found.old.isdigit():
+        return None
+    (symbol,) = symbols
+    for guard in origins:
+        if guard.line is not None and _holds(guard.text, symbol, int(found.old)) is False:
+            return guard.line
+    return None
+
+
+_RELATIONS: dict[str, type[ast.cmpop]] = {"Ne": ast.NotEq, "Eq": ast.Eq}
+_PLAIN_SUMS = (
+    ast.Expression,
+    ast.Compare,
+    ast.cmpop,
+    ast.BinOp,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Mod,
+    ast.FloorDiv,
+    ast.UnaryOp,
+    ast.USub,
+    ast.Constant,
+)
+
+
+def _holds(guard: str, symbol: str, value: int) -> bool | None:
+    """Whether a guard between sizes holds where a symbol is a value; ``None`` where that hangs on more than it."""
+    tree = parsed(guard)
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _RELATIONS:
+        left, *others = tree.args
+        tree = ast.Compare(left, [_RELATIONS[tree.func.id]()], others)
+    if not isinstance(tree, ast.Compare):
+        return None
+    whole = ast.Expression(_Put(symbol, value).visit(tree))
+    if not all(isinstance(node, _PLAIN_SUMS) for node in ast.walk(whole)):
+        return None
+    try:
+        return bool(eval(compile(ast.fix_missing_locations(whole), "<guard>", "eval"), {}))
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+class _Put(ast.NodeTransformer):
+    """A value in the place of a symbol."""
+
+    def __init__(self, symbol: str, value: int) -> None:
+        self._symbol, self._value = symbol, value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(self._value) if node.id == self._symbol else node

@@ -105,12 +105,15 @@ class Recompilation:
         count: how many forms the code had before.
         limit: how many it may have (``torch._dynamo.config.recompile_limit``).
         dynamic: sizes that are symbols in the new form, and were numbers in the one before it.
+        asks: the line of the program that tells the two apart by what changed, so that no form is for both; ``None``:
+            no such line is known.
     """
 
     failed: tuple[FailedGuard, ...]
     count: int
     limit: int
     dynamic: tuple[DynamicDim, ...] = ()
+    asks: Frame | None = None
 
 
 @dataclass(frozen=True)

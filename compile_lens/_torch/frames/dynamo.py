@@ -222,7 +222,17 @@ def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
             if symbol not in sizes:
                 source = messages.plain_sizes(_source_name(node))
                 found.setdefault(source, DynamicDim(source, symbol, fx_values.hint(value)))
+        elif getattr(node.meta.get("grapharg"), "pass_arg_as_tensor", False):  # a float that is no constant
+            source = _source_name(node)
+            found.setdefault(source, DynamicDim(source, _number_symbol(node)))
     return (*dims, *found.values())
+
+
+def _number_symbol(node: torch.fx.Node) -> str:
+    """The symbol of a number that a graph is given in a tensor; the name of that where it is never taken out."""
+    values = (user.meta.get("example_value") for user in node.users)
+    symbols = [str(value) for value in values if isinstance(value, torch.SymFloat)]
+    return symbols[0] if symbols else node.name
 
 
 def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:

@@ -30,7 +30,10 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
         with noting(visiting.scopes, "guards"):
             root = getattr(getattr(manager, "guard_manager", None), "root", None)
             tensors = dynamo.asked_of_tensors(root) if root is not None else {}
-            visiting.guards = (*_of_values(output, tensors), *_of_sizes(output))
+            visiting.guards = (
+                *_of_values(output, tensors),
+                *_of_sizes(output, {code.co_filename for code in visiting.lines}),
+            )
             visiting.held |= _held(output)
             visiting.specialized = tuple(_specialized(getattr(output, "shape_env", None)))
     return result
@@ -103,13 +106,16 @@ def _specialized(shapes: Any) -> Iterator[Specialization]:
             )
 
 
-def _of_sizes(output: Any) -> list[GuardOrigin]:
+def _of_sizes(output: Any, files: set[str]) -> list[GuardOrigin]:
+    """The guards between sizes. Torch cuts the names of files, which are told whole where one of ``files`` ends so."""
     found = []
     for guard in getattr(getattr(output, "shape_env", None), "guards", ()):
         where = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))
         line = None
         if where:
             function = left_to_python.plain(where["function"])
-            line = Frame(where["file"], int(where["line"]), function, where["text"].strip())
+            whole = [file for file in files if file.endswith(where["file"])]
+            file = whole[0] if len(whole) == 1 else where["file"]
+            line = Frame(file, int(where["line"]), function, where["text"].strip())
         found.append(GuardOrigin(str(guard.expr), "", "SHAPE_ENV", line))
     return found

@@ -283,7 +283,8 @@ def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | N
     else:  # compiled before the watch: what it was compiled for is known by the guard that failed
         numbers = {guard.source for guard in failed if guard.old}
         became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
-    return Recompilation(tuple(failed), *v.recompiled, became)
+    asks = messages.asks(failed[0], v.dynamic, v.guards, v.specialized) if failed else None
+    return Recompilation(tuple(failed), *v.recompiled, became, asks)
 
 
 def _own(v: Visiting, code: types.CodeType) -> set[int]:

@@ -29,6 +29,7 @@ from ..program import (
     SKIPPED,
     Break,
     Elsewhere,
+    GuardOrigin,
     ProgramFrame,
     ProgramGraph,
     ProgramRecord,
@@ -215,6 +216,7 @@ def _visit(
         attempt, text = own.graphs[-1]
         symbols = (facts for of, facts in own.symbols if of == attempt)
         dynamic = tuple(DynamicDim(*one) for one in graph_text.sizes(symbols, text))
+    guards = graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else ()
     reason = str(metrics.get("fail_reason") or "")
     limit = re.search(r"exceeding the (\w+)", reason) if outcome == AT_LIMIT else None
     return Visit(
@@ -224,9 +226,9 @@ def _visit(
         restarts=own.attempts,
         graphs=tuple(g.number for g in made),
         breaks=breaks,
-        recompilation=_recompilation(own, dynamic, found, forms),
+        recompilation=_recompilation(own, dynamic, guards, found, forms),
         limit=limit[1] if limit else "",
-        guards=graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else (),
+        guards=guards,
         dynamic=dynamic,
         seconds=_seconds(metrics.get("entire_frame_compile_time_s")),
         number=number,
@@ -312,7 +314,11 @@ def _stack(text: str) -> tuple[Frame, ...]:
 
 
 def _recompilation(
-    own: Compile, dynamic: tuple[DynamicDim, ...], found: Log, forms: dict[str, Visit]
+    own: Compile,
+    dynamic: tuple[DynamicDim, ...],
+    guards: tuple[GuardOrigin, ...],
+    found: Log,
+    forms: dict[str, Visit],
 ) -> Recompilation | None:
     if not own.again:
         return None
@@ -327,4 +333,7 @@ def _recompilation(
     newest = forms.get(failed[0].id) if failed else None
     earlier = {d.source for d in newest.dynamic} if newest is not None else set()
     became = tuple(d for d in dynamic if newest is not None and d.source not in earlier)
-    return Recompilation(tuple(failed), count if type(count) is int else len(failed), found.limit, became)
+    asks = messages.asks(failed[0], dynamic, guards) if failed else None
+    return Recompilation(
+        tuple(failed), count if type(count) is int else len(failed), found.limit, became, asks
+    )

@@ -212,11 +212,12 @@ def _each(found: list[str]) -> str:
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
     again = {visit.number for visit in program.recompiles}
-    through = {visit.number: frame.through for frame in program.frames for visit in frame.visits}
+    frames = {visit.number: frame for frame in program.frames for visit in frame.visits}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
         newest = found.failed[0] if found.failed else None
+        of = frames[visit.number]
         line = words.place(newest.line) if newest is not None and newest.line is not None else ""
         made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
@@ -225,7 +226,7 @@ def _again(program: ProgramRecord) -> Finding | None:
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
-            f"try: {tried}" if (tried := words.to_try(found, through[visit.number])) else "",
+            f"try: {tried}" if (tried := words.to_try(found, of.through, of.resumes is not None)) else "",
         )
         rows.append(Row(cells))
     if not rows:

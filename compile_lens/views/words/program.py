@@ -17,7 +17,7 @@ from compile_lens.measures.slower import (
     Cause,
 )
 from compile_lens.record.compilation import DynamicDim
-from compile_lens.record.failed_guards import OTHER, SAME, SET, STATE, THERE
+from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
@@ -164,16 +164,16 @@ def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
     if cause.kind == COMPILING:
         return ""
-    if cause.recompilation is not None and (tried := to_try(cause.recompilation, cause.through)):
+    if cause.recompilation is not None and (tried := to_try(cause.recompilation, cause.through, cause.rest)):
         return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached)
     return reason(cause.ending).hint if cause.ending is not None else ""
 
 
-def to_try(found: Recompilation, through: str = "") -> str:
+def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
     """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
-    own; ``""`` where nothing is known."""
+    own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
     if not found.failed:
         return ""
     failed = found.failed[0]
@@ -191,16 +191,7 @@ def to_try(found: Recompilation, through: str = "") -> str:
             "another one: a layout is a form, whatever sizes may vary"
         )
     if ".size(" in failed.source:
-        if found.dynamic and failed.old.isdigit():
-            return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
-        if failed.new in ("0", "1") and not failed.old.isdigit() and failed.line is None:
-            return (
-                "torch has a form of its own for a size of 0 or 1: give no such size, or mark it before the first "
-                "call: torch._dynamo.decorators.mark_unbacked(tensor, dim)"
-            )
-        if failed.line is not None:
-            return f"{place(failed.line)} asks for the size, so that each answer is a form: decide it outside"
-        return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+        return _of_sizes(found, rest)
     if any(plain_source(d.source) == failed.source for d in found.dynamic):
         return (
             "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
@@ -216,6 +207,36 @@ def to_try(found: Recompilation, through: str = "") -> str:
     return ""
 
 
+def _of_sizes(found: Recompilation, rest: bool) -> str:
+    """What to try where a size changed."""
+    failed = found.failed[0]
+    line = failed.line or found.asks
+    if line is not None:
+        return f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
+    if {failed.old, *failed.new.split(", ")} & {"0", "1"}:
+        alone = (
+            "torch has a form of its own for a size of 0 or 1, which marking it as dynamic does not change: give no "
+            "such size"
+        )
+        if rest or ", " in failed.source:
+            return alone
+        return (
+            f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
+            "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one form for all"
+        )
+    if ", " in failed.source:
+        return "a form holds for sizes that are so to each other: give always such, or compile one function for each"
+    became = any(plain_source(d.source) == failed.source for d in found.dynamic)
+    if rest:  # a mark of an argument is not on a tensor that the function made
+        return (
+            "torch.compile(dynamic=True) makes a form for any size at the first call; to mark an argument does not "
+            "help where the function made the tensor"
+        )
+    if became and failed.old.isdigit():
+        return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+    return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+
+
 _WHICH = ("fn", "type(fn)", "fn.__code__")
 """What torch's function through which it calls others has for what it calls."""
 
@@ -228,10 +249,18 @@ def _of_objects(failed: FailedGuard) -> str | None:
         return "call it with one class, or compile one function for each"
     if failed.text.startswith("___check_obj_id("):
         return "give it the same object each time, made once, or compile one function for each"
-    if failed.old.startswith((SAME, OTHER)):
-        if failed.line is None:
-            return "give it different objects each time, or one for both each time: each of the two is a form"
-        return f"{place(failed.line)} asks whether they are one, so that each answer is a form: decide it outside"
+    if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
+        return (
+            "torch makes one form for arguments that are one object, and another one for others: give it one for both "
+            "each time, or different ones each time (as copies)"
+        )
+    if {failed.old, failed.new} == {NORMAL, INFERENCE}:
+        return (
+            "make it under torch.inference_mode each time, or never: a clone() that is made outside of that mode is a "
+            "normal tensor"
+        )
+    if failed.old.startswith(("with the key ", "without ")):
+        return ""
     if failed.old in (SET, THERE) or "contains" in failed.text.partition("(")[0]:
         return "give it what holds the same names each time, or compile one function for each"
     return None

@@ -1,0 +1,224 @@
+"""What a watch says to try of a recompile, applied in plain torch: the backend's calls say whether it helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo import mark_dynamic
+from torch._dynamo.decorators import mark_unbacked
+
+import compile_lens
+from compile_lens.record.program import ProgramRecord, Recompilation
+from compile_lens.results.program import Program
+from compile_lens.views.words import program as words
+
+pytestmark = pytest.mark.torch
+
+Mark = Callable[[torch.Tensor, int], None]
+
+
+def graphs(function: Any, calls: Sequence[tuple[Any, ...]], **options: Any) -> list[int]:
+    """How often plain torch had called its backend after each of the calls."""
+    torch._dynamo.reset()
+    times: list[int] = []
+    count = 0
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        nonlocal count
+        count += 1
+        return gm.forward
+
+    call = torch.compile(function, backend=backend, **options)
+    for arguments in calls:
+        call(*arguments)
+        times.append(count)
+    return times
+
+
+def watched(function: Any, calls: Sequence[tuple[Any, ...]], **options: Any) -> Program:
+    torch._dynamo.reset()
+    call = torch.compile(function, backend="eager", **options)
+    with compile_lens.watch() as program:
+        for arguments in calls:
+            call(*arguments)
+    return program
+
+
+def again(program: ProgramRecord | Program) -> list[Recompilation]:
+    return [v.recompilation for v in program.recompiles if v.recompilation is not None]
+
+
+def tried(program: Program) -> list[str]:
+    """The advice of the table of recompiles and of the causes, in turn."""
+    rows = [words.advice(cause) for cause in program.slower if cause.kind == "compiled again"]
+    return [*map(words.to_try, again(program)), *rows]
+
+
+def sized(*sizes: int, mark: Mark | None = None) -> list[tuple[torch.Tensor]]:
+    made = [torch.ones(size) for size in sizes]
+    for one in made:
+        if mark is not None:
+            mark(one, 0)
+    return [(one,) for one in made]
+
+
+def sixes(x: torch.Tensor) -> torch.Tensor:
+    return x.view(2, -1) if x.shape[0] == 6 else x + 1
+
+
+def sixes_in_all(x: torch.Tensor) -> torch.Tensor:
+    return x.view(2, -1) if x.numel() == 6 else x + 1
+
+
+def long(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] > 5:
+        return x.sin()
+    return x.cos()
+
+
+def sine(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+@pytest.mark.parametrize("function", [sixes, sixes_in_all])
+@pytest.mark.parametrize("sizes", [(6, 8, 10), (8, 6)])
+def test_a_size_that_a_line_asks_for_is_not_to_be_marked(function: Any, sizes: tuple[int, ...]) -> None:
+    with pytest.raises(torch.fx.experimental.symbolic_shapes.ConstraintViolationError):
+        graphs(function, sized(*sizes, mark=mark_dynamic))
+    assert graphs(function, sized(*sizes), dynamic=True)[1] == 2, "nor does dynamic=True help"
+    found = tried(watched(function, sized(*sizes)))
+    line = function.__code__.co_firstlineno + 1
+    assert len(found) > 1
+    assert all(f"test_watch_advice.py:{line} asks for the size" in one and "mark" not in one for one in found)
+
+
+@pytest.mark.parametrize("sizes", [(3, 7, 9), (7, 3)])
+def test_a_size_by_which_a_line_branches_is_two_forms(sizes: tuple[int, ...]) -> None:
+    assert graphs(long, sized(*sizes, mark=mark_dynamic))[1] == 2
+    found = tried(watched(long, sized(*sizes)))
+    assert all("asks for the size" in one and "mark" not in one for one in found) and found
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (7, 9)])
+def test_a_size_that_no_line_asks_for_is_marked(sizes: tuple[int, ...]) -> None:
+    for function in (sine, long):
+        given = sizes if function is sine else (7, 9)
+        assert graphs(function, sized(*given))[-1] == 2
+        assert graphs(function, sized(*given, mark=mark_dynamic))[-1] == 1
+        assert all("mark_dynamic" in one for one in tried(watched(function, sized(*given))))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("sizes", [(1, 4), (0, 4), (4, 1), (2, 1, 0)])
+def test_a_size_of_0_or_1_has_a_form_whatever_is_marked(sizes: tuple[int, ...], dynamic: bool | None) -> None:
+    assert graphs(sine, sized(*sizes, mark=mark_dynamic), dynamic=dynamic)[-1] == len(sizes)
+    assert graphs(sine, sized(*sizes, mark=mark_unbacked), dynamic=dynamic)[-1] == 1
+    assert graphs(sine, sized(*(s for s in sizes if s > 1)), dynamic=dynamic)[-1] == 1
+    for one in tried(watched(sine, sized(*sizes), dynamic=dynamic)):
+        assert "form of its own for a size of 0 or 1" in one and "mark_unbacked" in one
+        assert "mark_dynamic" not in one and "bucket" not in one
+
+
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y
+
+
+def test_a_size_of_1_that_is_made_as_large_as_another_raises_where_it_is_unbacked() -> None:
+    four = torch.ones(4)
+    with pytest.raises(AssertionError):
+        graphs(add, [(four, one) for (one,) in sized(4, 1, mark=mark_unbacked)])
+    (one, *_) = tried(watched(add, [(four, one) for (one,) in sized(4, 1)]))
+    assert "(there the call raises)" in one
+
+
+def around_a_break(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y + 1
+
+
+def test_a_mark_does_not_reach_what_a_function_made() -> None:
+    assert graphs(around_a_break, sized(3, 4, 5)) == [2, 4, 4]
+    assert graphs(around_a_break, sized(3, 4, 5, mark=mark_dynamic)) == [2, 3, 3]
+    assert graphs(around_a_break, sized(3, 4, 5), dynamic=True) == [2, 2, 2]
+    program = watched(around_a_break, sized(3, 4, 5))
+    rests = [c for c in program.slower if c.kind == "compiled again" and c.rest]
+    assert len(rests) == 1
+    assert "dynamic=True" in words.advice(rests[0]) and "mark_dynamic" not in words.advice(rests[0])
+    told = " ".join(str(program).split())
+    assert told.count("torch.compile(dynamic=True) makes a form for any size at the first call") == 2
+
+
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_two_arguments_that_are_one_object_are_torch_s_form(first: str) -> None:
+    t = torch.ones(3)
+    one, two = (t, t), (t, torch.ones(3))
+    calls = [one, two] if first == "one" else [two, one]
+    assert graphs(add, calls) == [1, 2]
+    assert graphs(add, [one, one]) == graphs(add, [two, (t, t.clone())]) == [1, 1]
+    found = tried(watched(add, calls))
+    assert found and all("torch makes one form" in said and "asks" not in said for said in found)
+
+
+def test_what_torch_says_of_itself_is_no_part_of_a_guard() -> None:
+    calls = [(torch.ones(a), torch.ones(b)) for a, b in ((3, 3), (4, 4), (5, 1))]
+    program = watched(add, calls)
+    assert len(again(program)) == 2 and "please file a bug" not in str(program)
+    assert again(program)[1].failed[0].text == "y.size()[0] == x.size()[0]"
+    assert "give no such size" in words.to_try(again(program)[1])
+    assert graphs(add, [*calls[:2], (torch.ones(5), torch.ones(5))]) == [1, 2, 2]
+
+
+def scaled(x: torch.Tensor, s: float) -> torch.Tensor:
+    return x * s
+
+
+def test_a_float_that_became_a_symbol_is_said_to_be_one() -> None:
+    calls = [(torch.ones(3), s) for s in (1.5, 2.5, 3.5, 4.5)]
+    assert graphs(scaled, calls) == [1, 2, 2, 2]
+    assert graphs(scaled, calls, dynamic=True) == [1, 1, 1, 1]
+    program = watched(scaled, calls)
+    (found,) = again(program)
+    assert "s became zf" in words.again(found) and "for any value" in words.again(found)
+    assert all("dynamic=True" in one and "few different" not in one for one in tried(program))
+
+
+def raised_to(x: torch.Tensor, s: float) -> torch.Tensor:
+    return x**s
+
+
+def test_a_float_that_stays_a_number_is_no_symbol() -> None:
+    calls = [(torch.ones(3), s) for s in (0.5, 1.5, 2.5)]
+    torch._dynamo.reset()
+    call = torch.compile(raised_to, backend="aot_eager")
+    with compile_lens.watch() as program:
+        for arguments in calls:
+            call(*arguments)
+    assert len(again(program)) == 2 and not any(found.dynamic for found in again(program))
+
+
+def test_a_tensor_of_inference_mode_is_another_kind() -> None:
+    with torch.inference_mode():
+        made = torch.ones(3)
+    normal = torch.ones(3)
+    for calls in ([(normal,), (made,)], [(made,), (normal,)]):
+        assert graphs(sine, calls) == [1, 2]
+        program = watched(sine, calls)
+        (found,) = again(program)
+        assert {found.failed[0].old, found.failed[0].new} == {
+            "a normal tensor",
+            "one made under torch.inference_mode",
+        }
+        assert all("clone()" in one and "few different" not in one for one in tried(program))
+    assert graphs(sine, [(normal,), (made.clone(),)]) == [1, 1]
+
+
+def test_a_view_of_other_keys_is_told_by_them() -> None:
+    x = torch.ones(3, dtype=torch.complex64)
+    program = watched(sine, [(x,), (x.conj(),)])
+    (found,) = again(program)
+    assert (found.failed[0].old, found.failed[0].new) == ("without Conjugate", "with the key Conjugate")
+    assert not any("few different" in one for one in tried(program))
