@@ -108,6 +108,10 @@ def test_on_a_phone_the_cause_the_counts_and_each_source_have_the_whole_width(
     assert sources[1]["y"] >= sources[0]["y"] + sources[0]["height"]
     for line in page.locator(".compare-band .listing-line").all():
         assert box(line)["y"] + box(line)["height"] < viewport[1], "all of both is in view"
+    for column in page.locator(".compare-column").all():
+        head = box(column.locator(".frame-head"))
+        for place in map(box, column.locator(".frame-head button:visible").all()):
+            assert head["y"] <= place["y"] and place["y"] + place["height"] <= head["y"] + head["height"]
     whole = [
         b
         for b in map(box, page.locator(".compare-flow .flow-noun").all())

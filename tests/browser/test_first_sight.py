@@ -326,6 +326,8 @@ def test_a_failure_in_the_backward_opens_there(viewer: Open, viewport: tuple[int
     assert page.pane("backward", 1).is_visible() or viewport[0] == 820
     assert "there is no loop for it" in page.find(".outcome-said").inner_text()
     assert "there is no loop for it" in page.pane("python").locator(".listing-note.failed").inner_text()
+    about = box(page.find(".top-about"))
+    assert about["x"] + about["width"] <= viewport[0], "the head ends in the window"
     # No word of the way is cut; the name of the compilation, which the table has as well, gives way.
     for word in page.find(".flow-step :is(.flow-count, .flow-what):visible, .flow-note:visible").all():
         assert word.evaluate("e => e.scrollWidth <= e.clientWidth") or viewport[0] < 640, word.inner_text()
