@@ -33,10 +33,13 @@ from .output import fail, say
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the answer is the exit code. ``argv`` is ``sys.argv[1:]`` if it is not given."""
     words = list(sys.argv[1:] if argv is None else argv)
+    from .arguments import of_the_program
     from .arguments import parser as made
 
     parser = made()
-    args = argparse.Namespace(json="--json" in words, traceback="--traceback" in words)
+    at = of_the_program(words)
+    words, left = words[:at], words[at:]
+    args = argparse.Namespace(json="--json" in words, traceback="--traceback" in words, left=left)
     try:
         if not words:
             say(parser.format_help())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +26,28 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def of_the_program(words: Sequence[str]) -> int:
+    """Where the words begin that are of the program which ``run`` runs: its ``-m`` or its path, as Python's own command
+    line has them. All that follows is of the program, ``--`` and our own options included."""
+    at = 1 if words[:1] == ["run"] else len(words)
+    while at < len(words):
+        word = words[at]
+        if word == "--":  # as Python takes it: a path follows, whatever it begins with
+            return at
+        if not word.startswith("-") or word == "-" or (word.startswith("-m") and not word.startswith("--")):
+            return at
+        at += 2 if _takes_next(word) else 1
+    return at
+
+
+def _takes_next(option: str) -> bool:
+    """Whether the value of an option of ``run`` is the next word; argparse takes long ones by their beginning too."""
+    return option == "-o" or any(len(option) > 2 and name.startswith(option) for name in _WITH_VALUE)
+
+
+_WITH_VALUE = ("--out", "--cuda-graphs")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -198,16 +220,9 @@ def parser() -> argparse.ArgumentParser:
         "Run a program unchanged and report what torch.compile did in it",
         "Its options come first: what follows\nSCRIPT or -m MODULE is of the program, as are output and exit code.",
     )
-    program.add_argument(
-        "script", nargs=argparse.REMAINDER, metavar="SCRIPT …", help="a Python file, and its arguments"
-    )
-    program.add_argument(
-        "-m",
-        dest="module",
-        nargs=argparse.REMAINDER,
-        metavar="MODULE",
-        help="a module instead, and its arguments",
-    )
+    # For its help: what is of the program was taken away by ``of_the_program``.
+    program.add_argument("script", nargs="*", metavar="SCRIPT …", help="a Python file, and its arguments")
+    program.add_argument("-m", metavar="MODULE …", help="a module instead, and its arguments")
     program.add_argument(
         "--cuda-graphs",
         metavar="NAME",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
 from .exit_codes import OK
+from .interrupt import Interrupt
 from .output import check_endings, say
 from .script import AfterImport, Script, module, script
 
@@ -31,14 +32,24 @@ def run(args: argparse.Namespace) -> int:
         from ..measures.cuda_graphs import gpu
 
         gpu(args.cuda_graphs)
-    if args.module is not None and not args.module:
-        raise UsageError("-m needs the name of a module")
-    words = args.module if args.module is not None else args.script
-    if not words:
-        raise UsageError("run needs a script or -m MODULE: compile-lens run -o report.html train.py")
-    found = module(words[0], words[1:]) if args.module is not None else script(words[0], words[1:])
-    args.program = Run(found, args.out, args.cuda_graphs)
+    args.program = Run(_found(args.left), args.out, args.cuda_graphs)
     return OK
+
+
+def _found(words: list[str]) -> Script:
+    """The program that words of a command line name, as Python's own would: ``-m module …``, ``-mmodule …``,
+    ``script …`` or ``-- script …``."""
+    first, *rest = words or [""]
+    if first.startswith("-m"):
+        name, *rest = [first[2:], *rest] if first != "-m" else (rest or [""])
+        if not name:
+            raise UsageError("-m needs the name of a module")
+        return module(name, rest)
+    if first == "--":
+        first, *rest = rest or [""]
+    if not first:
+        raise UsageError("run needs a script or -m MODULE: compile-lens run -o report.html train.py")
+    return script(first, rest)
 
 
 class Run:
@@ -54,6 +65,7 @@ class Run:
         self._ended = "the program ended"
         self._process = os.getpid()
         self._done = False
+        self._interrupt: Interrupt | None = None
 
     def __call__(self) -> None:
         # Now, since not everything can be imported when Python ends.
@@ -81,6 +93,8 @@ class Run:
 
             self._ended = ending(error)
             _trim_traceback()
+            if isinstance(error, KeyboardInterrupt):
+                self._interrupt = Interrupt()
             raise
 
     def _watch(self) -> None:
@@ -113,6 +127,10 @@ class Run:
         if self._done or os.getpid() != self._process:
             return
         self._done = True
+        with self._interrupt.kept() if self._interrupt is not None else contextlib.nullcontext():
+            self._write()
+
+    def _write(self) -> None:
         from ..results.program import Program
 
         record = self._with_cuda_graphs(self._record())
@@ -136,7 +154,7 @@ class Run:
         import dataclasses
 
         if self._watching is None or self._watching.program is None:
-            return _never(self._program)
+            return dataclasses.replace(_never(self._program), ended=self._ended)
         self._watching.close(self._ended)
         made = self._watching.program.record
         failed = self._journal.failed if self._journal is not None else ""
@@ -179,6 +197,8 @@ def _never(program: Script) -> ProgramRecord:
     system = f"{platform.system()} {platform.machine()}"
     environment = Environment(__version__, str(torch), "", platform.python_version(), system, "", "")
     why = "the program did not import torch._dynamo, as torch.compile does when it is first called"
+    if "torch._dynamo" in sys.modules:
+        why = "torch._dynamo was not imported through sys.meta_path, so that nothing was watched"
     return ProgramRecord(program.name, environment, program.arguments, "the program ended", notes=(why,))
 
 

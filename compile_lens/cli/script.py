@@ -156,27 +156,33 @@ def _compiled(text: bytes, file: str) -> types.CodeType:
 
 
 class AfterImport:
-    """Calls ``then`` once a module was imported: a finder that stands before all others until it was asked for it."""
+    """Calls ``then`` once a module was imported: a finder that stands before all others until then."""
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self._name = name
         self._then = then
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """The spec that the others find, with a loader that calls ``then`` at the end."""
-        if name != self._name or self not in sys.meta_path:
+        """The spec that the others find, with a loader that calls ``then`` at the end. Who asks for it need not import
+        the module."""
+        if name != self._name:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        others = [finder for finder in sys.meta_path if finder is not self]
+        found = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
+        spec = next((spec for spec in found if spec is not None), None)
         loader: Any = spec.loader if spec is not None else None
-        if loader is None:
-            return spec
-        execute, then = loader.exec_module, self._then
+        if hasattr(loader, "exec_module"):
+            self._wrap(loader)
+        return spec
+
+    def _wrap(self, loader: Any) -> None:
+        execute = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
-            del loader.exec_module
+            vars(loader).pop("exec_module", None)
             execute(module)
-            then()
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                self._then()
 
         loader.exec_module = exec_module
-        return spec

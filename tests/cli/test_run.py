@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import zipfile
 from pathlib import Path
@@ -50,6 +51,8 @@ def main():
         atexit.register(lambda: say("at exit", g(torch.ones(3), 2).tolist()))
         threading.Thread(target=lambda: (time.sleep(0.5), say("thread", g(torch.ones(3), 3).tolist()))).start()
         os.chdir("/")
+    if how == "interrupt":
+        raise KeyboardInterrupt
     if how == "raise":
         raise ValueError("of the program")
     if how == "exit":
@@ -120,6 +123,7 @@ def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
         ("exit", "exit 7"),
         ("words", "exit 'some words'"),
         ("fork", "the program ended"),
+        ("interrupt", "KeyboardInterrupt"),
     ],
 )
 def test_a_script_is_as_under_python(folder: Path, tmp_path: Path, how: str, ended: str) -> None:
@@ -187,6 +191,39 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
         at = random.randrange(text.index("\n") + 2, len(text))
         part.write_text(text[:at], encoding="utf-8")
         assert len(Program.load(part).visits) <= len(program.visits)
+
+
+LENS = Path(sysconfig.get_path("scripts")) / "compile-lens"
+"""The command as it is installed."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+@pytest.mark.parametrize("torch", ["", "import torch"])
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("import os; os.kill(os.getpid(), 2)", -signal.SIGINT),
+        # Python forgets the interrupt when it makes such a class.
+        (
+            "import atexit; atexit.register(lambda: __import__('typing').NamedTuple('N')); raise KeyboardInterrupt",
+            1,
+        ),
+    ],
+)
+@pytest.mark.parametrize("words", [["s.py"], ["-m", "s"]])
+def test_a_program_that_was_interrupted_ends_by_the_signal(
+    tmp_path: Path, torch: str, end: str, code: int, words: list[str]
+) -> None:
+    (tmp_path / "s.py").write_text(f"import time\n{torch}\n{end}\ntime.sleep(9)\n", encoding="utf-8")
+    plain = start(tmp_path, *words)
+    told = plain.communicate(timeout=60)
+    for command in ([sys.executable, "-m", "compile_lens"], [sys.executable, str(LENS)]):
+        watched = start(tmp_path, *command[1:], "run", "-o", "r.json", *words)
+        said = watched.communicate(timeout=60)
+        assert (watched.returncode, said[0]) == (plain.returncode, told[0]) == (code, "")
+        assert said[1].splitlines()[-1] == told[1].splitlines()[-1] == "KeyboardInterrupt"
+        assert Program.load(tmp_path / "r.json").record.ended == "KeyboardInterrupt"
 
 
 TRAINING = """
@@ -341,6 +378,36 @@ def test_a_program_without_torch(tmp_path: Path) -> None:
     assert said[0] == "False\n" and "nothing was compiled while it was watched" in said[1]
 
 
+ASKS = """
+import importlib.machinery, importlib.util, sys
+spec = importlib.util.find_spec("torch._dynamo")
+print(spec.name, type(spec.loader).__name__, "torch._dynamo" in sys.modules)
+print(importlib.util.find_spec("torch._dynamo").origin == spec.origin)
+HOW
+import torch
+g = torch.compile(lambda x: x.sin(), backend="eager")
+print(g(torch.zeros(2)).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "",
+        "sys.modules[spec.name] = made = importlib.util.module_from_spec(spec); spec.loader.exec_module(made)",
+        "sys.meta_path.insert(0, importlib.machinery.PathFinder)",
+    ],
+)
+def test_a_program_that_asks_for_the_compiler_before_it_imports_it(tmp_path: Path, how: str) -> None:
+    (tmp_path / "s.py").write_text(ASKS.replace("HOW", how), encoding="utf-8")
+    out, program = both(tmp_path, tmp_path / "r.json", "s.py")
+    assert out == "torch._dynamo SourceFileLoader False\nTrue\n[0.0, 0.0]\n"
+    if "insert" in how:
+        assert program.counts.graphs == 0 and "so that nothing was watched" in program.record.notes[0]
+    else:
+        assert program.counts.graphs == 1 and program.record.notes == ()
+
+
 def test_errors_in_the_text_of_a_program(tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text("print(1)\n  x = \n", encoding="utf-8")
     both(tmp_path, tmp_path / "r.json", "s.py")
@@ -426,6 +493,28 @@ def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: st
         told, said = plain.communicate(timeout=60), watched.communicate(timeout=60)
         assert plain.returncode == watched.returncode == 0, told[1]
         assert re.sub("0x[0-9a-f]+", "", said[0]) == re.sub("0x[0-9a-f]+", "", told[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["s.py", "a", "--", "b"],
+        ["s.py", "--", "--x"],
+        ["s.py", "--json", "-o", "--", "-m", "b"],
+        ["--", "s.py", "--", "a"],
+        ["-m", "s", "a", "--", "b"],
+        ["-m", "s", "--", "--x", "-o", "y"],
+        ["-ms", "a", "--json", "--", "-o", "b"],
+    ],
+)
+def test_a_program_has_all_that_follows_it(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "s.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
+    plain = start(tmp_path, *words).communicate(timeout=60)
+    assert plain[0].startswith("["), plain[1]
+    for options in ([], ["-o", "r.txt"], ["-or.txt", "--quiet"], ["--cuda", "h100", "--out=r.txt"]):
+        watched = start(tmp_path, "-m", "compile_lens", "run", *options, *words).communicate(timeout=60)
+        assert watched[0] == plain[0], watched[1]
+        assert ("nothing was compiled" in watched[1]) == (not options)
 
 
 def test_options_of_python_in_one_word(tmp_path: Path) -> None:
