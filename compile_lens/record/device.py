@@ -55,11 +55,13 @@ class Question:
 
     Attributes:
         asked: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
-            or the operator that could not run here.
-        answer: what it was answered, as Python text; what became of the region; why the operator could not run.
+            or the operator that could not run here, or of which one of several was chosen.
+        answer: what it was answered, as Python text; what became of the region; why the operator could not run; what
+            was chosen, and when the device chooses otherwise.
         frame: the Python line.
         times: how often.
-        kind: ``"asked"``, ``"entered"`` or ``"zeros"``, which the operator gave in place of values.
+        kind: ``"asked"``, ``"entered"``, ``"chosen"`` (one of several, and the device may choose another), or
+            ``"zeros"``, which the operator gave in place of values.
     """
 
     asked: str

@@ -6,6 +6,7 @@ for gives zeros of the right shape, and the record says so. Of tensors on ``meta
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,15 @@ import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from ..targets import attention
 from ..targets.questions import Questions, internal
 from ..targets.replaced import marked
 from ..targets.sight import GIVEN
 from . import fx, fx_values
 
 _AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
+
+_ATTENTION = torch._C._nn.scaled_dot_product_attention
 
 _HALVES = torch.float16, torch.bfloat16
 
@@ -87,9 +91,12 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
             self._casting += 1 if node.target is _AUTOCAST[0] else -1
             return super().run_node(node)
         try:
-            found = (
-                self._in_full(node) if self._casting and self._is_cast_up(node) else super().run_node(node)
-            )
+            with attention.any_back_end() if node.target is _ATTENTION else contextlib.nullcontext():
+                found = (
+                    self._in_full(node)
+                    if self._casting and self._is_cast_up(node)
+                    else super().run_node(node)
+                )
         except Exception as error:
             higher = isinstance(node.target, torch._ops.HigherOrderOperator)
             if not (higher or self._casting or isinstance(error, NotImplementedError)):

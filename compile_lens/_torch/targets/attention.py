@@ -2,39 +2,68 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend
 
 from ...record.device import DeviceModel
+from . import attention_rules, carried_settings
+from .attention_rules import Call
 from .interfaces import MARK
+from .questions import Questions, line_traced
 from .replaced import Places, on
 
 MAY_DIFFER = (
-    "which fused attention is called is PyTorch's choice at run time (by versions, shapes and settings of its "
-    "backends); here it follows the rules for shapes and types alone"
+    "which fused attention is called is PyTorch's choice at run time, also by its version and its libraries'; here it "
+    "follows PyTorch's rules for shapes, types and the switches of its back ends"
 )
 
+CHOSEN = {
+    SDPBackend.MATH: "PyTorch's own operators",
+    SDPBackend.FLASH_ATTENTION: "flash attention",
+    SDPBackend.EFFICIENT_ATTENTION: "efficient attention",
+    SDPBackend.CUDNN_ATTENTION: "cuDNN's attention",
+}
+"""The back ends in words."""
 
-def place(places: Places, model: DeviceModel) -> None:
+ALIGNED = 8
+"""Elements to which PyTorch fills up what flash and efficient attention read (``attention.cpp``)."""
+
+
+def place(places: Places, model: DeviceModel, questions: Questions) -> None:
     """Choose as the target would, while this thread traces for it."""
     operator = torch.ops.aten.scaled_dot_product_attention.default
-    major = model.figure("major")
-    choose = _mps if model.device == "mps" else _Cuda(major if isinstance(major, int) else 0)
+    capability = int(model.figure("major") or 0), int(model.figure("minor") or 0)
+    choose = _mps if model.device == "mps" else _Cuda(capability, questions)
     for key in (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd):
-        places.entry(operator.py_kernels, key, _Chosen(operator, key, choose))
+        places.entry(operator.py_kernels, key, _Chosen(operator, key, choose, model.device))
     operator._dispatch_cache.clear()
     places.add(operator._dispatch_cache.clear)
 
 
 class _Chosen:
-    def __init__(self, operator: Any, key: Any, choose: Any) -> None:
-        self._operator, self._key, self._choose = operator, key, choose
+    def __init__(self, operator: Any, key: Any, choose: Any, device: str) -> None:
+        self._operator, self._key, self._choose, self._device = operator, key, choose, device
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not on(MARK):
+        if not on(MARK) or self._is_torchs(*args, **kwargs):
             return self._operator._op_dk(self._key, *args, **kwargs)
         return self._choose(*args, **kwargs)
+
+    def _is_torchs(
+        self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **by: Any
+    ) -> bool:
+        """Whether the C++ does as on the device: with tensors of the CPU, empty ones, and those that it refuses."""
+        given = (query, key, value)
+        masks = (None, torch.bool, torch.float32, query.dtype)
+        return (
+            any(t.device.type != self._device or t.dtype != query.dtype or t.dim() < 2 for t in given)
+            or getattr(attn_mask, "dtype", None) not in masks
+            or any(isinstance(size, int) and size == 0 for t in given for size in t.shape)
+        )
 
 
 def _mps(
@@ -48,21 +77,21 @@ def _mps(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    if enable_gqa:
-        key, value = _repeated(query, key, value)
     aten = torch.ops.aten
-    if dropout_p == 0 and not _needs_gradient(query, key, value):
+    mask = _additive(attn_mask, query, float("-inf"))
+    call = Call(query, key, value, mask, dropout_p, is_causal, enable_gqa)
+    if dropout_p == 0 and not call.needs_gradient:
+        if enable_gqa:
+            key, value = _repeated(query, key, value)
         return aten._scaled_dot_product_attention_math_for_mps(
-            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale
+            query, key, value, mask, dropout_p, is_causal, None, scale=scale
         )[0]
-    return aten._scaled_dot_product_attention_math(
-        query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale
-    )[0]
+    return _by_operators(call, mask, scale)
 
 
 class _Cuda:
-    def __init__(self, major: int) -> None:
-        self._major = major
+    def __init__(self, capability: tuple[int, int], questions: Questions) -> None:
+        self._capability, self._questions = capability, questions
 
     def __call__(
         self,
@@ -76,34 +105,94 @@ class _Cuda:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Any:
-        if enable_gqa:
-            key, value = _repeated(query, key, value)
+        call = Call(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+        taken = attention_rules.choice(call, self._capability)
+        self._tell(call, taken)
+        lowest = -65504.0 if taken == SDPBackend.CUDNN_ATTENTION else float("-inf")
+        mask = _additive(attn_mask, query, lowest)
+        if taken == SDPBackend.MATH:
+            return _by_operators(call, mask, scale)
+        if taken == SDPBackend.FLASH_ATTENTION:
+            return _flash(call, scale)
         aten = torch.ops.aten
-        width = query.size(-1)
-        half = query.dtype in (torch.float16, torch.bfloat16)
-        if half and attn_mask is None and self._major >= 8 and width <= 256 and width % 8 == 0:
-            return aten._scaled_dot_product_flash_attention(
-                query, key, value, dropout_p, is_causal, False, scale=scale
-            )[0]
-        if query.dtype == torch.float64:
-            return aten._scaled_dot_product_attention_math(
-                query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale
-            )[0]
-        if attn_mask is not None:
-            if attn_mask.dtype == torch.bool:
-                nothing = torch.zeros_like(attn_mask, dtype=query.dtype)
-                attn_mask = nothing.masked_fill(~attn_mask, float("-inf"))
-            attn_mask = attn_mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
-        return aten._scaled_dot_product_efficient_attention(
-            query,
-            key,
-            value,
-            attn_mask,
-            _needs_gradient(query, key, value),
-            dropout_p,
-            is_causal,
-            scale=scale,
-        )[0]
+        if taken == SDPBackend.CUDNN_ATTENTION:
+            found = aten._scaled_dot_product_cudnn_attention(
+                query, key, value, mask, call.needs_gradient, dropout_p, is_causal, False, scale=scale
+            )
+        else:
+            if mask is not None:
+                mask = _filled_up(mask).expand(query.size(0), query.size(1), query.size(2), key.size(2))
+            found = aten._scaled_dot_product_efficient_attention(
+                query, key, value, mask, call.needs_gradient, dropout_p, is_causal, scale=scale
+            )
+        return found[0]
+
+    def _tell(self, call: Call, taken: Any) -> None:
+        line = line_traced()
+        instead = attention_rules.open_question(call, self._capability, taken) if line is not None else ""
+        if instead:
+            self._questions.put(
+                "chosen", "scaled_dot_product_attention", f"{CHOSEN[taken]} ({instead})", line, once=True
+            )
+
+
+@contextlib.contextmanager
+def any_back_end() -> Iterator[None]:
+    """For the duration the CPU may take its own, whatever the program left on of the device's: for the values alone."""
+    on, order = carried_settings.attention()
+    carried_settings.set_attention(({name: True for name in on}, order))
+    try:
+        yield
+    finally:
+        carried_settings.set_attention((on, order))
+
+
+def _by_operators(call: Call, mask: Any, scale: float | None) -> Any:
+    return torch.ops.aten._scaled_dot_product_attention_math(
+        call.query,
+        call.key,
+        call.value,
+        mask,
+        call.dropout,
+        call.causal,
+        None,
+        scale=scale,
+        enable_gqa=call.grouped,
+    )[0]
+
+
+def _flash(call: Call, scale: float | None) -> Any:
+    width = call.query.size(-1)
+    if scale is None:  # by the size of a head before it is filled up
+        scale = float(1.0 / torch.sym_sqrt(width))
+    given = [_wide(t) for t in (call.query, call.key, call.value)]
+    found = torch.ops.aten._scaled_dot_product_flash_attention(
+        *given, call.dropout, call.causal, False, scale=scale
+    )[0]
+    return found if found.size(-1) == width else found[..., :width]
+
+
+def _wide(tensor: Any) -> Any:
+    over = tensor.size(-1) % ALIGNED
+    return tensor if over == 0 else torch.nn.functional.pad(tensor, [0, ALIGNED - over])
+
+
+def _additive(mask: Any, query: Any, lowest: float) -> Any:
+    """A mask of what takes part, as numbers that are added."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    nothing = torch.scalar_tensor(lowest, dtype=query.dtype, device=mask.device)
+    return torch.ops.aten.where.ScalarSelf(mask, 0.0, nothing)
+
+
+def _filled_up(mask: Any) -> Any:
+    """A mask in memory of which each row begins where efficient attention can read it."""
+    strides = mask.stride()
+    dense = all(isinstance(s, int) and s % ALIGNED == 0 for s in strides[:-1]) and strides[-1] == 1
+    if dense:
+        return mask
+    width = mask.size(-1)
+    return torch.nn.functional.pad(mask, [0, ALIGNED - width % ALIGNED])[..., :width]
 
 
 def _repeated(query: Any, key: Any, value: Any) -> tuple[Any, Any]:
@@ -111,7 +200,3 @@ def _repeated(query: Any, key: Any, value: Any) -> tuple[Any, Any]:
         key.repeat_interleave(query.size(-3) // key.size(-3), -3),
         value.repeat_interleave(query.size(-3) // value.size(-3), -3),
     )
-
-
-def _needs_gradient(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)

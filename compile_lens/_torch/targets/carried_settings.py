@@ -46,6 +46,7 @@ def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
             torch.are_deterministic_algorithms_enabled(),
             torch.is_deterministic_algorithms_warn_only_enabled(),
         ),
+        "attention": attention(),
         "random": torch.get_rng_state(),
     }
     return settings, tuple(left)
@@ -81,6 +82,8 @@ def placed(settings: dict[str, Any]) -> Iterator[None]:
         torch.use_deterministic_algorithms(
             settings["deterministic"][0], warn_only=settings["deterministic"][1]
         )
+        stack.callback(set_attention, attention())
+        set_attention(settings["attention"])
         torch.set_rng_state(settings["random"])
         yield
 
@@ -110,6 +113,23 @@ def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
     for place, value in each.items():  # after the word, which sets some of them
         if now.get(place, value) != value:
             torch._C._set_fp32_precision_setter(*place, value)
+
+
+ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")
+"""Back ends of ``scaled_dot_product_attention``, each of which a program switches on and off."""
+
+
+def attention() -> tuple[dict[str, bool], list[int]]:
+    """Which back ends of attention are on, and in which order they are asked."""
+    on = {name: bool(getattr(torch._C, f"_get_{name}_sdp_enabled")()) for name in ATTENTION}
+    return on, list(torch._C._get_sdp_priority_order())
+
+
+def set_attention(settings: tuple[dict[str, bool], list[int]]) -> None:
+    """Put them so."""
+    for name, enabled in settings[0].items():
+        getattr(torch._C, f"_set_sdp_use_{name}")(enabled)
+    torch._C._set_sdp_priority_order(settings[1])
 
 
 def _plain(value: Any) -> bool:

@@ -27,6 +27,7 @@ from .questions import (
     Questions,
     frame_at,
     internal,
+    line_traced,
     text,
 )
 from .replaced import Places, on
@@ -153,12 +154,7 @@ def _asked_of_the_build(
     def asked(*args: Any, **kwargs: Any) -> Any:
         answer = real(*args, **kwargs)
         if on(PHASE):
-            frames = torch._guards.TracingContext.extract_stack()
-            for one in reversed(frames):
-                if not internal(one.filename):
-                    line = frame_at(one.filename, one.lineno or 0, one.name)
-                    questions.put("asked", f"{name}()", text(answer), line)
-                    break
+            questions.put("asked", f"{name}()", text(answer), line_traced())
         else:
             note(f"{name}()", answer, sys._getframe(2))
         return answer

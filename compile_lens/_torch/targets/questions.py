@@ -76,11 +76,11 @@ class Questions:
         self._thread = threading.get_ident()
         self.on_meta = False  # of what was run nothing was computed
 
-    def put(self, kind: str, asked: str, answer: str, frame: Frame | None) -> None:
-        """Note one."""
+    def put(self, kind: str, asked: str, answer: str, frame: Frame | None, once: bool = False) -> None:
+        """Note one; ``once``, however often it is met while a line is traced."""
         if frame is not None and threading.get_ident() == self._thread:
             key = (asked, answer, frame, kind)
-            self._found[key] = self._found.get(key, 0) + 1
+            self._found[key] = 1 if once else self._found.get(key, 0) + 1
 
     def told(self) -> tuple[Question, ...]:
         """All of them, in the order in which they first came."""
@@ -95,6 +95,14 @@ def frame_at(file: str, line: int, function: str) -> Frame:
     if name.startswith("torch_dynamo_resume_in_"):  # the rest of a function after a break
         name = name.removeprefix("torch_dynamo_resume_in_").rpartition("_at_")[0]
     return Frame(file, line, name, linecache.getline(file, line).strip())
+
+
+def line_traced() -> Frame | None:
+    """The innermost line of the program's that Dynamo traces."""
+    for one in reversed(torch._guards.TracingContext.extract_stack()):
+        if not internal(one.filename):
+            return frame_at(one.filename, one.lineno or 0, one.name)
+    return None
 
 
 def text(answer: Any) -> str:

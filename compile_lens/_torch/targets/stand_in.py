@@ -45,7 +45,7 @@ class StandIn:
                 interfaces.forget(places)
                 accelerator.place(places, self.model.device)
                 interfaces.place(places, self.model)
-                attention.place(places, self.model)
+                attention.place(places, self.model, self.questions)
                 sight.place(places, interfaces.MARK, self.device)
                 passes.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)

@@ -90,6 +90,8 @@ def question(one: Question) -> str:
         )
     if one.kind == "entered":
         return f"{place(one.frame)} entered {one.asked}, {one.answer}{times}{line}"
+    if one.kind == "chosen":
+        return f"{place(one.frame)} called {one.asked}, for which here stands {one.answer}{times}{line}"
     return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"
 
 

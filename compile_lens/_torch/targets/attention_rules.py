@@ -1,0 +1,202 @@
+"""Which kernel of attention a CUDA device takes: the rules of PyTorch's ``sdp_utils.cpp``, for a device by its model.
+
+The C++ that has them asks the device, which is not there. They are those for dense tensors, in PyTorch's order, with
+the program's own switches (``sdpa_kernel``, ``enable_flash_sdp`` and their like) read where the call is traced.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx.experimental.symbolic_shapes import guard_or_false
+from torch.nn.attention import SDPBackend
+
+HALVES = (torch.float16, torch.bfloat16)
+
+DEFAULT_ORDER = (1, 2, 0, 3, 4)
+"""PyTorch's order of back ends where neither the program nor the device set another (``aten/src/ATen/Context.h``)."""
+
+NO_KERNEL = "No available kernel. Aborting execution."
+"""What PyTorch raises where the program's switches leave none that can run."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of attention."""
+
+    query: Any
+    key: Any
+    value: Any
+    mask: Any
+    dropout: float
+    causal: bool
+    grouped: bool
+
+    @property
+    def needs_gradient(self) -> bool:
+        return torch.is_grad_enabled() and any(t.requires_grad for t in (self.query, self.key, self.value))
+
+
+def switched_on(backend: Any) -> bool:
+    """Whether the program left a back end on."""
+    names = {
+        SDPBackend.MATH: "math",
+        SDPBackend.FLASH_ATTENTION: "flash",
+        SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
+        SDPBackend.CUDNN_ATTENTION: "cudnn",
+    }
+    return backend in names and bool(getattr(torch._C, f"_get_{names[backend]}_sdp_enabled")())
+
+
+def order() -> list[int]:
+    return list(torch._C._get_sdp_priority_order())
+
+
+def choice(call: Call, capability: tuple[int, int]) -> Any:
+    """The back end that is taken.
+
+    Raises:
+        RuntimeError: if the switches leave none that can run, in PyTorch's words.
+    """
+    for number in order():
+        backend = SDPBackend(number)
+        if switched_on(backend) and CAN[backend](call, capability):
+            return backend
+    raise RuntimeError(NO_KERNEL)
+
+
+def open_question(call: Call, capability: tuple[int, int], taken: Any) -> str:
+    """What the device may take instead, by versions that cannot be known here; ``""`` if that is certain."""
+    if tuple(order()) != DEFAULT_ORDER or taken == SDPBackend.CUDNN_ATTENTION:
+        return ""
+    deprioritized = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") == "1"
+    if capability[0] in (9, 10) and not deprioritized and switched_on(SDPBackend.CUDNN_ATTENTION):
+        if _cudnn(call, capability):
+            return "with a cuDNN newer than 9.15.0, as PyTorch's wheels for CUDA 13 have, it takes cuDNN's attention"
+        if _cudnn(call, capability, width=256):
+            return (
+                "some versions of cuDNN newer than 9.15.0 take heads of this size, and are then asked first"
+            )
+    if taken == SDPBackend.MATH and call.grouped and switched_on(SDPBackend.EFFICIENT_ATTENTION):
+        if _efficient(call, capability, groups=True):
+            return "newer versions of PyTorch take efficient attention for groups of heads"
+    return ""
+
+
+def _flash(call: Call, capability: tuple[int, int]) -> bool:
+    width = call.query.size(-1)
+    if not (
+        _four_dimensions(call)
+        and call.mask is None
+        and _same(width, call.key.size(-1))
+        and _same(width, call.value.size(-1))
+        and guard_or_false(width <= 256)
+        and (8, 0) <= capability <= (12, 1)
+        and call.query.dtype in HALVES
+    ):
+        return False
+    if call.needs_gradient and ((8, 6) <= capability <= (8, 9) or capability >= (12, 0)):
+        if not (guard_or_false(width <= 192) or (call.dropout == 0 and guard_or_false(width > 224))):
+            return False
+    if call.causal and not _same(call.query.size(-2), call.key.size(-2)):
+        return False
+    return _heads(call, True) and _some_length(call) and _last_is_dense(call, singletons=True)
+
+
+def _efficient(call: Call, capability: tuple[int, int], groups: bool = False) -> bool:
+    half = call.query.dtype in HALVES
+    aligned = (16 // (2 if half else 4)) if capability[0] >= 8 or (capability[0] == 7 and half) else 1
+    kinds = (*HALVES, torch.float32) if capability[0] >= 8 else (torch.float16, torch.float32)
+    return (
+        (5, 0) <= capability <= (12, 1)
+        and _four_dimensions(call)
+        and call.query.dtype in kinds
+        and _same(call.query.size(-1), call.key.size(-1))
+        and all(
+            guard_or_false(t.size(-1) % aligned == 0) and guard_or_false(t.size(-1) > 0)
+            for t in (call.query, call.value)
+        )
+        and _some_length(call)
+        and _last_is_dense(call, singletons=False)
+        and _heads(call, groups)
+    )
+
+
+def _cudnn(call: Call, capability: tuple[int, int], width: int = 128) -> bool:
+    """By the rules that hold for each cuDNN of which PyTorch takes attention."""
+    return (
+        (8, 0) <= capability <= (12, 1)
+        and _four_dimensions(call)
+        and call.query.dtype in HALVES
+        and not (
+            torch.are_deterministic_algorithms_enabled()
+            and not torch.is_deterministic_algorithms_warn_only_enabled()
+        )
+        and _mask_fits(call)
+        and call.dropout * 16 == int(call.dropout * 16)
+        and _some_length(call)
+        and _last_is_dense(call, singletons=True)
+        and _heads(call, True, same=False)
+        and all(
+            guard_or_false(t.size(-1) <= width) and guard_or_false(t.size(-1) % 8 == 0)
+            for t in (call.query, call.value)
+        )
+        and guard_or_false(call.key.size(-2) != 1)
+        and (call.dropout == 0 or guard_or_false(call.query.size(-2) != 1))
+    )
+
+
+def _math(call: Call, capability: tuple[int, int]) -> bool:
+    return True
+
+
+CAN = {
+    SDPBackend.MATH: _math,
+    SDPBackend.FLASH_ATTENTION: _flash,
+    SDPBackend.EFFICIENT_ATTENTION: _efficient,
+    SDPBackend.CUDNN_ATTENTION: _cudnn,
+}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(guard_or_false(one == other))
+
+
+def _four_dimensions(call: Call) -> bool:
+    return all(t.dim() == 4 for t in (call.query, call.key, call.value))
+
+
+def _heads(call: Call, groups: bool, same: bool = True) -> bool:
+    """Whether batches are of one size, and heads in one number, or such that ``groups`` of them share keys."""
+    query, key, value = call.query, call.key, call.value
+    if not (_same(query.size(0), key.size(0)) and _same(query.size(0), value.size(0))):
+        return False
+    if call.grouped and groups:
+        if same and not _same(key.size(-3), value.size(-3)):
+            return False
+        return all(guard_or_false(query.size(-3) % t.size(-3) == 0) for t in (key, value))
+    return _same(query.size(-3), key.size(-3)) and _same(query.size(-3), value.size(-3))
+
+
+def _some_length(call: Call) -> bool:
+    return not any(_same(t.size(-2), 0) for t in (call.query, call.key))
+
+
+def _last_is_dense(call: Call, singletons: bool) -> bool:
+    given = all(_same(t.stride(-1), 1) for t in (call.query, call.key, call.value))
+    if singletons:
+        given = given or _same(call.query.size(-1), 1)
+    return bool(given) and (call.mask is None or _same(call.mask.stride(-1), 1))
+
+
+def _mask_fits(call: Call) -> bool:
+    mask, query, key = call.mask, call.query, call.key
+    if mask is None:
+        return True
+    if mask.requires_grad or mask.dim() not in (2, 4):
+        return False
+    whole = (query.size(0), query.size(1), query.size(2), key.size(2))[-mask.dim() :]
+    return all(_same(have, want) or _same(have, 1) for have, want in zip(mask.shape, whole))

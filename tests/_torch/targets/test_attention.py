@@ -1,0 +1,271 @@
+"""Which attention a device gets: by the switches of the program's, and by the rules that PyTorch has in C++.
+
+What is expected of an H100 (sm_90) and a T4 (sm_75) was read in PyTorch's
+``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp`` and ``attention.cpp``: the function's name is beside each case.
+Where PyTorch's own operators are expected, plain PyTorch says which, in another process, with the same switches.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from compile_lens import CaptureError, capture
+from compile_lens._torch.targets import carried_settings
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.results.capture import Capture
+from compile_lens.views.words import stamp
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(torch.cuda.is_available(), reason="the rules are asked of a device that is not there"),
+]
+
+FLASH, EFFICIENT, CUDNN = "flash", "efficient", "cudnn"
+MATH = "_scaled_dot_product_attention_math"
+
+
+def half(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape, dtype=torch.float16)
+
+
+def single(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape)
+
+
+@pytest.fixture(autouse=True)
+def switches() -> Iterator[None]:
+    before = carried_settings.attention()
+    yield
+    carried_settings.set_attention(before)
+
+
+def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
+    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+
+
+def graph(found: Capture) -> list[str]:
+    made = found.compilations[-1].graphs
+    return [n.target for n in (made["joint"] if "joint" in made else made["inference"]).calls]
+
+
+def attention_of(found: Capture) -> str:
+    """The fused kernel that was taken, else that none was."""
+    taken = re.findall(r"_scaled_dot_product_(\w+?)_attention\.", " ".join(graph(found)))
+    assert len(taken) <= 1
+    return taken[0] if taken else "math"
+
+
+# Programs ----------------------------------------------------------------------------------------------------
+
+
+def plain(q: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, q, q)  # the line
+
+
+def causal(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, k, is_causal=True)
+
+
+def groups(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+
+
+def masked(q: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+
+
+def only_math(q: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def only_efficient(q: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def only_cudnn(q: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def only_flash(q: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def efficient_first(q: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.FLASH_ATTENTION], set_priority=True):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def without_flash(q: torch.Tensor) -> torch.Tensor:
+    torch.backends.cuda.enable_flash_sdp(False)
+    return F.scaled_dot_product_attention(q, q, q)
+
+
+Q = (2, 4, 128, 64)
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str, str]] = {
+    "flash is asked first": (plain, (half(*Q),), "h100", FLASH),
+    "math alone is on": (only_math, (half(*Q),), "h100", "math"),
+    "efficient alone is on": (only_efficient, (half(*Q),), "h100", EFFICIENT),
+    "cudnn alone is on": (only_cudnn, (half(*Q),), "h100", CUDNN),
+    "flash alone is on": (only_flash, (half(*Q),), "h100", FLASH),
+    "efficient is asked first": (efficient_first, (half(*Q),), "h100", EFFICIENT),
+    "flash is off": (without_flash, (half(*Q),), "h100", EFFICIENT),
+    # check_tensor_shapes: four dimensions
+    "three dimensions": (plain, (half(4, 128, 64),), "h100", "math"),
+    # check_head_dim_size_flash: at most 256; attention.cpp fills up to a multiple of 8
+    "heads of 60": (plain, (half(2, 4, 128, 60),), "h100", FLASH),
+    "heads of 320": (plain, (half(2, 4, 128, 320),), "h100", EFFICIENT),
+    # check_dtypes_low_precision, and minimum_gemm_alignment: 4 elements of float32 from sm_80 on
+    "float32": (plain, (single(*Q),), "h100", EFFICIENT),
+    "float32 and heads of 65": (plain, (single(2, 4, 128, 65),), "h100", "math"),
+    "float64": (plain, (single(*Q).double(),), "h100", "math"),
+    # check_flash_attention_hardware_support: from sm_80 on
+    "an older device": (plain, (half(*Q),), "t4", EFFICIENT),
+    # check_flash_causal_non_square_seqlens
+    "causal, of two lengths": (causal, (half(*Q), half(2, 4, 96, 64)), "h100", EFFICIENT),
+    # check_batch_size_and_num_heads_dense: of the two, flash takes groups in each supported version
+    "groups": (groups, (half(2, 8, 128, 64), half(2, 2, 128, 64)), "h100", FLASH),
+    "groups in float32": (groups, (single(2, 8, 128, 64), single(2, 2, 128, 64)), "h100", "math"),
+    # check_for_attn_mask
+    "a mask": (masked, (half(*Q), half(128, 128)), "h100", EFFICIENT),
+    "a mask with a gradient": (masked, (half(*Q), half(*Q[:3], 128).requires_grad_()), "h100", EFFICIENT),
+    # check_last_dim_stride_equals_1_dense
+    "the last dimension is not dense": (plain, (half(2, 4, 64, 128).mT,), "h100", "math"),
+}
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("name", CASES)
+def test_the_kernel_that_pytorchs_rules_give(name: str) -> None:
+    fn, args, target, expected = CASES[name]
+    assert attention_of(here(fn, *args, target=target)) == expected
+
+
+@pytest.mark.usefixtures("warm")
+def test_heads_are_filled_up_and_scaled_by_their_own_size() -> None:
+    found = here(plain, half(2, 4, 128, 60))
+    called = graph(found)
+    assert called.count("aten.constant_pad_nd.default") >= 1
+    node = next(n for n in found.compilations[0].graphs["inference"].calls if "flash_attention" in n.target)
+    scale = dict(node.kwargs)["scale"]
+    assert float(getattr(scale, "text", scale)) == pytest.approx(60**-0.5)
+
+
+def named(called: list[str]) -> list[str]:
+    """Without what Inductor's passes, which are not in plain PyTorch's list, leave out or write otherwise."""
+    gone = ("aten.view.", "aten.expand.")
+    return [c.replace("aten.scalar_tensor.", "aten.full.") for c in called if not c.startswith(gone)]
+
+
+PLAIN = """
+import json, sys, torch, torch.nn.functional as F
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.decomposition import select_decomp_table
+from torch.nn.attention import SDPBackend, sdpa_kernel
+shape, dtype, mask, grouped = json.loads(sys.argv[1])
+q = torch.zeros(*shape, dtype=getattr(torch, dtype))
+k = torch.zeros(shape[0], 2, *shape[2:], dtype=q.dtype) if grouped else q
+m = torch.ones(shape[-2], shape[-2], dtype=torch.bool) if mask else None
+called = []
+def compiler(gm, inputs):
+    called.extend(str(n.target) for n in gm.graph.nodes if n.op == "call_function")
+    return gm.forward
+def f(q, k, m):
+    return F.scaled_dot_product_attention(q, k, k, attn_mask=m, enable_gqa=grouped)
+with sdpa_kernel(SDPBackend.MATH), torch.no_grad():
+    backend = aot_autograd(fw_compiler=compiler, decompositions=select_decomp_table())
+    torch.compile(f, backend=backend)(q, k, m)
+print(json.dumps(called))
+"""
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize(
+    ("fn", "args", "as_json"),
+    [
+        (plain, (half(4, 128, 64),), [[4, 128, 64], "float16", False, False]),
+        (plain, (single(2, 4, 128, 65),), [[2, 4, 128, 65], "float32", False, False]),
+        (
+            masked,
+            (single(2, 4, 128, 65), torch.ones(128, 128, dtype=torch.bool)),
+            [[2, 4, 128, 65], "float32", True, False],
+        ),
+        (groups, (single(2, 8, 128, 64), single(2, 2, 128, 64)), [[2, 8, 128, 64], "float32", False, True]),
+    ],
+    ids=["three dimensions", "heads of 65", "a mask", "groups"],
+)
+def test_its_own_operators_are_those_of_plain_pytorch(fn: Any, args: Any, as_json: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, json.dumps(as_json)], capture_output=True, text=True, check=True
+    )
+    assert named(graph(here(fn, *args))) == named(json.loads(done.stdout))
+
+
+@pytest.mark.usefixtures("warm")
+def test_none_that_can_run_is_pytorchs_error() -> None:
+    with pytest.raises(CaptureError, match="No available kernel"):
+        here(only_flash, single(*Q))
+
+
+@pytest.mark.usefixtures("warm")
+def test_where_cudnns_may_be_taken_the_record_has_the_line() -> None:
+    """``check_prefer_cudnn_attention``: on sm_90 and sm_100, with a cuDNN newer than 9.15.0."""
+    found = here(plain, half(*Q))
+    assert found.target is not None
+    (one,) = found.target.questions
+    assert (one.kind, one.asked, one.times) == ("chosen", "scaled_dot_product_attention", 1)
+    assert "flash attention" in one.answer and "cuDNN" in one.answer
+    assert linecache.getline(one.frame.file, one.frame.line).endswith("# the line\n")
+    assert "newer than 9.15.0" in stamp.question(one)
+    for fn, target in (
+        (plain, "a100"),
+        (only_flash, "h100"),
+        (only_cudnn, "h100"),
+        (efficient_first, "h100"),
+    ):
+        certain = here(fn, half(*Q), target=target).target
+        assert certain is not None and certain.questions == ()
+
+
+def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
+    """In the child process that is kept for captures."""
+    before = carried_settings.attention()
+    assert attention_of(capture(only_efficient, half(*Q), target="h100")) == EFFICIENT
+    with pytest.raises(CaptureError, match="No available kernel"):
+        capture(only_flash, single(*Q), target="h100")
+    assert attention_of(capture(without_flash, half(*Q), target="h100")) == EFFICIENT
+    assert attention_of(capture(plain, half(*Q), target="h100")) == FLASH
+    assert carried_settings.attention() == before
+    torch.backends.cuda.enable_flash_sdp(False)
+    assert attention_of(capture(plain, half(*Q), target="h100")) == EFFICIENT
+
+
+def test_switches_are_put_back_after_an_exception() -> None:
+    settings, _ = carried_settings.taken()
+    ask = (
+        torch.backends.cuda.flash_sdp_enabled,
+        torch.backends.cuda.math_sdp_enabled,
+        torch._C._get_sdp_priority_order,
+    )
+    before = [one() for one in ask]
+    with pytest.raises(ZeroDivisionError), carried_settings.placed(settings):
+        torch.nn.attention._sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION], set_priority=True)
+        assert [one() for one in ask] != before
+        raise ZeroDivisionError
+    assert [one() for one in ask] == before
