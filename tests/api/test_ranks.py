@@ -209,6 +209,31 @@ def test_a_mismatch_is_found_before_the_cluster() -> None:
 
 
 @pytest.mark.torch
+def test_an_error_after_a_rehearsal_is_shown_as_without_one(tmp_path: Path) -> None:
+    said = []
+    for rehearsed in (
+        "",
+        "compile_lens.rehearse(torch.compile(f, backend='eager'), torch.ones(3), world_size=3)",
+    ):
+        text = (
+            f"import compile_lens, torch\ndef f(x): return x.sin()\n{rehearsed}\nraise ValueError('later')\n"
+        )
+        (tmp_path / "s.py").write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "s.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        said.append((done.returncode, done.stderr))
+    assert said[0] == said[1] and said[0][1].startswith("Traceback")
+    before = sys.excepthook
+    with pytest.raises(RuntimeError, match="of the program"):
+        rehearse(_raises, world_size=2)
+    assert sys.excepthook is before
+
+
+def _raises() -> None:
+    raise RuntimeError("of the program")
+
+
 def test_what_cannot_be_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="give 2 or more"):
         rehearse(two_ranks.local, torch.ones(3), world_size=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,7 +59,7 @@ def lacks() -> str:
 
 def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
     """Make a call as the process of a rank would. What Dynamo keeps of it goes when it is over, and random numbers,
-    its memory of sizes and its numbers of frames are as before."""
+    its memory of sizes, its numbers of frames and Python's hook for errors are as before."""
     raised: list[Exception] = []
     watch = Watch()
     with isolation.random_state(), _group(rank, world), _memory():
@@ -81,12 +82,18 @@ def _group(rank: int, world: int) -> Iterator[None]:
     import torch.distributed as distributed
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
-    try:
+    with Undo() as undo, undo:
+        undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
+        undo.add(_leave_group)
+        distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
         yield
-    finally:
-        if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
-            distributed.destroy_process_group()
+
+
+def _leave_group() -> None:
+    import torch.distributed as distributed
+
+    if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
+        distributed.destroy_process_group()
 
 
 @contextlib.contextmanager
