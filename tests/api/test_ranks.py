@@ -247,3 +247,61 @@ def test_what_cannot_be_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
             UsageError, match=r"nothing can be rehearsed: .*it has no torch\._dynamo\.pgo\._CODE_STATE"
         ):
             rehearse(lambda: 1, world_size=2)
+
+
+DDP = """
+import os, sys, torch, torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=0, world_size=1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 64), nn.Linear(64, 8)
+
+    def forward(self, x):
+        return self.b(self.a(x).relu())
+
+def backend(gm, inputs):  # one by its name has torch import all its backends
+    return gm.forward
+
+def program():
+    compiled = torch.compile(nn.parallel.DistributedDataParallel(Net()), backend=backend)
+    for rows in (4, 6):
+        compiled(torch.ones(rows, 8)).sum().backward()
+
+if sys.argv[1] == "plain":
+    from torch._dynamo.backends.distributed import DDPOptimizer
+    real = DDPOptimizer.compile_fn
+
+    def noted(optimizer, *args):
+        made = real(optimizer, *args)
+        print(torch._guards.CompileContext.current_compile_id(), [(b.size, len(b.params)) for b in optimizer.buckets])
+        return made
+
+    DDPOptimizer.compile_fn = noted
+    program()
+else:
+    import compile_lens
+    with compile_lens.watch() as watched:
+        program()
+    for graph in watched.graphs:
+        print(graph.id, [(b.bytes, b.parameters) for b in graph.buckets])
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.torch
+def test_buckets_of_the_first_compile_are_those_that_plain_torch_makes(tmp_path: Path) -> None:
+    (tmp_path / "ddp.py").write_text(DDP, encoding="utf-8")
+    told = []
+    for how in ("plain", "watched"):
+        words = [sys.executable, "ddp.py", how, str(tmp_path / f"store.{how}")]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        told.append(done.stdout.splitlines())
+    plain, watched = told
+    assert len(plain) == 2 and "(4384, 4)" in plain[0]
+    # A watch has Dynamo count another number of frames: they are compared by form.
+    assert [line.partition("/")[2] for line in watched] == [line.partition("/")[2] for line in plain]

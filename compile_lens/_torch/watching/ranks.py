@@ -10,7 +10,7 @@ import torch.fx
 from ...record.program import Bucket, Collective
 from ..graphs import fx, fx_values
 from . import scopes
-from .observers import noting, observe_late
+from .observers import noting, observe_late, place_late
 
 _SPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d")
 _WAITS = ("wait_tensor",)
@@ -61,6 +61,13 @@ def process() -> tuple[int, int] | None:
 
 
 CUTS = "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn"
+
+
+def before_cuts() -> None:
+    """Put the observer in place before torch binds the method, as it does when Dynamo is asked about a frame in DDP's
+    forward: it imports the module just then, and hands the bound method on."""
+    if torch.nn.parallel.DistributedDataParallel._get_active_ddp_module() is not None:
+        place_late(CUTS)
 
 
 @observe_late(CUTS)

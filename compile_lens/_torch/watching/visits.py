@@ -49,6 +49,8 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
         with noting(mine, "a visit"):
             visiting = Visiting(frame.f_code, mine, _backend(wrapper), caller())
             visiting.behind = things.behind(frame)
+        with noting(mine, "the buckets of DDP"):
+            ranks.before_cuts()
     scopes.push(visiting)
     try:
         result = real(wrapper, frame, *args, **kwargs)
@@ -250,8 +252,6 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         graph.collectives = ranks.collectives(gm)
         visiting.dynamic = dynamo.dynamic_symbols(gm)
         unvisited.at_breaks(visiting, gm)
-    if ranks.CUTS.partition(":")[0] in sys.modules:
-        observers.place_late(ranks.CUTS)
     if graph is not None and any(scope.keeps for scope in visiting.scopes):
         with noting(visiting.scopes, "a graph for a later capture"):
             graph.kept = kept.keep(visiting.code, gm, output)
