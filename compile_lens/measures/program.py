@@ -11,6 +11,7 @@ from compile_lens.record.program import (
     LEFT,
     LIMIT,
     NO_GRAPH,
+    NOTHING,
     RAISED,
     SKIPPED,
     Break,
@@ -44,6 +45,7 @@ class Counts:
         left: those that were compiled up to a line, and left to Python from there.
         limits: functions that reached their limit of recompiles.
         raised: visits that ended in an error of the compiler's or the backend's.
+        given_up: functions in which Dynamo met nothing to compile in a call, so that each later one runs eagerly.
         unvisited: functions that ran eagerly, or may have, and are in no visit.
     """
 
@@ -58,6 +60,7 @@ class Counts:
     limits: int
     raised: int
     unvisited: int = 0
+    given_up: int = 0
 
 
 def counts(program: ProgramRecord) -> Counts:
@@ -80,7 +83,14 @@ def counts(program: ProgramRecord) -> Counts:
         limits=frames(LIMIT),
         raised=outcomes.count(RAISED),
         unvisited=len({(u.file, u.line, u.function) for u in program.unvisited}),
+        given_up=sum(any(for_good(v) for v in f.visits) for f in program.frames),
     )
+
+
+def for_good(visit: Visit) -> bool:
+    """Whether Dynamo met nothing to compile and looks at the code no more, though another call may compute: torch then
+    runs no form of it that it compiled before, either."""
+    return visit.outcome == NOTHING and visit.times == 1 and visit.computes
 
 
 def in_part(visit: Visit) -> bool:

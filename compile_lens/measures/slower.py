@@ -20,17 +20,18 @@ from compile_lens.record.program import (
     Visit,
 )
 
-from .program import at_line, compile_seconds, places
+from .program import at_line, compile_seconds, for_good, places
 
 RAISES = "compile that raised"
 AT_LIMIT = "recompile limit"
 LEFT_WHOLE = "left to Python"
 UNASKED = "not asked"
+GIVEN_UP_ON = "nothing to compile at first"
 LEFT_REST = "rest left to Python"
 BREAKS = "graph break"
 AGAIN = "compiled again"
 COMPILING = "time of compiling"
-KINDS = (RAISES, AT_LIMIT, LEFT_WHOLE, UNASKED, LEFT_REST, BREAKS, AGAIN, COMPILING)
+KINDS = (RAISES, AT_LIMIT, LEFT_WHOLE, GIVEN_UP_ON, UNASKED, LEFT_REST, BREAKS, AGAIN, COMPILING)
 """What a ``Cause`` can be, in the order in which they are told: what ends its call, then what runs without any compiled
 code."""
 
@@ -111,6 +112,10 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         rest=frame.resumes is not None,
                     )
                 )
+        met = [v for v in frame.visits if for_good(v)]
+        if met:
+            place = _place(frame, None)
+            found.append(Cause(GIVEN_UP_ON, place, frame.function, len(met), rest=frame.resumes is not None))
     return found
 
 

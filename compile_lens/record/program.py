@@ -179,6 +179,7 @@ class Visit:
         specialized: sizes and numbers that were symbols, and became one value.
         seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it.
         number: the how manieth visit of the program it is, from 0.
+        computes: whether the code has an instruction that may compute something; of a log it is not known, and said to.
         times: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
     """
 
@@ -201,6 +202,7 @@ class Visit:
     seconds: float = 0.0
     number: int = 0
     times: int = 1
+    computes: bool = True
 
 
 @dataclass(frozen=True)

@@ -222,3 +222,87 @@ def test_a_view_of_other_keys_is_told_by_them() -> None:
     (found,) = again(program)
     assert (found.failed[0].old, found.failed[0].new) == ("without Conjugate", "with the key Conjugate")
     assert not any("few different" in one for one in tried(program))
+
+
+def gate(x: torch.Tensor, on: bool) -> torch.Tensor:
+    if not on:
+        return x
+    return x.sin() + x.cos()
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_call_with_nothing_to_compile_leaves_all_others_to_python(first: bool) -> None:
+    """The code that the backend gives is counted as it runs."""
+    ran = 0
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        def run(*arguments: Any) -> Any:
+            nonlocal ran
+            ran += 1
+            return gm.forward(*arguments)
+
+        return run
+
+    torch._dynamo.reset()
+    call, other = torch.compile(gate, backend=backend), torch.compile(sine, backend=backend)
+    x = torch.ones(3)
+    with compile_lens.watch() as program:
+        other(x)
+        if first:
+            call(x, True)
+        call(x, False)
+        for _ in range(20):
+            call(x, True)
+    assert ran == (2 if first else 1), "of the twenty calls none ran compiled code"
+    assert words.state(program.record) == "partial" and program.counts.given_up == 1
+    assert "eager in each after it" in words.verdict(program.record)
+    (cause,) = [c for c in program.slower if c.kind == "nothing to compile at first"]
+    assert cause.function == "gate" and "a function of its own" in words.advice(cause)
+    torch._dynamo.reset()
+    ran = 0
+    own = torch.compile(lambda x: x.sin() + x.cos(), backend=backend)
+    for on in (False, *[True] * 20):
+        _ = own(x) if on else x
+    assert ran == 20, "what is advised helps"
+
+
+def test_what_cannot_compute_is_no_cause() -> None:
+    def printing(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print("a")
+        return y
+
+    program = watched(printing, [(torch.ones(3),), (torch.ones(3),)])
+    assert [v.outcome for v in program.visits][-1] == "nothing to compile"
+    assert not program.counts.given_up and not [c for c in program.slower if "nothing" in c.kind]
+
+
+def test_a_compile_that_raised_on_a_recompile_has_its_own_reason() -> None:
+    def printing(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype == torch.float64:
+            print("a")
+        return x.sin()
+
+    torch._dynamo.reset()
+    call = torch.compile(printing, backend="eager", fullgraph=True)
+    with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.Unsupported) as raised:
+        call(torch.ones(3))
+        call(torch.ones(3, dtype=torch.float64))
+    (cause,) = [c for c in program.slower if c.kind == "compile that raised"]
+    hints = [line.strip() for line in str(raised.value).splitlines() if "Hint: " in line]
+    assert cause.recompilation is not None and hints
+    assert words.advice(cause).splitlines()[0] in hints[0] and "one kind" not in words.advice(cause)
+
+
+def test_a_limit_that_fullgraph_turns_into_an_error_is_told() -> None:
+    def longer(x: torch.Tensor, s: str) -> torch.Tensor:
+        return x.sin() + len(s)
+
+    torch._dynamo.reset()
+    call = torch.compile(longer, backend="eager", fullgraph=True)
+    with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
+        for times in range(torch._dynamo.config.recompile_limit + 1):
+            call(torch.ones(3), "a" * times)
+    (cause,) = [c for c in program.slower if c.kind == "compile that raised"]
+    assert "recompile_limit was reached" in words.because(cause) and "may have 8" in words.because(cause)
+    assert "few different values" in words.advice(cause)

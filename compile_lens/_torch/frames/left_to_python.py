@@ -29,14 +29,45 @@ def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
     if start is None:
         body = numbers - {code.co_firstlineno} or numbers
         return ranges(body, numbers)
+    first = _reached(instructions, start)
+    reached = {line for begin, _, line in code.co_lines() if line and begin >= first}
+    reached |= {line for begin, end, line in code.co_lines() if line and begin <= first < end}
+    return ranges(reached, numbers)
+
+
+_COMPUTING = (
+    "BINARY_",
+    "CALL",
+    "COMPARE_OP",
+    "DELETE_SUBSCR",
+    "FOR_ITER",
+    "INPLACE_",
+    "LOAD_ATTR",
+    "LOAD_METHOD",
+    "LOAD_SUPER_ATTR",
+    "STORE_SUBSCR",
+    "UNARY_",
+    "UNPACK_",
+    "YIELD_VALUE",
+)
+"""How instructions begin that can be an operation of a tensor, or call one."""
+
+
+def computes(code: Any) -> bool:
+    """Whether a code, or what follows the break where it is a rest, has an instruction that may compute something."""
+    instructions = list(dis.get_instructions(code))
+    start = _target(instructions) if is_rest(code) else None
+    first = _reached(instructions, start) if start is not None else 0
+    return any(x.offset >= first and x.opname.startswith(_COMPUTING) for x in instructions)
+
+
+def _reached(instructions: list[dis.Instruction], start: int) -> int:
+    """The first instruction that can be reached from one on, after those that end its statement."""
     at = next((i for i, x in enumerate(instructions) if x.offset >= start), len(instructions))
     while at + 1 < len(instructions) and instructions[at].opname in _FINISHING:
         at += 1
     first = instructions[at].offset if at < len(instructions) else start
-    first = _with_loops(instructions, first)
-    reached = {line for begin, _, line in code.co_lines() if line and begin >= first}
-    reached |= {line for begin, end, line in code.co_lines() if line and begin <= first < end}
-    return ranges(reached, numbers)
+    return _with_loops(instructions, first)
 
 
 def _target(instructions: list[dis.Instruction]) -> int | None:

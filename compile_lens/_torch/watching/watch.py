@@ -237,6 +237,7 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         seconds=v.seconds,
         number=number,
         times=v.times,
+        computes=left_to_python.computes(v.code),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 from compile_lens.measures.program import Counts, counts, in_part, places_at_least
@@ -10,6 +11,7 @@ from compile_lens.measures.slower import (
     AT_LIMIT,
     BREAKS,
     COMPILING,
+    GIVEN_UP_ON,
     LEFT_REST,
     LEFT_WHOLE,
     RAISES,
@@ -30,6 +32,7 @@ NO_OPERATION = "Dynamo met no tensor operation, and does not look at these funct
 """Torch leaves to Python, for good, what it found nothing in: a later call may well compute."""
 
 
+_FOR_GOOD = "with nothing to compile in a call, and eager in each after it"
 _UNTRIED = "left to Python without a compile being tried"
 
 
@@ -38,7 +41,15 @@ def state(program: ProgramRecord) -> str:
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.visits):
         return "nothing"
     found = counts(program)
-    left = found.breaks or found.skipped or found.left or found.limits or found.raised or found.unvisited
+    left = (
+        found.breaks
+        or found.skipped
+        or found.left
+        or found.limits
+        or found.raised
+        or found.unvisited
+        or found.given_up
+    )
     return "partial" if left else "compiled"
 
 
@@ -51,7 +62,7 @@ def verdict(program: ProgramRecord) -> str:
             known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
             left = "".join(f"; {one}" for one in _left(program, found))
             return f"nothing was compiled while it was watched{known}{left}"
-        left = ", ".join(_left(program, found))
+        left = ", ".join(_left(program, dataclasses.replace(found, given_up=0)))
         return f"nothing was compiled: {left or NO_OPERATION}"
     parts = [plural(found.graphs, "graph")]
     if found.compilations != found.graphs:
@@ -78,6 +89,7 @@ def _left(program: ProgramRecord, found: Counts) -> list[str]:
         (found.left, "left to Python in part", "left to Python in part"),
         (found.limits, "at its recompile limit", "at their recompile limit"),
         (found.raised, "compile that raised", "compiles that raised"),
+        (found.given_up, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
         (found.unvisited, f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
     ]
     return [plural(count, one, many) for count, one, many in told if count]
@@ -121,6 +133,7 @@ HEADS = {
     RAISES: "could not be compiled: the call raised",
     AT_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
     LEFT_WHOLE: "was left to Python whole",
+    GIVEN_UP_ON: "had nothing to compile in a call: each call after it runs eagerly",
     UNASKED: f"was {_UNTRIED}",
     LEFT_REST: "was compiled up to an earlier line, and left to Python from there",
     BREAKS: "broke the graph",
@@ -152,7 +165,15 @@ _PERHAPS = "was called where nothing may be compiled: the calls that fitted no c
 
 def because(cause: Cause) -> str:
     """Why, in torch's words or by the guard that failed; ``""`` where there is nothing to say."""
-    if cause.recompilation is not None and cause.kind in (AT_LIMIT, AGAIN):
+    if cause.kind == GIVEN_UP_ON:
+        return (
+            "Dynamo met no tensor operation, and does not look at the function again: torch runs no form of it any "
+            "more, also none that it compiled before"
+        )
+    if cause.recompilation is not None and _of_forms(cause):
+        if cause.kind == RAISES:
+            reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
+            return f"{reached}: {again(cause.recompilation)}"
         return again(cause.recompilation)
     if cause.ending is None:
         return ""
@@ -160,12 +181,24 @@ def because(cause: Cause) -> str:
     return ": ".join(x for x in (said.what, said.why) if x)
 
 
+def _of_forms(cause: Cause) -> bool:
+    """Whether it is that a code was compiled again, and not what was met while it was."""
+    return cause.kind in (AT_LIMIT, AGAIN) or (cause.kind == RAISES and bool(cause.limit))
+
+
 def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
     if cause.kind == COMPILING:
         return ""
-    if cause.recompilation is not None and (tried := to_try(cause.recompilation, cause.through, cause.rest)):
-        return tried
+    if cause.kind == GIVEN_UP_ON:
+        what = "the rest" if cause.rest else cause.function
+        return (
+            f"if {what} computes in other calls, compile that part as a function of its own, and decide outside of it "
+            "whether to call it"
+        )
+    if cause.recompilation is not None and _of_forms(cause):
+        if tried := to_try(cause.recompilation, cause.through, cause.rest):
+            return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached)
     return reason(cause.ending).hint if cause.ending is not None else ""
