@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_a_button_away(
             more.click()
 
 
-@pytest.mark.parametrize("viewport", [(820, 600)])
+@pytest.mark.parametrize("viewport", [(820, 600), (1040, 720), (1100, 720)])
 def test_a_line_of_calls_is_seen_to_its_end_in_a_narrow_cell(viewer: Open, viewport: tuple[int, int]) -> None:
     page = viewer(captures.sin_cos())
     last = box(page.pane("python").locator(".call[role=button]").last)

@@ -37,16 +37,19 @@ export function setLarge(listing, large) {
 }
 
 /**
- * Letters in which the longest line fits, where those of a long text are too wide and somewhat smaller ones are not.
+ * The largest letters in which the longest line fits; if it fits in none, as if it did.
  * @param {Listing[]} listings shown below each other
  * @param {number} width pixels
+ * @param {boolean} large whether large letters are wanted
  */
-export function setFitting(listings, width) {
+export function setFitting(listings, width, large) {
   const widest = Math.max(...listings.map((one) => one.lines.widest(one.cut) - indent(one)));
   const digits = Math.max(...listings.map(({ first, lines }) => String(first + lines.count - 1).length));
   const fits = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE <= width;
-  const size = fits(13.5) ? undefined : NARROW.find(fits);
-  for (const listing of listings) look(listing, size ? { height: LONG.height, size: `${size}px` } : LONG);
+  const narrow = NARROW.map((size) => ({ height: LONG.height, size: `${size}px` }));
+  const looks = large ? [LARGE, LONG, ...narrow] : [LONG, ...narrow];
+  const wanted = looks.find(({ size }) => fits(Number.parseFloat(size))) ?? looks[0];
+  for (const listing of listings) look(listing, wanted);
 }
 
 /**

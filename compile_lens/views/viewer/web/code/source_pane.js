@@ -5,7 +5,7 @@ import { CompilationTable, notesIn } from "./compilations.js";
 import { Finder, copyButton } from "./finder.js";
 import { farFrom } from "./in_view.js";
 import { Listing } from "./listing.js";
-import { outdent, setFitting, setLarge } from "./looks.js";
+import { outdent, setFitting } from "./looks.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { Source } from "../types.d.ts" */
@@ -151,8 +151,7 @@ export class SourcePane {
     const width = this.scroller.clientWidth;
     if (width === 0 || rows === 0) return;
     const listings = this.parts.map(({ listing }) => listing);
-    if (rows <= FEW_ROWS && width >= ROOMY) for (const listing of listings) setLarge(listing, true);
-    else setFitting(listings, width);
+    setFitting(listings, width, rows <= FEW_ROWS && width >= ROOMY);
   }
 
   /** Brings the line where it failed into view, once there is room to be in. */

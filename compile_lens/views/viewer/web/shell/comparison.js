@@ -8,6 +8,8 @@ import { Payload } from "../data/payload.js";
 import { button, h, plural, put } from "../dom.js";
 import { onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
+import { Summary } from "./comparison_summary.js";
+import { one } from "./comparison_words.js";
 import { FindAll } from "./find.js";
 import { ownName } from "./header.js";
 import { Popover } from "./popover.js";
@@ -77,6 +79,7 @@ class ComparisonPage {
     this.columns = h("div", { class: "compare-columns" });
     this.flow = h("nav", { class: "flow compare-flow", "aria-label": "what is counted" });
     this.find = new FindAll(() => [this.columns]);
+    this.summary = new Summary(compared.summary);
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone compare" : "shell compare" },
@@ -85,7 +88,7 @@ class ComparisonPage {
         "div",
         { class: "compare-screen" },
         this.header(standalone),
-        this.summary(),
+        this.summary.element,
         this.flow,
         this.band,
         this.columns,
@@ -120,29 +123,6 @@ class ComparisonPage {
       this.find.element,
       h("div", { class: "top-more" }, about, more.element),
     );
-  }
-
-  /** What it comes to: the first cause and its figures, a line each, so that the code stays in view; the rest on demand. */
-  summary() {
-    const { summary } = this.compared;
-    if (summary.length === 0) return null;
-    this.whole = button("all of it", () => this.tellAll(), { class: "button compare-whole" });
-    this.whole.setAttribute("aria-expanded", "false");
-    this.lines = summary.map(([text, brief]) => h("p", { class: brief ? null : "compare-detail", title: text }, text));
-    this.said = h("div", { class: "compare-summary" }, h("div", { class: "compare-said" }, this.lines), this.whole);
-    return this.said;
-  }
-
-  tellAll() {
-    const open = this.said?.classList.toggle("compare-open") ?? false;
-    this.whole?.setAttribute("aria-expanded", String(open));
-  }
-
-  /** There is a button for the rest of the summary where there is a rest. */
-  fitSummary() {
-    if (!this.whole || this.said?.classList.contains("compare-open")) return;
-    const cut = (/** @type {HTMLElement} */ one) => one.offsetWidth === 0 || one.scrollWidth > one.clientWidth;
-    this.whole.hidden = !this.lines?.some(cut);
   }
 
   /** The modules, what each counts, and whether that is the same for all targets. */
@@ -385,7 +365,7 @@ class ComparisonPage {
   }
 
   resized() {
-    this.fitSummary();
+    this.summary.fit();
     for (const source of this.sources) source.resized();
     for (const side of this.there) side.pane?.resized();
     this.firstLook();
@@ -415,13 +395,4 @@ class ComparisonPage {
     acts[event.key]();
     event.preventDefault();
   }
-}
-
-/**
- * `1 loop`, `2 loops` without the number.
- * @param {string} title
- * @param {string} value
- */
-function one(title, value) {
-  return value === "1" ? title.replace(/e?s$/, (end) => (end === "es" && !title.endsWith("ches") ? "e" : "")) : title;
 }
