@@ -27,6 +27,9 @@ from .visits import generated
 
 _WHAT = "what checkpoint calls outside of a graph"
 _FILE = torch.utils.checkpoint.__file__
+_GENERATOR = "torch.utils.checkpoint:_checkpoint_without_reentrant_generator"
+if hasattr(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl"):  # torch 2.15 calls this
+    _GENERATOR += "_impl"
 _CALL_THE_FUNCTION = ("checkpoint", "forward")
 """Functions in that file that call what they were given; others ask the program for contexts and policies."""
 
@@ -40,7 +43,7 @@ WHY = Ending(
 )
 
 
-@observe("torch.utils.checkpoint:_checkpoint_without_reentrant_generator", _WHAT)
+@observe(_GENERATOR, _WHAT)
 def without_reentrant(real: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     """``checkpoint`` is about to call a function, when it has what this makes."""
     _begin(function, sys._getframe(1))
