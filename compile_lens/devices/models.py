@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,7 @@ def resolve(target: str | DeviceModel | Path) -> DeviceModel:
     else:
         named = next((m for m in models() if m.device == kind and m.name == detail), None)
     if named is None:
-        why = AMD if kind in ("rocm", "hip", "amd") or detail.startswith("gfx") else ""
-        raise UsageError(f"target={target!r} is not known: {why}{_known()}")
+        raise UsageError(f"target={target!r} is not known: {_why_not(kind, detail)}{_known()}")
     return named
 
 
@@ -166,6 +166,24 @@ REQUIRED = {
 
 
 AMD = "AMD's GPUs are not offered, since Inductor writes other code for them and asks ROCm for it; "
+INTEL = (
+    "Intel's GPUs are not offered, since what Inductor writes for them depends on properties that only their driver "
+    "tells; "
+)
+B300 = (
+    "it is not offered, since no published figure of its multiprocessors was found, by which Inductor splits "
+    "reductions (a file of your own may have those that your device tells); "
+)
+
+
+def _why_not(kind: str, detail: str) -> str:
+    """The reason why a device that exists is not offered; ``""`` for other names."""
+    name = detail or kind
+    if kind in ("rocm", "hip", "amd") or re.fullmatch(r"gfx\w+|mi\d{2,3}[a-z]*", name):
+        return AMD
+    if kind in ("xpu", "intel") or name in ("arc", "pvc"):
+        return INTEL
+    return B300 if name in ("b300", "gb300", "sm_103") else ""
 
 
 def _cpu(detail: str, target: str) -> DeviceModel:

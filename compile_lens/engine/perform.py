@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,9 @@ def _record(
     )
 
 
+_UNHELD = r"Could not run 'aten::\w+[^']*' with arguments from the '(CUDA|MPS)' backend"
+"""What torch says where Python that is not traced makes a tensor on a device that it was not built for."""
+
 _DRIVERS = (
     r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
     r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)"
@@ -116,7 +120,14 @@ def _say(made: Capture) -> str:
         )
     if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
-    if made.target is not None and re.search(_DRIVERS, failure.message):
+    by_region = os.path.join("torch", "utils", "_device.py") in failure.traceback
+    if made.target is not None and (by_region or re.search(_UNHELD, failure.message)):
+        region = "Dynamo does not trace `with torch.device(…)`: " if by_region else ""
+        next_step = (
+            f"\n{region}Python that is not traced made a tensor on {made.target.model.device}, and nothing here can "
+            "hold it. Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
+        )
+    elif made.target is not None and re.search(_DRIVERS, failure.message):
         next_step = (
             f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
             "what is computed without it"

@@ -43,6 +43,22 @@ def test_an_unknown_name_lists_the_known_ones(target: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("xpu", "Intel's GPUs are not offered, since .* driver"),
+        ("b300", "no published figure of its multiprocessors"),
+        ("cuda:sm_103", "no published figure of its multiprocessors"),
+        ("mi300x", "AMD's GPUs are not offered, since .* ROCm"),
+    ],
+)
+def test_devices_that_exist_say_why_they_are_not_offered(target: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        models.resolve(target)
+    with pytest.raises(UsageError, match="is not known: the GPUs are"):
+        models.resolve("h9000")
+
+
 @pytest.mark.parametrize("target", ["rocm", "rocm:gfx942", "hip", "cuda:gfx942"])
 def test_amd_says_why_it_is_not_offered(target: str) -> None:
     with pytest.raises(UsageError, match=r"AMD's GPUs are not offered, since .* ROCm"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend
 from ...record.device import DeviceModel
 from . import attention_rules, carried_settings
 from .attention_rules import Call
-from .interfaces import MARK
+from .interfaces import MARK, PHASE
 from .questions import Questions, line_traced
 from .replaced import Places, on
 
@@ -38,10 +38,40 @@ def place(places: Places, model: DeviceModel, questions: Questions) -> None:
     operator = torch.ops.aten.scaled_dot_product_attention.default
     capability = int(model.figure("major") or 0), int(model.figure("minor") or 0)
     choose = _mps if model.device == "mps" else _Cuda(capability, questions)
+    if model.device == "cuda":
+        _asked(places, capability)
     for key in (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd):
         places.entry(operator.py_kernels, key, _Chosen(operator, key, choose, model.device))
     operator._dispatch_cache.clear()
     places.add(operator._dispatch_cache.clear)
+
+
+def _asked(places: Places, capability: tuple[int, int]) -> None:
+    """What a program asks of the rules while it is traced, as it is chosen here."""
+    places.attribute(torch.backends.cuda, "is_flash_attention_available", PHASE, lambda: True)
+    for name, backend in (
+        ("flash", SDPBackend.FLASH_ATTENTION),
+        ("efficient", SDPBackend.EFFICIENT_ATTENTION),
+        ("cudnn", SDPBackend.CUDNN_ATTENTION),
+    ):
+        places.attribute(torch.backends.cuda, f"can_use_{name}_attention", PHASE, _can(backend, capability))
+
+
+def _can(backend: Any, capability: tuple[int, int]) -> Callable[..., bool]:
+    def can(params: Any, debug: bool = False) -> bool:
+        call = Call(
+            params.query,
+            params.key,
+            params.value,
+            params.attn_mask,
+            params.dropout,
+            params.is_causal,
+            params.enable_gqa,
+        )
+        there = params.query.device.type == "cuda" and attention_rules.switched_on(backend)
+        return bool(there and attention_rules.CAN[backend](call, capability))
+
+    return can
 
 
 class _Chosen:

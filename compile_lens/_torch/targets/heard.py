@@ -19,6 +19,7 @@ from ..ground import hook_points
 from .interfaces import MARK, PHASE
 from .questions import (
     ATTRIBUTES,
+    BUILD_FLAGS,
     BY_THE_MODEL,
     FUNCTIONS,
     MARKS,
@@ -78,6 +79,8 @@ def place(places: Places, questions: Questions) -> None:
             places.attribute(owner, name, MARK, lambda *told, **more: 0)
             _as_torchs(places, getattr(owner, name))
             not_compiled(getattr(owner, name))
+    _build_flags(places, questions)
+    _acceptable(places, questions)
     watched = _Watched(note)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
@@ -89,6 +92,42 @@ def place(places: Places, questions: Questions) -> None:
             return compile_frame(*args, **kwargs)
 
     places.attribute(convert_frame, "_compile", MARK, compiles)
+
+
+def _build_flags(places: Places, questions: Questions) -> None:
+    from torch._dynamo.variables.misc import PythonModuleVariable
+
+    real: Any = getattr(PythonModuleVariable, "var_getattr", None)
+
+    def read(variable: Any, tx: Any, name: str) -> Any:
+        module = getattr(variable.value, "__name__", "")
+        if name in BUILD_FLAGS.get(module, ()):
+            answer = getattr(variable.value, name, None)
+            questions.put("asked", f"{module}.{name}", text(answer), line_traced())
+        return real(variable, tx, name)
+
+    places.attribute(PythonModuleVariable, "var_getattr", PHASE, read)
+
+
+def _acceptable(places: Places, questions: Questions) -> None:
+    """Dynamo makes a tensor on the device to ask cuDNN. It is answered as where a cuDNN is there, which is said."""
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    handlers: dict[Any, Any] = getattr(TorchInGraphFunctionVariable, "_get_handlers", dict)()
+    asked = inspect.unwrap(torch.backends.cudnn.is_acceptable)
+    real = handlers.get(asked)
+    if real is None:
+        return
+
+    def acceptable(variable: Any, tx: Any, tensor: Any, *extra: Any) -> Any:
+        if not on(MARK) or extra or getattr(tensor.device, "type", "") != "cuda":
+            return real(variable, tx, tensor, *extra)
+        answer = torch._C._get_cudnn_enabled() and tensor.dtype in torch.backends.cudnn.CUDNN_TENSOR_DTYPES
+        questions.put("asked", "torch.backends.cudnn.is_acceptable()", repr(answer), line_traced())
+        return ConstantVariable.create(answer)
+
+    places.entry(handlers, asked, acceptable)
 
 
 def prepare() -> None:

@@ -24,10 +24,21 @@ MACOS = (15, 0)
 """The system that an Apple device is taken to run."""
 
 
+class _Properties(types.SimpleNamespace):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"the device model {self._of} does not say {name}, which the device tells: no published figure of "
+            "it is used. A model of your own may have it (target is then the path of its JSON file)"
+        )
+
+
 def properties(model: DeviceModel) -> Any:
     """What ``torch.cuda.get_device_properties`` gives, or its like for another type."""
     known = {figure.name: figure.value for figure in model.properties}
-    found = types.SimpleNamespace(name=model.known_as[0] if model.known_as else model.title, **known)
+    found = _Properties(name=model.known_as[0] if model.known_as else model.title, **known)
+    found.__dict__["_of"] = model.name or model.title
     if model.device == "cuda":
         found.gcnArchName = model.arch
         found.is_integrated = found.is_multi_gpu_board = 0

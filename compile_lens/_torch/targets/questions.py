@@ -27,7 +27,6 @@ BY_THE_MODEL = tuple(
         "get_device_properties",
         "is_bf16_supported",
         "is_tf32_supported",
-        "mem_get_info",
     )
 )
 """Functions that the device model answers. Dynamo reads what stands there for them."""
@@ -41,8 +40,8 @@ FUNCTIONS = (
     "torch.cuda:max_memory_allocated",
     "torch.cuda:memory_reserved",
     "torch.cuda:max_memory_reserved",
+    "torch.cuda:get_rng_state",
     "torch.backends.cudnn:is_available",
-    "torch.backends.cudnn:version",
     "torch.backends.mps:is_available",
     "torch.backends.mps:is_built",
     "torch.accelerator:is_available",
@@ -51,8 +50,26 @@ FUNCTIONS = (
 )
 """Functions that ask for a device."""
 
-OF_THE_BUILD = ("torch.cuda:get_arch_list", "torch.backends.cuda:is_built")
-"""Functions that ask how torch was built, also while Dynamo traces. A build for the device has other answers."""
+OF_THE_BUILD = (
+    "torch.cuda:get_arch_list",
+    "torch.cuda:mem_get_info",
+    "torch.backends.cuda:is_built",
+    "torch.backends.cuda:is_flash_attention_available",
+    "torch.backends.cuda:can_use_flash_attention",
+    "torch.backends.cuda:can_use_efficient_attention",
+    "torch.backends.cuda:can_use_cudnn_attention",
+    "torch.backends.cudnn:version",
+    "torch.distributed:is_nccl_available",
+)
+"""Functions that ask how torch was built, or what is free on the device, also while Dynamo traces. Where the device is
+there they have other answers, which are not known here."""
+
+BUILD_FLAGS = {
+    "torch.version": ("cuda", "cudnn"),
+    "torch._C": ("_has_cuda", "has_cuda", "_has_cudnn", "has_cudnn", "_has_nccl"),
+    "torch": ("has_cuda", "has_cudnn"),
+}
+"""Names of modules that tell how torch was built. Dynamo takes what they are for a constant."""
 
 MARKS = ("torch.cuda.nvtx:range_push", "torch.cuda.nvtx:range_pop", "torch.cuda.nvtx:mark")
 """Functions that tell a profiler of the device where the program is. Nobody listens here."""

@@ -133,4 +133,5 @@ def _nothing_is_started(places: Places, device: torch.device) -> None:
         places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)
     if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
-        places.attribute(torch.cuda, "is_initialized", PHASE, lambda: False)
+        # Its tensors are what is compiled for.
+        places.attribute(torch.cuda, "is_initialized", PHASE, lambda: True)

@@ -1,0 +1,153 @@
+"""What a program asks of torch in Python that Dynamo traces, of which a device that is not there decides.
+
+Each program takes ``sin`` where the device is there. What is certain on it is so here: its tensors are on it, and the
+attention that is chosen is that which can be used. What depends on a build for the device, or on what is free on it, is
+told with the line and what was answered.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from suite import rand
+
+from compile_lens import CaptureError
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.results.capture import Capture
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.usefixtures("warm"),
+    pytest.mark.skipif(
+        torch.version.cuda is not None, reason="the answers are those of a build without CUDA"
+    ),
+]
+
+
+def here(fn: Any, *args: Any) -> Capture:
+    return perform(fn, args, None, Asked(target="h100"), model=resolve("h100"))[0]
+
+
+def calls(found: Capture) -> list[str]:
+    return [n.name for c in found.compilations if "dynamo" in c.graphs for n in c.graphs["dynamo"].calls]
+
+
+def told(found: Capture) -> list[tuple[str, str]]:
+    """What was asked and answered; each at the line with the mark."""
+    assert found.target is not None
+    for one in found.target.questions:
+        assert linecache.getline(one.frame.file, one.frame.line).endswith("# here\n")
+    return [(one.asked, one.answer) for one in found.target.questions]
+
+
+def initialized(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.cuda.is_initialized() else x.cos()
+
+
+def test_the_device_is_initialized_where_its_tensors_are() -> None:
+    found = here(initialized, rand(8))
+    assert calls(found) == ["sin"] and told(found) == []
+
+
+def version(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.backends.cudnn.version() else x.cos()  # here
+
+
+def cuda(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.version.cuda >= "13" else x.cos()  # here
+
+
+def flag(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch._C._has_cuda else x.cos()  # here
+
+
+def nccl(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.distributed.is_nccl_available() else x.cos()  # here
+
+
+def free(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.cuda.mem_get_info()[0] > 2**30 else x.cos()  # here
+
+
+def flash(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.backends.cuda.is_flash_attention_available() else x.cos()  # here
+
+
+def acceptable(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.backends.cudnn.is_acceptable(x) else x.cos()  # here
+
+
+def state(x: torch.Tensor) -> torch.Tensor:
+    before = torch.cuda.get_rng_state()  # here
+    return x.sin() if before.numel() else x.cos()
+
+
+@pytest.mark.parametrize(
+    ("fn", "asked", "answer", "taken"),
+    [
+        (version, "torch.backends.cudnn.version()", "None", "cos"),
+        (cuda, "torch.version.cuda", "'12.8'", "cos"),
+        (flag, "torch._C._has_cuda", "False", "cos"),
+        (nccl, "torch.distributed.is_nccl_available()", str(torch.distributed.is_nccl_available()), "cos"),
+        (free, "torch.cuda.mem_get_info()", "(80000000000, 80000000000)", "sin"),
+        (flash, "torch.backends.cuda.is_flash_attention_available()", "True", "sin"),
+        (acceptable, "torch.backends.cudnn.is_acceptable()", "True", "sin"),
+        (state, "torch.cuda.get_rng_state()", "tensor([0", "sin"),
+    ],
+    ids=lambda v: getattr(v, "__name__", None),
+)
+def test_what_depends_on_the_build_is_told(
+    fn: Callable[..., Any], asked: str, answer: str, taken: str
+) -> None:
+    found = here(fn, rand(8))
+    ((was, said),) = told(found)
+    assert was == asked and said.startswith(answer) and calls(found)[-1] == taken
+
+
+def test_a_state_of_random_numbers_breaks_as_in_torch() -> None:
+    """Torch's table of functions has ``torch.cuda.get_rng_state`` among those that Dynamo skips."""
+    assert len(here(state, rand(8)).breaks) == 1
+
+
+def can_use(q: torch.Tensor) -> torch.Tensor:
+    params = torch.backends.cuda.SDPAParams(q, q, q, None, 0.0, True, False)
+    return q.sin() if torch.backends.cuda.can_use_flash_attention(params) else q.cos()  # here
+
+
+@pytest.mark.parametrize(("dtype", "taken"), [(torch.float16, "sin"), (torch.float32, "cos")])
+def test_whether_flash_can_be_used_is_as_it_is_chosen(dtype: torch.dtype, taken: str) -> None:
+    """``check_dtypes_low_precision`` of PyTorch's ``sdp_utils.cpp``."""
+    found = here(can_use, torch.zeros(1, 2, 16, 64, dtype=dtype))
+    assert calls(found)[-1] == taken
+    assert told(found) == [("torch.backends.cuda.can_use_flash_attention()", str(taken == "sin"))]
+
+
+def region(x: torch.Tensor) -> torch.Tensor:
+    with torch.device("cuda"):
+        return x + torch.ones(8)
+
+
+def clock(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.cuda.get_device_properties(0).clock_rate
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (
+            region,
+            r"Dynamo does not trace `with torch\.device\(…\)`: Python that is not traced made a tensor on cuda",
+        ),
+        (clock, "the device model h100 does not say clock_rate"),
+    ],
+    ids=["a region of a device", "a property that no one published"],
+)
+def test_what_is_refused_says_what_is_known(fn: Callable[..., Any], words: str) -> None:
+    with pytest.raises(CaptureError, match=words):
+        here(fn, rand(8))
