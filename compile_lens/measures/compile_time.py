@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import bisect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from compile_lens.record.program import CompileEvent, ProgramFrame, ProgramRecord
@@ -86,11 +87,11 @@ def _closed(one: list[object]) -> tuple[CompileEvent, str, float]:
 
 def compile_time(program: ProgramRecord) -> tuple[Spent, ...]:
     """The time by code, the one that took most first."""
-    frames = {v.id: n for n, f in enumerate(program.frames) for v in f.visits if v.id}
+    whose = _frames(program)
     spent: dict[int, dict[str, float]] = {}
     ids: dict[int, dict[str, None]] = {}
     for event, part, own in own_times(program):
-        number = frames.get(event.id, -1)
+        number = whose(event)
         parts = spent.setdefault(number, dict.fromkeys(PARTS, 0.0))
         parts[part] += own / 1e6
         if event.id:
@@ -100,3 +101,30 @@ def compile_time(program: ProgramRecord) -> tuple[Spent, ...]:
         for number, parts in spent.items()
     ]
     return tuple(sorted(found, key=lambda one: -one.total))
+
+
+_BEGINS = "dynamo"
+"""Torch's name of the event with which each compile of a code begins."""
+
+
+def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
+    """The number of the frame that an event is of, -1: of none. Ids begin again where the program resets Dynamo: the
+    compiles of one id are told apart by their order, and what comes later (a backward) is of the last that began."""
+    frames: dict[str, list[int]] = {}
+    visits = ((v.number, v.id, v.times, n) for n, f in enumerate(program.frames) for v in f.visits if v.id)
+    for _, id, times, number in sorted(visits):
+        frames.setdefault(id, []).extend([number] * times)
+    begun: dict[str, list[float]] = {}
+    for event in program.events:
+        if event.name == _BEGINS and event.duration:
+            begun.setdefault(event.id, []).append(event.start)
+
+    def of(event: CompileEvent) -> int:
+        own = frames.get(event.id, [-1])
+        if len(set(own)) == 1:
+            return own[0]
+        starts = sorted(begun.get(event.id, ()))
+        at = bisect.bisect_right(starts, event.start) - 1
+        return own[at] if at >= 0 and len(starts) == len(own) else -1
+
+    return of

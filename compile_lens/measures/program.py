@@ -90,7 +90,7 @@ def counts(program: ProgramRecord) -> Counts:
 def for_good(visit: Visit) -> bool:
     """Whether Dynamo met nothing to compile and looks at the code no more, though another call may compute: torch then
     runs no form of it that it compiled before, either."""
-    return visit.outcome == NOTHING and visit.times == 1 and visit.computes
+    return visit.outcome == NOTHING and visit.computes
 
 
 def in_part(visit: Visit) -> bool:

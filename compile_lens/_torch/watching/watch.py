@@ -148,7 +148,7 @@ def _seen(scope: Scope) -> Seen:
     numbers = {v.number: i for i, v in enumerate(made)}
     frames = []
     plain: dict[int, Visit] = {}
-    forms = {code: {v.id: v for v in own if v.guarded} for code, own in by_code.items()}
+    forms = {code: _forms(own) for code, own in by_code.items()}
     for (code, behind), own in by_thing.items():
         found = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
         plain |= {v.number: visit for v, visit in zip(own, found, strict=True)}
@@ -173,11 +173,27 @@ def _seen(scope: Scope) -> Seen:
     )
 
 
+def _forms(own: Iterable[Visiting]) -> dict[str, list[Visiting]]:
+    """The forms of a code by their compile ids, which begin again where the program resets Dynamo."""
+    found: dict[str, list[Visiting]] = {}
+    for visiting in own:
+        if visiting.guarded:
+            found.setdefault(visiting.id, []).append(visiting)
+    return found
+
+
+def _older(forms: dict[str, list[Visiting]], id: str, v: Visiting) -> Visiting | None:
+    """What form an id was of when a visit began; that of another thread may have begun later, and be done earlier."""
+    own = forms.get(id, [])
+    before = [form for form in own if form.number < v.number]
+    return max(before, key=lambda form: form.number) if before else next(iter(own), None)
+
+
 def _part(scope: Scope, one: Visiting) -> Seen:
     """One visit alone, with the numbers that it has over all watches."""
     graphs = {g: g.number for g in one.graphs}
     known = dict.fromkeys(v.code for v in list(scope.visits))
-    forms = {v.id: v for v in list(scope.visits) if v.guarded and v.code is one.code}
+    forms = _forms(v for v in list(scope.visits) if v.code is one.code)
     visit = _visit(one, one.number, graphs, forms)
     frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), known)
     same = (v for v in list(scope.visits) if (v.code, v.behind) == (one.code, one.behind))
@@ -209,7 +225,7 @@ def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
     )
 
 
-def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, Visiting]) -> Visit:
+def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, list[Visiting]]) -> Visit:
     outcome = _outcome(v)
     before = graphs[v.graphs[-1]] if v.graphs else None
     broken = tuple(dataclasses.replace(b, before=before if b.then != GIVEN_UP else None) for b in v.breaks)
@@ -267,17 +283,17 @@ def _why(v: Visiting, outcome: str) -> Ending | None:
     )
 
 
-def _recompilation(v: Visiting, forms: dict[str, Visiting]) -> Recompilation | None:
+def _recompilation(v: Visiting, forms: dict[str, list[Visiting]]) -> Recompilation | None:
     if v.recompiled is None:
         return None
     failed = []
     for guard in v.failed:
-        older = forms.get(guard.id)
+        older = _older(forms, guard.id, v)
         if older is not None:
             guard = messages.with_line(guard, older.guards, older.specialized)
             guard = failed_guards.with_old(guard, older.held)
         failed.append(guard)
-    newest = forms.get(failed[0].id) if failed else None
+    newest = _older(forms, failed[0].id, v) if failed else None
     if newest is not None:
         earlier = {d.source for d in newest.dynamic}
         became = tuple(d for d in v.dynamic if d.source not in earlier)
