@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.ledger import COLUMNS, MODELLED, AtLeast, Figure, Row
+from compile_lens.measures.sharing import computed_again, instead_of
 from compile_lens.record.absent import Missing, NotApplicable
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation, Stage
@@ -249,7 +250,7 @@ class Origins:
                     shared = tuple((o, found) for o in k.origins if (found := others(k, o)))
                     parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
                     self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
-                    self._instead[id(k)] = tuple(o.name for o in code.kernels if _instead(k, o))
+                    self._instead[id(k)] = tuple(o.name for o in code.kernels if instead_of(k, o))
 
     def of(self, kernel: Kernel) -> Origin:
         """The origins of one kernel. A Python line that several operators share stands once."""
@@ -286,42 +287,6 @@ def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
 def _shared(found: Shared, limit: int = 4) -> str:
     some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in found[:limit])
     return f"{some} and {len(found) - limit} more" if len(found) > limit else some
-
-
-def _instead(kernel: Kernel, other: Kernel) -> bool:
-    """Whether a line of the module launches the one or the other: it launches one kernel."""
-    return other.name != kernel.name and not {*kernel.launch_lines}.isdisjoint({*other.launch_lines} - {0})
-
-
-def computed_again(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
-    """For a kernel and one of its operators, the other kernels of the module that compute it as well.
-
-    ``nodes`` are the operators that compute anything: a view moves nothing, however many kernels look through
-    it. A library call shares its name with others, and is one operator: it counts for nothing here.
-    """
-    wanted = set(nodes)
-    computing: dict[str, dict[str, None]] = {}
-    named = {kernel.name: kernel for kernel in code.kernels}
-    for kernel in code.kernels:
-        for origin in wanted.intersection(_computed(kernel)) if kernel.language != "extern" else ():
-            computing.setdefault(origin, {})[kernel.name] = None
-
-    def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
-        if kernel.language == "extern":
-            return ()
-        found = computing.get(origin, {})
-        if kernel.name not in found:
-            return ()
-        return tuple(name for name in found if name != kernel.name and not _instead(kernel, named[name]))
-
-    return others
-
-
-def _computed(kernel: Kernel) -> Iterable[str]:
-    """What a kernel computes itself, by its lines where they were followed: the second part of a reduction came from
-    the same operators as the first, and computes none of those inlined there."""
-    followed = {origin for line in kernel.lines for origin in line.origins}
-    return followed.intersection(kernel.origins) or kernel.origins
 
 
 def place(frame: Frame) -> str:
