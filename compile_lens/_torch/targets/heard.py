@@ -52,8 +52,8 @@ _USES = (
 """What asks something of a device that a tensor gave; to pass it on asks nothing."""
 
 
-def place(places: Places, questions: Questions) -> None:
-    """Listen to torch, on marked threads."""
+def place(places: Places, kind: str, questions: Questions) -> None:
+    """Listen to torch, on marked threads; ``kind`` is the device's."""
     note = _noting(questions)
     for path in FUNCTIONS:
         found = hook_points.find(path)
@@ -79,8 +79,9 @@ def place(places: Places, questions: Questions) -> None:
             places.attribute(owner, name, MARK, lambda *told, **more: 0)
             _as_torchs(places, getattr(owner, name))
             not_compiled(getattr(owner, name))
-    _build_flags(places, questions)
-    _acceptable(places, questions)
+    if kind == "cuda":  # torch for a Mac has no CUDA either
+        _build_flags(places, questions)
+        _acceptable(places, questions)
     watched = _Watched(note)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame

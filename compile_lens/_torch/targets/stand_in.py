@@ -49,7 +49,7 @@ class StandIn:
                 sight.place(places, interfaces.MARK, self.device)
                 passes.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
-                heard.place(places, self.questions)
+                heard.place(places, self.model.device, self.questions)
                 with marked(interfaces.MARK):
                     yield
 
