@@ -199,6 +199,24 @@ def test_a_module_of_torch_s_in_ddp(tmp_path: Path, model: str, eager: str) -> N
         assert "DistributedDataParallel" in str(program)
 
 
+WITHIN = """
+import compile_lens
+def f(x):
+    y = x.sin()
+    with compile_lens.watch():
+        y = y * 2
+    return y
+print(torch.compile(f, backend=backend)(torch.zeros(3)).tolist())
+"""
+
+
+def test_a_watch_in_a_compiled_function_brings_no_functions_of_ours(tmp_path: Path) -> None:
+    _, program = ran(tmp_path, WITHIN)
+    assert program.unvisited == () and [frame.function for frame in program.frames] == ["f"]
+    (source,) = program.record.sources
+    assert source.file.endswith("program.py")
+
+
 def test_an_older_record_has_none() -> None:
     data = json.loads(to_json(samples_program.program()))
     data.pop("unvisited", None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Iterator
 
 from torch._dynamo import convert_frame
 
+from ... import errors
 from ...record.graph import Frame
 from ..frames import left_to_python
 from ..frames.skipped import foreign
@@ -54,8 +56,20 @@ def asking(file: str) -> bool:
 
 
 def library(file: str) -> bool:
-    """Whether a file is not the program's own: one of the standard library, of an installed package, or of torch."""
-    return foreign(file) or torch_source.of_torch(file)
+    """Whether a file is not the program's own: one of the standard library, of an installed package, of torch, or
+    one of ours, into which Dynamo looks where a compiled function opens a watch."""
+    return elsewhere(file) or torch_source.of_torch(file)
+
+
+def elsewhere(file: str) -> bool:
+    """The same, but torch's layers and optimizers are the program's."""
+    ours = file.startswith(_OURS) and not file.startswith(_EXERCISES)
+    return ours or foreign(file)
+
+
+_OURS = os.path.join(os.path.dirname(errors.__file__), "")
+_EXERCISES = os.path.join(_OURS, "course", "")
+"""What a course asks for is a program's."""
 
 
 def _between(file: str) -> bool:

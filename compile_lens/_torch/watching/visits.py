@@ -15,12 +15,11 @@ from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ...record.program import Break
 from ..frames import breaks, dynamo, left_to_python
-from ..frames.skipped import foreign
 from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
 from . import kept, observers, ranks, scopes, settings, things, unvisited
-from .callers import asking, caller
+from .callers import asking, caller, elsewhere
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late
 
@@ -84,7 +83,7 @@ def _keep(visiting: Visiting) -> None:
         file = visiting.code.co_filename
         made = torch_source.of_torch(file) or generated(visiting.code)
         others = visiting.behind is None or left_to_python.is_rest(visiting.code)
-        if not worked and others and (foreign(file) or (visiting.error is None and made)):
+        if not worked and others and (elsewhere(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
             if made:
                 unvisited.in_wrapper(scope, visiting)
