@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,77 @@ def test_a_cell_is_watched() -> None:
     assert errors[:3] == ["None", "None", "None"] and errors[3] == "ZeroDivisionError('division by zero')"
     assert "this is no name of a variable" in errors[4]
     assert source == ["def f(x):", '    print(end="")', "    return x.sin()"]
-    assert (graphs, places, ended, line) == (1, 1, "ZeroDivisionError: division by zero", 2)
+    assert (graphs, places, ended, line) == (1, 1, "ZeroDivisionError: division by zero", 3), (
+        "as the cell counts its lines"
+    )
     assert "[0.0, 0.0]" in done.stdout, "the value of the last expression is shown"
     assert "why is it not faster" in done.stdout
+
+
+CELLS = {
+    "an expression": "x = 1\nx + 1",
+    "no Out": "x + 1;",
+    "no Out after a comment": "x + 1;  # said\n\n",
+    "await": "import asyncio\nawait asyncio.sleep(0)\nprint('slept')\nx + 2",
+    "async for": "async def g():\n    yield 3\nasync for n in g():\n    print(n)",
+    "an error": "print('before')\n1 / 0",
+    "an error that is awaited": "async def fails():\n    raise KeyError('k')\nawait fails()",
+    "no Python": "x = = 1",
+    "an exit": "import sys\nsys.exit(3)",
+    "a future": "from __future__ import annotations\ndef f(a: gone): return a\nf.__annotations__",
+    "magics": "%precision 3\n!echo shell\nwords = %who_ls int\nwords",
+    "another magic": "%%capture told\nprint('kept')",
+    "what that kept": "told.stdout",
+    "a cell in it": "get_ipython().run_cell('print(5); x'); print(6)\nx",
+    "spaces": "\n\n    y = 7\n    y",
+    "assigned": "z = 8",
+    "history": "In[-1] is not None, Out[1]",
+    "its own frame": "import inspect\nlen(inspect.stack()), __name__, sorted(n for n in locals() if n in 'xyz')",
+    "the last one": "_",
+}
+
+
+def outputs(cells: list[str]) -> list[list[Any]]:
+    """What a kernel of Jupyter's gives for cells, without pages of ours."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(book, timeout=240, kernel_name="python3", allow_errors=True).execute()
+    told = []
+    for cell in book.cells:
+        found: list[Any] = []
+        for each in cell.outputs:
+            if each.output_type == "error":
+                found.append((each.ename, re.sub(r"\(\d+\.py, ", "(", each.evalue)))
+            elif "compile_lens:" not in each.get("data", {}).get("text/plain", ""):
+                found.append((each.get("text"), each.get("data"), each.get("execution_count")))
+            else:
+                found.append("page")
+        told.append(found)
+    return told
+
+
+def test_a_cell_is_as_without_it() -> None:
+    names = ["load", *CELLS]
+    plain = outputs(["%load_ext compile_lens", *CELLS.values()])
+    watched = outputs(["%load_ext compile_lens", *(f"%%compile_lens\n{cell}" for cell in CELLS.values())])
+    broken = plain[names.index("no Python")]
+    broken[0] = (broken[0][0], broken[0][1].replace("line 1", "line 2"))  # the head is a line of the cell
+    for name, told, said in zip(names, plain, watched, strict=True):
+        assert [each for each in said if each != "page"] == told, name
+        pages = 0 if name in ("load", "no Python") else 1
+        assert said.count("page") == pages and said[len(said) - pages :] == ["page"] * pages, name
+    assert plain[names.index("await")][-1][1] == {"text/plain": "3"}
+
+
+def test_a_line_of_a_cell_and_a_call() -> None:
+    cells = [
+        "%load_ext compile_lens\n%reload_ext compile_lens\nimport torch\nf = torch.compile(torch.sin, backend='eager')",
+        "import asyncio\n%compile_lens one\nf(torch.ones(3))\nawait asyncio.sleep(0)\nf(torch.ones(3, 3));",
+        "get_ipython().run_cell_magic('compile_lens', 'two', 'y = f(torch.ones(3, 3, 3))')",
+        "f(torch.ones(3, 3, 3, 3));",
+        "one.counts.graphs, two.counts.graphs, one.record.ended",
+    ]
+    told = outputs(cells)
+    assert told[:4] == [[], ["page"], ["page"], []]
+    assert told[4][0][1] == {"text/plain": "(2, 1, 'the block ended')"}

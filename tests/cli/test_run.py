@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import random
 import re
@@ -493,6 +494,35 @@ def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: st
         told, said = plain.communicate(timeout=60), watched.communicate(timeout=60)
         assert plain.returncode == watched.returncode == 0, told[1]
         assert re.sub("0x[0-9a-f]+", "", said[0]) == re.sub("0x[0-9a-f]+", "", told[0])
+
+
+def test_beneath_a_program_stand_the_frames_that_the_documentation_names(tmp_path: Path) -> None:
+    text = """
+import inspect
+def within():
+    print([f.function for f in inspect.stack()])
+within()
+def calls(n=0):
+    try:
+        return calls(n + 1)
+    except RecursionError:
+        return n
+print(calls())
+"""
+    (tmp_path / "s.py").write_text(text, encoding="utf-8")
+    told = []
+    for words in ([], [str(LENS), "run"], ["-m", "compile_lens", "run"]):
+        out, _ = start(tmp_path, *words, "s.py").communicate(timeout=60)
+        frames, depth = out.splitlines()
+        told.append((ast.literal_eval(frames), int(depth)))
+    (plain, deep), *watched = told
+    assert plain == ["within", "<module>"]
+    ours = ["run", "__call__", "main", "<module>"]
+    assert [frames for frames, _ in watched] == [
+        [*plain, *ours],
+        [*plain, *ours, "_run_code", "_run_module_as_main"],
+    ]
+    assert all(5 <= deep - depth <= 9 for _, depth in watched)
 
 
 @pytest.mark.parametrize(
