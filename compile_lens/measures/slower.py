@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import dataclass
 
 from compile_lens.record.breaks import Ending
@@ -47,7 +49,8 @@ class Cause:
         times: how often it was seen.
         ending: torch's reason, with its hints and link.
         seconds: compile time that it took, measured; 0 where it took none of its own.
-        recompilation: what made a code be compiled again, of the last time.
+        recompilation: what made a code be compiled again: of what took most compile time, or of the last time.
+        others: the same of the other times at which something else changed, one of each.
         limit: the setting that was reached.
         reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
@@ -70,6 +73,7 @@ class Cause:
     unasked: str = ""
     through: str = ""
     rest: bool = False
+    others: tuple[Recompilation, ...] = ()
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -158,8 +162,15 @@ def _reached(ending: Ending, caller: Frame | None) -> Frame | None:
     return own[-1] if own else None
 
 
+_LIBRARY = re.compile(r"(?:[/\\]lib\d*[/\\]python3\.\d+t?|^[A-Za-z]:.*\\Lib)[/\\](\w+)", re.IGNORECASE)
+"""Where Python keeps its own library, on any machine: the record may come from another one."""
+
+
 def _of_library(frame: Frame) -> bool:
-    return frame.of_torch or "-packages" in frame.file
+    if frame.of_torch or "-packages" in frame.file or frame.file.startswith("<frozen "):
+        return True
+    standing = _LIBRARY.search(frame.file)
+    return standing is not None and standing[1] in sys.stdlib_module_names
 
 
 def _again(program: ProgramRecord) -> list[Cause]:
@@ -169,7 +180,7 @@ def _again(program: ProgramRecord) -> list[Cause]:
         if own:
             seconds = sum(v.seconds for v in own)
             place = Frame(frame.file, frame.resumes or frame.line, frame.function)
-            last, rest = own[-1].recompilation, frame.resumes is not None
+            first, *others = _by_cost(own)
             found.append(
                 Cause(
                     AGAIN,
@@ -178,9 +189,23 @@ def _again(program: ProgramRecord) -> list[Cause]:
                     len(own),
                     None,
                     seconds,
-                    last,
+                    first,
                     through=frame.through,
-                    rest=rest,
+                    rest=frame.resumes is not None,
+                    others=tuple(others),
                 )
             )
     return found
+
+
+def _by_cost(own: list[Visit]) -> list[Recompilation]:
+    """The last recompile of each thing that changed: first that for which most time went into compiling."""
+    last: dict[str, Recompilation] = {}
+    spent: dict[str, float] = {}
+    for visit in reversed(own):
+        if (found := visit.recompilation) is not None:
+            failed = found.failed[0] if found.failed else None
+            what = "" if failed is None else failed.source or failed.text
+            last.setdefault(what, found)
+            spent[what] = spent.get(what, 0.0) + visit.seconds
+    return [last[what] for what in sorted(last, key=lambda what: -spent[what])]

@@ -249,6 +249,37 @@ def test_what_cannot_be_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
             rehearse(lambda: 1, world_size=2)
 
 
+@pytest.mark.parametrize("compiled", ["nothing", "partial"])
+def test_ranks_that_compiled_nothing_or_not_all_are_not_told_as_if_they_had(compiled: str) -> None:
+    handed: list[int] = []
+
+    def backend(gm: Any, inputs: Any) -> Any:
+        handed.append(len(inputs))
+        return gm.forward
+
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1 if compiled == "partial" else x
+
+    def program() -> None:
+        torch.compile(broken, backend=backend)(torch.ones(2))
+
+    found = rehearse(program, world_size=2)
+    assert bool(handed) == (compiled == "partial")
+    assert [(rank.counts.graphs > 0, rank.counts.breaks) for rank in (found[0], found[1])] == [
+        (bool(handed), 1)
+    ] * 2
+    assert not found.differences and "✓" not in str(found)
+    page = " ".join(str(found).split())
+    said = {
+        "nothing": "no graph was compiled on any of 2 ranks, so that there are no graphs, shapes or collectives to "
+        "compare; each met the same: 1 break",
+        "partial": "◐ all 2 ranks compiled the same: graphs, shapes, breaks, recompiles and collectives; not all of "
+        "the program was compiled",
+    }
+    assert said[compiled] in page and f"cl-{compiled}" in found._repr_mimebundle_()["text/html"]
+
+
 DDP = """
 import os, sys, torch, torch.distributed as dist
 from torch import nn

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,3 +186,64 @@ def test_a_compile_that_raised_is_a_cause_with_its_reason() -> None:
     )
     assert str(raised.value).partition("\n")[0] in words.because(cause)
     assert "could not be compiled: the call raised" in " ".join(str(program).split())
+
+
+def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:
+    def backend(gm: Any, inputs: Any) -> Any:
+        time.sleep(1.5 if len(handed) == 2 else 0)
+        handed.append(torch.is_grad_enabled())
+        return gm.forward
+
+    handed: list[bool] = [True]
+    torch._dynamo.reset()
+    fast = torch.compile(sine, backend=backend)
+    with compile_lens.watch() as watched:
+        fast(torch.ones(8))
+        fast(torch.ones(6))  # which takes 1.5 s
+        with torch.no_grad():
+            fast(torch.ones(6))
+    assert handed == [True, True, True, False]
+    (cause,) = (c for c in watched.slower if c.kind == "compiled again")
+    assert cause.times == 2 and cause.seconds > 1.5
+    said = words.because(cause)
+    assert said.startswith("x.size(0) was 8, now 6") and said.endswith(
+        "another time grad_mode was True, now False"
+    )
+    assert "mark_dynamic" in words.advice(cause)
+
+
+ASYNC = """
+import asyncio, torch
+async def co(x):
+    y = x.sin()
+    await asyncio.sleep(0)
+    return y.cos()
+compiled = torch.compile(co, backend="eager")
+def program():
+    try:
+        asyncio.run(compiled(torch.ones(3)))
+    except (AssertionError, ValueError):  # torch cannot go on in a coroutine, which is not what is asked here
+        pass
+"""
+
+
+def test_a_break_in_python_s_library_is_told_with_the_line_of_the_program_that_plain_torch_logs(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "waits.py").write_text(ASYNC, encoding="utf-8")
+    env = {**os.environ, "TORCH_LOGS": "graph_breaks"}
+    plain = [sys.executable, "-c", "import waits; waits.program()"]
+    log = subprocess.run(plain, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300).stderr
+    stack = re.findall(r'__graph_breaks\]   File "([^"]+)", line (\d+), in', log)
+    assert [Path(file).name for file, _ in stack[-2:]] == ["waits.py", "tasks.py"], log[-3000:]
+    asked = (
+        "import waits, compile_lens\n"
+        "with compile_lens.watch() as watched: waits.program()\n"
+        "(one,) = (c for c in watched.slower if c.kind == 'graph break')\n"
+        "print(one.reached.file, one.reached.line, one.place.file, one.place.line)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == [*stack[-2], *stack[-1]]

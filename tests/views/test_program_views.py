@@ -154,6 +154,34 @@ def test_a_break_in_a_library_is_told_with_the_line_that_came_there() -> None:
     assert "train.py:9 (opt.step())" in words.advice(cause) and "Remove" not in words.advice(cause)
 
 
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("/home/me/.pyenv/versions/3.11.7/lib/python3.11/asyncio/tasks.py", True),
+        ("/usr/lib64/python3.13t/json/encoder.py", True),
+        ("C:\\Users\\me\\Python312\\Lib\\contextlib.py", True),
+        ("<frozen importlib._bootstrap>", True),
+        ("/home/me/lib/python3.11/training.py", False),
+        ("/home/me/asyncio/tasks.py", False),
+        ("C:\\me\\lib\\training.py", False),
+    ],
+)
+def test_files_of_python_s_own_library(file: str, library: bool) -> None:
+    mine = Frame("train.py", 9, "train", "g(x)")
+    visit = Visit(
+        "compiled", "0/0", breaks=(Break(Ending("graph break", "a break", (mine, Frame(file, 7, "g")))),)
+    )
+    frames = (ProgramFrame("train", "train.py", 1, visits=(visit,)),)
+    (cause,) = slower(ProgramRecord("p", program().environment, frames=frames))
+    assert cause.reached == (mine if library else None)
+
+
+def test_the_number_of_a_cause_is_apart_from_what_it_says() -> None:
+    (last,) = (n for n, cause in enumerate(slower(program()), 1) if cause.kind == "time of compiling")
+    seen = _flat(re.sub(r"<[^>]*>", "", html.document(program())))
+    assert f"{last} · 875 ms" in seen and f"{last} 875 ms" not in seen
+
+
 def test_caches_by_hand() -> None:
     assert caches(program()) == (
         Cache("Inductor's FX graphs", 1, 1, 0, ("full miss",)),

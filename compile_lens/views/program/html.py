@@ -145,7 +145,7 @@ def _table(table: Table, where: str) -> str:
 
 
 def _row(row: Row, noted: list[int]) -> str:
-    head = "  ".join(cell for i, cell in enumerate(row.cells) if cell and i not in noted)
+    head = " · ".join(cell for i, cell in enumerate(row.cells) if cell and i not in noted)
     lines = [line for i in noted for line in row.cells[i].splitlines() if line.strip()]
     body = "".join(div(_said(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
     look = f"border-left:3px solid {EDGE};padding:4px 0 4px 12px;margin:8px 0;overflow-wrap:break-word"

@@ -23,17 +23,33 @@ def sheet(found: RanksRecord) -> Sheet:
         first.created,
         tuple(f for f in (f"torch {first.environment.torch}" if first.environment.torch else "",) if f),
         "",
-        "partial" if found.differences else "compiled",
+        state(found),
         verdict(found),
         tuple(f for f in findings if f is not None),
         found.notes,
     )
 
 
+def state(found: RanksRecord) -> str:
+    """``compiled`` where all ranks compiled the same, and all of it; otherwise ``partial``, or ``nothing``."""
+    if not any(program.graphs for program in found.programs):
+        return "nothing"
+    whole = all(words.state(program) == "compiled" for program in found.programs)
+    return "compiled" if whole and not found.differences else "partial"
+
+
 def verdict(found: RanksRecord) -> str:
     """Whether all ranks compiled the same, in a sentence without a full stop."""
+    if not found.differences and state(found) == "nothing":
+        met = plural(counts(found.programs[0]).breaks, "break")
+        return (
+            f"no graph was compiled on any of {len(found.ranks)} ranks, so that there are no graphs, shapes or "
+            f"collectives to compare; each met the same: {met}"
+        )
     if not found.differences:
-        return f"all {len(found.ranks)} ranks compiled the same: graphs, shapes, breaks, recompiles and collectives"
+        rest = "" if state(found) == "compiled" else "; not all of the program was compiled"
+        same = "graphs, shapes, breaks, recompiles and collectives"
+        return f"all {len(found.ranks)} ranks compiled the same: {same}{rest}"
     levels = dict.fromkeys(one.level for one in found.differences)
     told = f"the ranks differ in {', '.join(levels)}: {plural(len(found.differences), 'difference')}"
     if COLLECTIVES in levels:

@@ -163,6 +163,9 @@ _AS_FAR = ", as far as is known"
 _PERHAPS = "was called where nothing may be compiled: the calls that fitted no compiled form ran eagerly"
 
 
+_OTHERS = 3
+
+
 def because(cause: Cause) -> str:
     """Why, in torch's words or by the guard that failed; ``""`` where there is nothing to say."""
     if cause.kind == GIVEN_UP_ON:
@@ -174,7 +177,9 @@ def because(cause: Cause) -> str:
         if cause.kind == RAISES:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
             return f"{reached}: {again(cause.recompilation)}"
-        return again(cause.recompilation)
+        others = [changed(other.failed[0]) for other in cause.others if other.failed]
+        also = f"; another time {'; '.join(others[:_OTHERS])}" if others else ""
+        return f"{again(cause.recompilation)}{also}"
     if cause.ending is None:
         return ""
     said = reason(cause.ending)
