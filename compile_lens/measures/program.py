@@ -191,6 +191,7 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
             if line in known:
                 states.setdefault((file, line), set()).add(state)
 
+    alone = {(f.file, f.line, f.function) for f in program.frames}  # these may have forms of their own
     for frame in program.frames:
         code = code_of(frame.file, frame.line, frame.code)
         for visit in frame.visits:
@@ -204,6 +205,11 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 at = at_line(found)
                 if at is not None:
                     states.setdefault((at.file, at.line), set()).add(BROKE)
+        if any(visit.outcome == LIMIT for visit in frame.visits):
+            # What was inlined in its forms runs in Python as well, where a call fits none of them.
+            for traced in (traced for visit in frame.visits for traced in visit.traced):
+                if (traced.file, traced.line, traced.function) not in alone:
+                    mark(traced.file, traced.lines, EAGER, code_of(traced.file, traced.line, traced.code))
     for one in program.unvisited:
         if one.file and one.eager:
             mark(one.file, one.eager, EAGER, code_of(one.file, one.line, one.code))
