@@ -41,7 +41,8 @@ _KEYS = re.compile(r"DispatchKeySet\((?P<keys>.*)\)$")
 """By which of its parts torch calls what a tensor's operators are, from one tensor to the next."""
 NORMAL, INFERENCE = "a normal tensor", "one made under torch.inference_mode"
 _TENSOR_TYPE = re.compile(
-    r"expected type of '(?P<source>.+)' to be a tensor type,\s*'? ?but found (?P<new>.*)$", re.DOTALL
+    r"expected type of '(?P<source>.+)' to be (?:a tensor type|(?P<old><class '.+?'>)),\s*'? ?but found (?P<new>.*)$",
+    re.DOTALL,
 )
 _CHECKED = re.compile(
     r"___check_(?P<what>type|obj)_id\((?P<source>.+), [^,()]+\)(?:, type=(?P<type>.+))?$", re.DOTALL
@@ -165,7 +166,8 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     of_type = _TENSOR_TYPE.match(text)
     if of_type:
         source = f"type({plain_source(of_type['source'])})"
-        return source, "a tensor's", _class(of_type["new"]) or now(source)
+        old = of_type["old"]  # torch 2.15 names it
+        return source, _class(old) if old else "a tensor's", _class(of_type["new"]) or now(source)
     groups = _DUPLICATES.match(text)
     try:
         found = ast.literal_eval(f"[{groups['groups']}]") if groups else []

@@ -490,6 +490,18 @@ class Shy:
         ("0/0: 2 <= L['t'].stride()[1]", "t.stride(1)", "at least 2", "1"),
         ("0/0: L['t'].size()[7] != 5", "t.size(7)", "other than 5", ""),
         ("0/0: not ___dict_contains('n', L['box'].__dict__)", "box.n", "not set on it", "9"),
+        (
+            "0/0: expected type of 't' to be a tensor type, but found <class 'torch.nn.parameter.Parameter'>",
+            "type(t)",
+            "a tensor's",
+            "torch.nn.parameter.Parameter",
+        ),
+        (  # as torch 2.15 has it
+            "0/0: expected type of 't' to be <class 'torch.nn.parameter.Parameter'>, but found <class 'torch.Tensor'>",
+            "type(t)",
+            "torch.nn.parameter.Parameter",
+            "torch.Tensor",
+        ),
     ],
 )
 def test_values_of_failed_guards(text: str, source: str, old: str, new: str) -> None:
