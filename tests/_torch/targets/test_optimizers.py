@@ -78,3 +78,14 @@ def test_a_step_does_what_the_optimizer_does() -> None:
 def test_a_fused_step_is_one_of_torchs_own() -> None:
     found = capture(optimizer("AdamW", fused=True).step, target="h100")
     assert not found.kernels and "don't trace into fused optimizer" in found.nothing
+
+
+def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
+    """Plain Adam counts on the CPU. Dynamo moves it to its parameter (``OptimizerVariable.move_step_if_cpu``)."""
+    made = optimizer("Adam")
+    made.step()
+    assert {state["step"].device.type for state in made.state.values()} == {"cpu"}
+    found = capture(made.step, target="h100")
+    assert {k.language for k in found.kernels} == {"triton"}
+    devices = {t.device for c in found.compilations for n in c.graphs["inference"].calls for t in n.outputs}
+    assert devices == {"cuda:0"}
