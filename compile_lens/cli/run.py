@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
+from .document import Document
 from .exit_codes import OK
 from .interrupt import Interrupt
 from .output import check_endings, say
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         from ..measures.cuda_graphs import gpu
 
         gpu(args.cuda_graphs)
-    args.program = Run(_found(args.left), args.out, args.cuda_graphs)
+    args.program = Run(_found(args.left), args.out, args.cuda_graphs, args.json)
     return OK
 
 
@@ -54,10 +55,13 @@ def _found(words: list[str]) -> Script:
 
 class Run:
     """One run of a program, and the report of it; with ``cuda_graphs``, also what an NVIDIA GPU of that name would
-    record of its graphs."""
+    record of its graphs. With ``json``, stdout holds one document, and what the program prints there goes to stderr."""
 
-    def __init__(self, program: Script, out: list[Path], cuda_graphs: str | None = None) -> None:
+    def __init__(
+        self, program: Script, out: list[Path], cuda_graphs: str | None = None, json: bool = False
+    ) -> None:
         self._cuda_graphs = cuda_graphs
+        self._document = Document() if json else None
         self._program = program
         self._out = [_of_rank(path).absolute() for path in out]  # the program may go to another folder
         self._journal = Journal(_beside(self._out[0])) if out else None
@@ -73,6 +77,8 @@ class Run:
         from ..views.program import html, markdown, text
 
         self._writers = (program, html, markdown, text)
+        if self._document is not None:
+            self._document.begin()
         if self._journal is not None:
             with contextlib.suppress(OSError):
                 self._journal.remove()  # an earlier run that was killed left it
@@ -136,19 +142,27 @@ class Run:
         record = self._with_cuda_graphs(self._record())
         program = Program(lambda: record)
         stream = sys.__stderr__ or sys.stderr
+        written: list[Path] = []
+        failure: Exception | None = None
         try:
             for path in self._out:
                 program.save(path)
+                written.append(path)
                 with contextlib.suppress(FileNotFoundError):
                     _aside(path).unlink()
-            if not self._out:
+            if not self._out and self._document is None:
                 say(str(program), stream)
             if self._journal is not None:
                 self._journal.remove()
         except (LensError, OSError) as error:
-            kept = f"; what was seen is in {self._journal.path}" if self._journal is not None else ""
+            failure = error
+            kept = (
+                f"; what was seen is in {self._journal.path}" if self._journal and self._journal.there else ""
+            )
             with contextlib.suppress(OSError, ValueError):  # the program may have closed it
                 say(f"compile-lens: {error}{kept}", stream)
+        if self._document is not None:
+            self._document.write(program, written, failure)
 
     def _record(self) -> ProgramRecord:
         import dataclasses
@@ -236,8 +250,14 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failed = ""
+        self._begun = False
         self._file: int | None = None
         self._process = os.getpid()
+
+    @property
+    def there(self) -> bool:
+        """Whether the file is there and of this run: not where it could not be made."""
+        return self._begun and os.path.isfile(self.path)
 
     def begin(self, head: ProgramRecord) -> None:
         """Make the file anew, with the record's own line: it has that, or it is not there."""
@@ -250,6 +270,7 @@ class Journal:
         self.failed = ""
         try:
             write_text(self.path, first_line(head))
+            self._begun = True
             flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
             self._file = os.open(self.path, flags)
         except (LensError, OSError) as error:

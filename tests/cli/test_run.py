@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
 import re
@@ -642,3 +643,35 @@ def test_what_cannot_be_run(
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert main(["run", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_one_document_on_stdout(folder: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    (folder / "child.py").write_text(
+        "import subprocess, sys, torch\n"
+        "handed = []\n"
+        "def backend(gm, inputs):\n    handed.append(gm)\n    return gm.forward\n"
+        "torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))\n"
+        "print('printed', len(handed))\n"
+        "subprocess.run([sys.executable, '-c', 'print(12345)'])\n"
+        "sys.exit(7)\n",
+        encoding="utf-8",
+    )
+    run = start(folder, "-m", "compile_lens", "run", "--json", "-o", str(report), "child.py", "--word")
+    out, errors = run.communicate(timeout=300)
+    assert run.returncode == 7 and "printed 1" in errors and "12345" in errors
+    told = json.loads(out)
+    assert (told["command"], told["ended"], told["written"]) == ("run", "exit 7", [str(report)])
+    assert told["arguments"] == ["--word"] and told["counts"]["graphs"] == 1 and "error" not in told
+
+
+def test_what_could_not_be_written_down_is_not_said_to_be_there(folder: Path) -> None:
+    """A folder in which nobody can make a file."""
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs Linux's /proc")
+    (folder / "one.py").write_text("print('ran')\n", encoding="utf-8")
+    run = start(folder, "-m", "compile_lens", "run", "--json", "-o", "/proc/x.json", "one.py")
+    out, errors = run.communicate(timeout=300)
+    assert run.returncode == 0 and "ran" in errors
+    assert "cannot write" in errors and "what was seen is in" not in errors
+    assert json.loads(out)["written"] == [] and "/proc/x.json" in json.loads(out)["error"]["message"]
