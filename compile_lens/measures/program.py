@@ -174,13 +174,13 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
     states: dict[tuple[str, int], set[str]] = {}
     met: dict[tuple[str, int, Ranges], set[int]] = {}
 
-    def code_of(file: str, first: int, code: Ranges) -> set[int]:
-        """The lines of a function that have code; its first one only where there is no other. A function is met once
-        for each of its rests."""
+    def code_of(file: str, first: int, code: Ranges, rest: bool = False) -> set[int]:
+        """The lines of a function that have code. A function is met once for each of its rests, in which Dynamo's own
+        instructions may stand on its first line."""
         found = met.get((file, first, code))
         if found is None:
             found = set(_in(code))
-            found -= {first} if len(found) > 1 else set()
+            found -= {first} if rest and len(found) > 1 else set()
             met[file, first, code] = found
             for line in found:
                 states.setdefault((file, line), set())
@@ -193,13 +193,13 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
 
     alone = {(f.file, f.line, f.function) for f in program.frames}  # these may have forms of their own
     for frame in program.frames:
-        code = code_of(frame.file, frame.line, frame.code)
+        code = code_of(frame.file, frame.line, frame.code, frame.resumes is not None)
         for visit in frame.visits:
             mark(frame.file, visit.eager, EAGER, code)
             for traced in visit.traced:
                 same = (traced.file, traced.function) == (frame.file, frame.function)
                 begins = frame.line if same and frame.resumes else traced.line  # a rest begins in the middle
-                own = code_of(traced.file, begins, traced.code)
+                own = code_of(traced.file, begins, traced.code, same and frame.resumes is not None)
                 mark(traced.file, traced.lines, TRACED, own)
             for found in visit.breaks:
                 at = at_line(found)

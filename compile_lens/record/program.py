@@ -212,7 +212,7 @@ class ProgramFrame:
     Attributes:
         function, file, line: the function and where it begins; of a rest, the function that it is of.
         resumes: the line where a rest begins; ``None`` for a whole function.
-        code: the lines that have code.
+        code: the lines that have code; the first one only where the body begins on it.
         visits: each time that Dynamo was asked, in order.
         before: compile ids of the forms that it had before the program was watched.
         through: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a

@@ -46,10 +46,10 @@ def program(hostile: str = "") -> ProgramRecord:
     )
     size = FailedGuard("0/0", f"size{hostile}", f"x.size(0){hostile}", "3", "4", at)
     dim = DynamicDim(f"L['x'].size(0){hostile}", "s0", 4)
-    traced = (Traced(file, name, 1, ((1, 3),), ((1, 6),)),)
+    traced = (Traced(file, name, 1, ((1, 3),), ((2, 6),)),)
     call = Frame(file, 20, "<module>")
     whole = ProgramFrame(
-        name, file, 1, None, ((1, 6),),
+        name, file, 1, None, ((2, 6),),
         (
             Visit(COMPILED, "0/0", caller=call, backend="inductor", graphs=(0,), traced=traced, seconds=0.5, number=0,
                   breaks=(Break(ending, "a print", "GB0001", before=0),),
@@ -63,11 +63,11 @@ def program(hostile: str = "") -> ProgramRecord:
     rest = ProgramFrame(
         name, file, 1, 3, ((3, 6),),
         (Visit(COMPILED, "1/0", caller=at, backend="inductor", graphs=(1,), number=1, seconds=0.125, eager=((6, 6),),
-               traced=(Traced(file, name, 1, ((3, 5),), ((1, 6),)),),
+               traced=(Traced(file, name, 1, ((3, 5),), ((2, 6),)),),
                breaks=(Break(Ending(BREAK, "a try", (Frame(file, 6, name),)), then=LEFT, before=1),)),),
     )  # fmt: skip
     left = ProgramFrame(
-        "left", file, 8, None, ((8, 10),),
+        "left", file, 8, None, ((9, 10),),
         (
             Visit(SKIPPED, "2/0", Ending(BREAK, "a loop", (Frame(file, 9, "left"),)), call, eager=((9, 10),), number=3,
                   breaks=(Break(Ending(BREAK, "a loop", (Frame(file, 9, "left"),)), then=GIVEN_UP),)),

@@ -27,8 +27,7 @@ def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
         start = _target(instructions)
     numbers = code_lines(code)
     if start is None:
-        body = numbers - {code.co_firstlineno} or numbers
-        return ranges(body, numbers)
+        return ranges(body_lines(code), numbers)
     first = _reached(instructions, start)
     reached = {line for begin, _, line in code.co_lines() if line and begin >= first}
     reached |= {line for begin, end, line in code.co_lines() if line and begin <= first < end}
@@ -95,6 +94,24 @@ def code_lines(code: Any) -> set[int]:
     return found - {None, 0}
 
 
+def body_lines(code: Any) -> set[int]:
+    """Those of the body: the first line only where more than the head stands there."""
+    numbers = code_lines(code)
+    first = code.co_firstlineno
+    if is_rest(code):
+        return numbers
+    line, body = 0, False
+    for x in dis.get_instructions(code):
+        if x.starts_line:
+            line = getattr(x, "line_number", None) or (first if x.starts_line is True else x.starts_line)
+        body = body or (line == first and x.opname not in _HEADS)
+    return numbers if body else numbers - {first} or numbers
+
+
+_HEADS = ("RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "NOP", "GEN_START")
+"""Instructions of a function's head, of which its body has none alone on a line."""
+
+
 def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
     """Lines as ranges, which go over lines without code."""
     found: list[tuple[int, int]] = []
@@ -111,6 +128,7 @@ def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
 
 
 def with_code(code: Any) -> tuple[tuple[int, int], ...]:
-    """The lines of a code object that have code as ranges, which end before a line that has none."""
-    found = code_lines(code)
+    """The lines of a code object that have code as ranges, which end before a line that has none; its first one where
+    the body stands there too, or nowhere else."""
+    found = body_lines(code)
     return ranges(found, set(range(min(found), max(found) + 1))) if found else ()
