@@ -226,6 +226,9 @@ def test_a_program_that_was_interrupted_ends_by_the_signal(
         assert (watched.returncode, said[0]) == (plain.returncode, told[0]) == (code, "")
         assert said[1].splitlines()[-1] == told[1].splitlines()[-1] == "KeyboardInterrupt"
         assert Program.load(tmp_path / "r.json").record.ended == "KeyboardInterrupt"
+        watched = start(tmp_path, *command[1:], "run", *words)
+        said = watched.communicate(timeout=60)
+        assert watched.returncode == plain.returncode and "ended: KeyboardInterrupt" in said[1]
 
 
 TRAINING = """
