@@ -176,5 +176,11 @@ TEMPLATES = (
 )  # fmt: skip
 """Operators that Inductor has templates of."""
 
+_CONSTANTS = "on a CPU Inductor has templates for weights that are constants of the graph alone"
+
+ON_CPU = {"mm": _CONSTANTS, "addmm": _CONSTANTS, "bmm": ""}
+"""Of those for which it has templates in C++, what keeps them from being tried (``use_cpp_gemm_template``, and
+``use_cpp_bmm_template``, in ``torch/_inductor/utils.py``)."""
+
 FOR_TEMPLATES = 68
 """Multiprocessors of a GPU from which on Inductor tries templates (``torch._inductor.utils.is_big_gpu``)."""

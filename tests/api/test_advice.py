@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import Any
 
 import pytest
@@ -98,6 +99,22 @@ def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, as
     assert reason in " ".join(why)
     tuned = capture(product, X, target=target, mode="max-autotune")
     assert not tuned.contests and any(k.language == "extern" for k in tuned.kernels)
+
+
+@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
+@pytest.mark.parametrize("name", ["mm", "bmm", "baddbmm"])
+def test_on_a_cpu_what_torch_times_is_advised(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Plain torch prints a table of what it times, if it has templates in C++."""
+    x = torch.rand(8, 64, 64) if "b" in name else torch.rand(64, 64)
+    args = (x, x, x) if name == "baddbmm" else (x, x)
+    fn = getattr(torch, name)
+    torch._dynamo.reset()
+    with torch._inductor.utils.fresh_cache():
+        torch.compile(lambda *given: fn(*given).relu(), mode="max-autotune")(*args)
+    timed = "cpp_CppMicroGemm" in capfd.readouterr().err
+    assert timed is (name == "bmm")
+    _, to_try = said(lambda: expect(capture(lambda *given: fn(*given).relu(), *args)).extern(0))
+    assert any("max-autotune" in line for line in to_try) is timed
 
 
 def test_an_operator_of_the_users_is_no_librarys() -> None:

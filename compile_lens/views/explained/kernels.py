@@ -15,7 +15,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.support import FOR_TEMPLATES, NEEDS, TEMPLATES
+from compile_lens.record.support import FOR_TEMPLATES, NEEDS, ON_CPU, TEMPLATES
 
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
@@ -134,7 +134,7 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
             f"compile_lens.support({name!r}) says which of its backends can",
         )
     if operators.bare(name) in TEMPLATES:
-        why_none = _no_templates(capture)
+        why_none = _no_templates(capture, operators.bare(name))
         if why_none:
             return (
                 f"{name}: a library computes it; what stands beside it is not fused with it: {why_none}",
@@ -150,14 +150,14 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
     )
 
 
-def _no_templates(capture: Record) -> str:
-    """Why ``max-autotune`` has no template of a product to time for the device that the code is for; ``""`` where it
+def _no_templates(capture: Record, operator: str) -> str:
+    """Why ``max-autotune`` has no template of an operator to time for the device that the code is for; ``""`` where it
     may have some."""
     device = capture.environment.target
     if device == "mps":
         return "Inductor has no templates for Metal"
     if device == "cpu":
-        return "on a CPU Inductor has templates for weights that are constants of the graph alone"
+        return ON_CPU.get(operator, "Inductor has no template of it for a CPU")
     model = capture.target.model if capture.target is not None else None
     count = model.figure("multi_processor_count") if model is not None else None
     if model is not None and isinstance(count, int) and count < FOR_TEMPLATES:
