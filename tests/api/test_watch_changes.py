@@ -220,19 +220,6 @@ def test_a_number_s_value_is_told_as_the_program_names_it() -> None:
     assert all(f.line is not None and f.line.text.strip() == "return x**s" for f in told)
 
 
-ONE_EACH = (
-    torch.sin,
-    torch.cos,
-    torch.tan,
-    torch.exp,
-    torch.abs,
-    torch.neg,
-    torch.sigmoid,
-    torch.tanh,
-    torch.relu,
-)
-
-
 def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
     """Nine builtins are forms of one code, so that the ninth is left to Python; functions around them are not."""
     graphs: list[torch.fx.GraphModule] = []
@@ -243,7 +230,7 @@ def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
 
     torch._dynamo.reset()
     with compile_lens.watch() as program:
-        for op in ONE_EACH:
+        for op in changed_programs.ONE_EACH:
             torch.compile(op, backend=backend)(torch.rand(3))
     assert len(graphs) == torch._dynamo.config.recompile_limit == 8
     said = " ".join(str(program).split())
@@ -251,9 +238,9 @@ def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
     assert "give it the same object each time" not in said
     torch._dynamo.reset()
     graphs.clear()
-    for op in ONE_EACH:
+    for op in changed_programs.ONE_EACH:
         made: dict[str, Any] = {"op": op}
         # In a file, since torch 2.11 calls what is in none through a function of its own as well.
         exec(compile("def own(x):\n    return op(x)\n", __file__, "exec"), made)
         torch.compile(made["own"], backend=backend)(torch.rand(3))
-    assert len(graphs) == len(ONE_EACH), "as the advice says"
+    assert len(graphs) == len(changed_programs.ONE_EACH), "as the advice says"

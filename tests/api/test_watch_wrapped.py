@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import changed_programs
 import pytest
 import torch
 
@@ -107,17 +108,7 @@ def test_a_break_behind_it_is_one_of_the_program() -> None:
 
 
 def test_at_the_limit_each_is_itself() -> None:
-    ops = (
-        torch.sin,
-        torch.cos,
-        torch.tan,
-        torch.exp,
-        torch.abs,
-        torch.neg,
-        torch.sigmoid,
-        torch.tanh,
-        torch.relu,
-    )
+    ops = changed_programs.ONE_EACH
     program, graphs, _ = watched({op.__name__: op for op in ops})
     assert len(graphs) == torch._dynamo.config.recompile_limit == 8
     (frame,) = (f for f in program.frames if any(v.outcome == "limit" for v in f.visits))

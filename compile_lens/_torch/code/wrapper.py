@@ -111,40 +111,39 @@ def kernels(
     return tuple(found), ran, ""
 
 
-def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
-    """Generated kernels by name: language, source, first and last line of the definition."""
-    found: dict[str, tuple[str, str, int, int]] = {}
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.Call, ast.Assign]]:
+    """What the module gives a name to by a call: the name, the call, the statement."""
     for statement in tree.body:
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
             continue
         target, value = statement.targets[0], statement.value
-        if not isinstance(target, ast.Name):
-            continue
-        if not isinstance(value, ast.Call):
-            continue
+        if isinstance(target, ast.Name) and isinstance(value, ast.Call):
+            yield target.id, value, statement
+
+
+def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
+    """Generated kernels by name: language, source, first and last line of the definition."""
+    found: dict[str, tuple[str, str, int, int]] = {}
+    for name, value, statement in _assigned(tree):
         language = _language(value.func)
         if language in CHOOSES:
             continue
         sources = [a.value for a in value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if language and sources:
             source = max(sources, key=len)
-            found[target.id] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
+            found[name] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
     return found
 
 
 def _choices(tree: ast.Module) -> dict[str, tuple[str, ...]]:
     """Names under which one of several kernels is launched, and their names: which one is measured on the device."""
     found: dict[str, tuple[str, ...]] = {}
-    for statement in tree.body:
-        if (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.targets[0], ast.Name)
-            and isinstance(statement.value, ast.Call)
-            and _language(statement.value.func) in CHOOSES
-        ):
-            lists = (a.elts for a in statement.value.args if isinstance(a, ast.List))
-            names = [name.id for some in lists for name in some if isinstance(name, ast.Name)]
-            found[statement.targets[0].id] = tuple(names)
+    for name, value, _ in _assigned(tree):
+        if _language(value.func) in CHOOSES:
+            lists = (a.elts for a in value.args if isinstance(a, ast.List))
+            found[name] = tuple(
+                kernel.id for some in lists for kernel in some if isinstance(kernel, ast.Name)
+            )
     return found
 
 

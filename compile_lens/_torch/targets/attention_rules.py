@@ -14,6 +14,8 @@ import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torch.nn.attention import SDPBackend
 
+from .carried_settings import attention_on, attention_order
+
 HALVES = (torch.float16, torch.bfloat16)
 
 DEFAULT_ORDER = (1, 2, 0, 3, 4)
@@ -48,11 +50,7 @@ def switched_on(backend: Any) -> bool:
         SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
         SDPBackend.CUDNN_ATTENTION: "cudnn",
     }
-    return backend in names and bool(getattr(torch._C, f"_get_{names[backend]}_sdp_enabled")())
-
-
-def order() -> list[int]:
-    return list(torch._C._get_sdp_priority_order())
+    return backend in names and attention_on(names[backend])
 
 
 def choice(call: Call, capability: tuple[int, int]) -> Any:
@@ -61,7 +59,7 @@ def choice(call: Call, capability: tuple[int, int]) -> Any:
     Raises:
         RuntimeError: if the switches leave none that can run, in PyTorch's words.
     """
-    for number in order():
+    for number in attention_order():
         backend = SDPBackend(number)
         if switched_on(backend) and CAN[backend](call, capability):
             return backend
@@ -70,7 +68,7 @@ def choice(call: Call, capability: tuple[int, int]) -> Any:
 
 def open_question(call: Call, capability: tuple[int, int], taken: Any) -> str:
     """What the device may take instead, by versions that cannot be known here; ``""`` if that is certain."""
-    if tuple(order()) != DEFAULT_ORDER or taken == SDPBackend.CUDNN_ATTENTION:
+    if tuple(attention_order()) != DEFAULT_ORDER or taken == SDPBackend.CUDNN_ATTENTION:
         return ""
     deprioritized = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") == "1"
     if capability[0] in (9, 10) and not deprioritized and switched_on(SDPBackend.CUDNN_ATTENTION):

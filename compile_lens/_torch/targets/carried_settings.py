@@ -121,8 +121,17 @@ ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")
 
 def attention() -> tuple[dict[str, bool], list[int]]:
     """Which back ends of attention are on, and in which order they are asked."""
-    on = {name: bool(getattr(torch._C, f"_get_{name}_sdp_enabled")()) for name in ATTENTION}
-    return on, list(torch._C._get_sdp_priority_order())
+    return {name: attention_on(name) for name in ATTENTION}, attention_order()
+
+
+def attention_on(name: str) -> bool:
+    """Whether one back end is on."""
+    return bool(getattr(torch._C, f"_get_{name}_sdp_enabled")())
+
+
+def attention_order() -> list[int]:
+    """The numbers of the back ends, in the order in which they are asked."""
+    return list(torch._C._get_sdp_priority_order())
 
 
 def set_attention(settings: tuple[dict[str, bool], list[int]]) -> None:
