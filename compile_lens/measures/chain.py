@@ -7,21 +7,20 @@ ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.address import PYTHON as PYTHON
 from compile_lens.measures.address import Address as Address
 from compile_lens.measures.address import python as python
 from compile_lens.measures.address import walk as walk
-from compile_lens.measures.cached import once
+from compile_lens.measures.address_text import FORMS, AddressTexts
 from compile_lens.measures.derivatives import Derivatives
 from compile_lens.measures.ends import End, Ends
-from compile_lens.record.absent import Absent
+from compile_lens.measures.links import kernel_lines as kernel_lines
+from compile_lens.measures.links import links_of
 from compile_lens.record.capture import Record
-from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Frame, Graph, Node
-from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.graph import Frame
+from compile_lens.record.kernel import Kernel
 
 
 class Chain:
@@ -30,11 +29,17 @@ class Chain:
     Every answer is in a fixed order: the order of the record. Building takes time proportional to the number
     of links and happens once for a capture, however many chains are made of it.
 
+    An address is ``(compile id, stage, name)`` or a text, as the page copies it and ``str`` of a frame begins: a line
+    (``"model.py:7"``), a call in one by its columns (``"model.py:7:11-23"``, on Python 3.11 and later), a name at a
+    line (``"sin@7"``, ``"sin@model.py:7"``: of a node or of what is called), a kernel or a line of one. A file goes
+    by the end of its path. A text stands for all that it names, in every compilation that has it (``find``): the
+    answer is that of all of these together. What could mean different places is refused, with texts for each.
+
     Raises (every method that takes an address): ``UsageError`` if the record has no such node.
     """
 
     def __init__(self, capture: Record) -> None:
-        self._links = _links(capture)
+        self._links = links_of(capture)
         self._ends = Ends(capture, self._links.down)
         self._derivatives = Derivatives(capture, self._links.up)
 
@@ -43,8 +48,21 @@ class Chain:
         links = self._links
         return (*links.nodes, *links.kernels, *links.code_lines, *links.lines)
 
+    def find(self, text: str) -> tuple[Address, ...]:
+        """The addresses that a text stands for (see ``compile_lens.measures.address_text``): of a call in a line the
+        nodes that were traced from it, of all compilations. Raises ``UsageError`` for what is unknown or ambiguous."""
+        return self.texts.find(text)
+
+    @property
+    def texts(self) -> AddressTexts:
+        """What texts for addresses stand for in this capture."""
+        links = self._links
+        return AddressTexts(links.nodes, links.kernels, links.code_lines, links.lines, links.framed)
+
     def __contains__(self, address: object) -> bool:
         links = self._links
+        if isinstance(address, str):
+            return address in self.texts
         return (
             address in links.nodes
             or address in links.kernels
@@ -60,76 +78,94 @@ class Chain:
         for address in self.addresses():
             yield address, self._links.up.get(address, _NONE).keys()
 
-    def up(self, address: Address) -> tuple[Address, ...]:
+    def up(self, address: Address | str) -> tuple[Address, ...]:
         """What it directly came from."""
-        return tuple(self._links.up.get(self._known(address), ()))
+        return _direct(self._links.up, self._known(address))
 
-    def down(self, address: Address) -> tuple[Address, ...]:
+    def down(self, address: Address | str) -> tuple[Address, ...]:
         """What it directly became."""
-        return tuple(self._links.down.get(self._known(address), ()))
+        return _direct(self._links.down, self._known(address))
 
-    def ancestors(self, address: Address) -> tuple[Address, ...]:
+    def ancestors(self, address: Address | str) -> tuple[Address, ...]:
         """Everything that it came from, nearest first; not itself."""
-        return _reach(self._links.up, [self._known(address)])
+        return _reach(self._links.up, self._known(address))
 
-    def descendants(self, address: Address) -> tuple[Address, ...]:
+    def descendants(self, address: Address | str) -> tuple[Address, ...]:
         """Everything that it became, nearest first; not itself."""
-        return _reach(self._links.down, [self._known(address)])
+        return _reach(self._links.down, self._known(address))
 
-    def lines(self, of: Kernel | Address) -> tuple[Frame, ...]:
+    def lines(self, of: Kernel | Address | str) -> tuple[Frame, ...]:
         """The innermost user frames that a kernel or node came from, by file and line.
 
         A frame of torch's own counts only for a node that has no other.
         Empty if the chain does not reach Python (``why_not`` says where it ends).
         """
         if isinstance(of, Kernel):
-            start = self._links.uses[self._position(of)]
-        else:
-            start = [self._known(of)]
-            if of[1] == PYTHON:
-                start = [a for a in self._links.down.get(of, ()) if self._innermost(a) == of]
+            return self._frames(self._links.uses[self._position(of)])
+        found: dict[Frame, None] = {}
+        for one in self._known(of):
+            if one[1] == PYTHON:
+                start = [a for a in self._links.down.get(one, ()) if self._innermost(a) == one]
+                frames = [f for f in self._frames(start) if python(f.file, f.line) == one]
+            else:
+                frames = list(self._frames([one]))
+            found.update(dict.fromkeys(frames))
+        return _in_order(found)
+
+    def _frames(self, start: list[Address]) -> tuple[Frame, ...]:
         found: dict[Frame, None] = {}
         for address in (*start, *_reach(self._links.up, start)):
             if address in self._links.framed:
                 found.update(dict.fromkeys(self._links.nodes[address].innermost))
-        if not isinstance(of, Kernel) and of[1] == PYTHON:
-            found = {f: None for f in found if python(f.file, f.line) == of}
-        return tuple(
-            sorted(found, key=lambda f: (f.file, f.line, f.column is not None, f.column or 0, f.function))
-        )
+        return _in_order(found)
 
-    def derivatives(self, of: Address) -> tuple[Address, ...]:
+    def derivatives(self, of: Address | str) -> tuple[Address, ...]:
         """For whose derivative a node of the joint graph is there, or anything of a backward down to a line of a
         kernel: nodes before the joint graph.
 
         What the backward computes again is there for the derivatives that read it. Empty for everything else.
         """
-        return self._derivatives.of(self._known(of))
+        return tuple(dict.fromkeys(a for one in self._known(of) for a in self._derivatives.of(one)))
 
-    def kernels(self, file: str, line: int) -> tuple[Kernel, ...]:
+    def kernels(self, file: Address | str, line: int | None = None) -> tuple[Kernel, ...]:
         """The kernels that a Python line became, itself or through what it calls, in order of the record.
 
-        Empty for a line that became none: one that holds no tensor work, or whose work was optimised away. Raises
-        ``UsageError`` for a file that the record does not know.
+        ``kernels("/home/ada/model.py", 7)``, or an address alone: ``kernels("model.py:7:11-23")``. Empty for what
+        became none: a line that holds no tensor work, or one whose work was optimised away. Raises ``UsageError`` for
+        a file that the record does not know.
         """
-        if file not in self._links.files:
+        if line is None:
+            start = self._known(file)
+        elif not isinstance(file, str) or file not in self._links.files:
             files = list(self._links.files)
             some = ", ".join(map(repr, files[:12])) or "none"
             more = f" and {len(files) - 12} more" if len(files) > 12 else ""
             raise UsageError(f"the record knows no file {file!r}; it knows {some}{more}")
-        start = python(file, line)
-        reached = {start, *_reach(self._links.down, [start])}
+        else:
+            start = (python(file, line),)
+        reached = {*start, *_reach(self._links.down, start)}
         every = zip(self._links.every, self._links.uses, strict=True)
-        return tuple(kernel for kernel, uses in every if not reached.isdisjoint(uses))
+        # A kernel is none of what it came from.
+        return tuple(
+            kernel
+            for kernel, uses in every
+            if not reached.isdisjoint(uses) or any(self._links.kernels.get(a) is kernel for a in start)
+        )
 
-    def why_not(self, address: Address) -> str:
+    def why_not(self, address: Address | str) -> str:
         """Why the chain ends at an address: why nothing is above it, or where something is, why nothing came of it;
-        ``""`` if it goes on both ways, or has come down to the generated code."""
-        self._known(address)
+        ``""`` if it goes on both ways, or has come down to the generated code.
+
+        Of a text for several, ``""`` if it goes on at one of them, else what is said of each.
+        """
+        said = dict.fromkeys(self._why_not(one) for one in self._known(address))
+        return "" if "" in said else "; ".join(said)
+
+    def _why_not(self, address: Address) -> str:
         links = self._links
         above = links.up.get(address) or address[1] == PYTHON
         if above and not links.down.get(address) and not address[1].endswith(".code"):
-            return str(self.end(address))
+            return str(self._ends.why(address))
         if links.up.get(address):
             return ""
         if address[1] == PYTHON:
@@ -138,9 +174,10 @@ class Chain:
         said = item.no_origin or links.lost.get(address, "")
         return said or "the record names no origin and no source line for it"
 
-    def end(self, address: Address) -> End:
-        """Why nothing came of a Python line or a node from which nothing came."""
-        return self._ends.why(self._known(address))
+    def end(self, address: Address | str) -> End:
+        """Why nothing came of a Python line or a node from which nothing came; of several the first such."""
+        known = self._known(address)
+        return self._ends.why(next((a for a in known if not self._links.down.get(a)), known[0]))
 
     def leading(self) -> Collection[Address]:
         """Everything that leads to a kernel, kernels aside."""
@@ -161,18 +198,21 @@ class Chain:
         names = ", ".join(dict.fromkeys(k.name for k in every)) or "none"
         raise UsageError(f"kernel {kernel.name!r} is not one of this capture, which has {names}")
 
-    def _known(self, address: Address) -> Address:
+    def _known(self, address: Address | str) -> tuple[Address, ...]:
+        """The addresses of one, or of a text for some."""
+        if isinstance(address, str):
+            return self.find(address)
         links = self._links
         if not (isinstance(address, tuple) and list(map(type, address)) == [str] * 3):
             kernels = ", ".join(dict.fromkeys(k.name for k in links.every)) or "none"
             raise UsageError(
                 f"{address!r} is neither a kernel nor an address, as (compile id, stage, name): give one of "
-                f"capture.kernels ({kernels}), or of capture.chain.addresses()"
+                f"capture.kernels ({kernels}), of capture.chain.addresses(), or a text: {FORMS}"
             )
         if address in links.nodes or address in links.kernels or address in links.code_lines:
-            return address
+            return (address,)
         if address[1] == PYTHON:
-            return address
+            return (address,)
         compile_id, stage, name = address
         if (compile_id, stage) in links.missing:
             raise UsageError(
@@ -187,186 +227,17 @@ class Chain:
         raise UsageError(f"the capture has no stage {stage!r} of {compile_id!r}; it has {stages}")
 
 
-@dataclass
-class _Links:
-    """What a chain knows. It must not hold the capture itself, whose life bounds its own."""
-
-    nodes: dict[Address, Node] = field(default_factory=dict)
-    kernels: dict[Address, Kernel] = field(default_factory=dict)
-    code_lines: dict[Address, LineOrigin] = field(default_factory=dict)
-    """Lines of kernels."""
-    lines: dict[Address, None] = field(default_factory=dict)
-    up: dict[Address, dict[Address, None]] = field(default_factory=dict)
-    down: dict[Address, dict[Address, None]] = field(default_factory=dict)
-    framed: set[Address] = field(default_factory=set)
-    """Nodes that are linked to their own frames."""
-    lost: dict[Address, str] = field(default_factory=dict)
-    missing: dict[tuple[str, str], str] = field(default_factory=dict)
-    files: dict[str, None] = field(default_factory=dict)
-    """Python files that the record names."""
-    every: list[Kernel] = field(default_factory=list)
-    uses: list[list[Address]] = field(default_factory=list)
-    """For each kernel of ``every`` what it directly came from. Two library calls may share a name, and so
-    an address; they do not share their origins."""
-
-    def link(self, below: Address, above: Address) -> None:
-        self.up.setdefault(below, {})[above] = None
-        self.down.setdefault(above, {})[below] = None
-
-
 _NONE: dict[Address, None] = {}
 
 
-@once
-def _links(capture: Record) -> _Links:
-    links = _Links()
-    links.files.update((source.file, None) for source in capture.sources)
-    for compilation in capture.compilations:
-        links.files[compilation.file] = None
-        _compilation(links, compilation)
-    for node in links.nodes.values():
-        links.files.update((frame.file, None) for frame in node.frames)
-    return links
+def _direct(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:
+    return tuple(dict.fromkeys(following for address in start for following in edges.get(address, ())))
 
 
-def _compilation(links: _Links, compilation: Compilation) -> None:
-    graphs = {s.key: s for s in compilation.stages if isinstance(s, Graph)}
-    for stage in compilation.stages:
-        if isinstance(stage, Absent):
-            links.missing[compilation.id, stage.stage] = stage.reason
-        elif isinstance(stage, Graph):
-            for path, node in walk(stage):
-                links.nodes[compilation.id, stage.key, path + node.name] = node
-    names = {key: _Names(graph) for key, graph in graphs.items()}
-    reaches: set[Address] = set()
-    for key in _before_first(graphs):
-        _graph(links, compilation.id, graphs[key], names, reaches)
-    for stage in compilation.stages:
-        if isinstance(stage, Code):
-            for kernel in stage.kernels:
-                _kernel(links, compilation.id, stage, kernel, names)
-            for kernel in stage.kernels:  # after all of them: an address that is a kernel's is no line's
-                _kernel_lines(links, compilation.id, stage, kernel, names)
-
-
-def _before_first(graphs: dict[str, Graph]) -> list[str]:
-    """Stage keys, each after the one that its origins name."""
-    order: dict[str, None] = {}
-    for key in graphs:
-        path: list[str] = []
-        while key in graphs and key not in order and key not in path:
-            path.append(key)
-            key = graphs[key].before
-        order.update(dict.fromkeys(reversed(path)))
-    return list(order)
-
-
-def _graph(links: _Links, cid: str, graph: Graph, names: dict[str, _Names], reaches: set[Address]) -> None:
-    loops = f"{graph.phase}.loops" if graph.stage == "groups" else ""
-    for path, node in walk(graph):
-        here = (cid, graph.key, path + node.name)
-        above = _resolve(links, here, graph.before, path, node.origins, names)
-        if loops and loops in names:
-            # Members of a group are loops, whatever stage its origins name; they may be the same links.
-            above += [(cid, loops, name) for m in node.members for name in names[loops].find(path, m)]
-        for address in dict.fromkeys(above):
-            links.link(here, address)
-        if any(address in reaches for address in above):
-            reaches.add(here)
-        elif node.frames:
-            # The first stage, or a node whose origins end before Python while it still knows its own line.
-            # The user's own come first, the innermost of them before the others.
-            for frame in sorted(reversed(node.frames), key=lambda f: f.of_torch):
-                line = python(frame.file, frame.line)
-                links.lines[line] = None
-                links.link(here, line)
-            links.framed.add(here)
-            reaches.add(here)
-
-
-def _kernel(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
-    here = (cid, code.key, kernel.name)
-    above = _resolve(links, here, f"{code.phase}.groups", "", kernel.groups, names)
-    above += _resolve(links, here, f"{code.phase}.post_grad", "", kernel.origins, names)
-    links.kernels.setdefault(here, kernel)
-    links.every.append(kernel)
-    links.uses.append(list(dict.fromkeys(above)))
-    for address in above:
-        links.link(here, address)
-
-
-def _kernel_lines(links: _Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
-    if not kernel.source:
-        return
-    for line in kernel_lines(kernel):
-        here = (cid, code.key, f"{kernel.name}:{line.line}")
-        if here in links.kernels:
-            continue
-        links.code_lines.setdefault(here, line)
-        if not kernel.lines:
-            links.link(here, (cid, code.key, kernel.name))
-        for address in _resolve(links, here, f"{code.phase}.post_grad", "", line.origins, names):
-            links.link(here, address)
-
-
-def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:
-    """The lines of a kernel that have an address.
-
-    Those whose origins were followed. Where none were (templates), those that its machine code came from: they
-    have no origins of their own, and are linked to the kernel as a whole.
-    """
-    if kernel.lines or kernel.machine is None:
-        return kernel.lines
-    found = {line for form in kernel.machine.forms for _, line in form.links if line > 0}
-    return tuple(LineOrigin(line) for line in sorted(found))
-
-
-def _resolve(
-    links: _Links, here: Address, before: str, path: str, wanted: Iterable[str], names: dict[str, _Names]
-) -> list[Address]:
-    """Addresses of named origins. Those that the record does not hold are left out, and the reason kept."""
-    wanted = tuple(wanted)
-    if not wanted:
-        return []
-    cid = here[0]
-    if before not in names:
-        reason = links.missing.get((cid, before), "it is not in the record")
-        said = f"the chain stops here: stage {before!r}, which its origins name, was not seen: {reason}"
-        links.lost.setdefault(here, said)
-        return []
-    found: list[Address] = []
-    for name in wanted:
-        hits = names[before].find(path, name)
-        if not hits:
-            said = f"the chain stops here: its origin {name!r} is not in stage {before!r} of the record"
-            links.lost.setdefault(here, said)
-        found += [(cid, before, hit) for hit in hits]
-    return found
-
-
-class _Names:
-    """The node names of one graph. A name in a subgraph is unique there, not in the whole."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.full: set[str] = set()
-        self.inner: dict[str, list[str]] = {}
-        for path, node in walk(graph):
-            self.full.add(path + node.name)
-            if path:
-                self.inner.setdefault(node.name, []).append(path + node.name)
-
-    def find(self, path: str, name: str) -> list[str]:
-        """The full name of ``name`` seen from the subgraph ``path``: nearest scope outwards, then inwards."""
-        scope = path
-        while True:
-            if scope + name in self.full:
-                return [scope + name]
-            if not scope:
-                break
-            scope = scope[:-1].rpartition("/")[0]
-            scope = scope + "/" if scope else ""
-        inner = self.inner.get(name, [])
-        return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
+def _in_order(frames: Iterable[Frame]) -> tuple[Frame, ...]:
+    return tuple(
+        sorted(frames, key=lambda f: (f.file, f.line, f.column is not None, f.column or 0, f.function))
+    )
 
 
 def _reach(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:

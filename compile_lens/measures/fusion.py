@@ -91,9 +91,9 @@ def why(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: st
     """Why ``a`` and ``b`` are one kernel, or are not.
 
     Each is a kernel (or its name), the name of an ATen node, of a loop or of a group, a name of the program (a node
-    that Dynamo saw, or a function or operator that is called once: ``"gelu"``), or a Python line (``"model.py:7"``;
-    the number alone where there is one file). ``phase`` picks one graph (``"backward"``,
-    ``"0/1 forward"``) where they are in several.
+    that Dynamo saw, or a function or operator that is called once: ``"gelu"``), a Python line (``"model.py:7"``;
+    the number alone where there is one file), or a call in one (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``).
+    ``phase`` picks one graph (``"backward"``, ``"0/1 forward"``) where they are in several.
 
     Raises ``UsageError``, which names what there is, for something that is unknown or ambiguous.
     """

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
+from compile_lens.measures.address_text import FORMS, function
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES
@@ -82,11 +83,10 @@ class _Finder:
         if isinstance(what, Kernel):
             return self._kernels(what.name, self._home(what))
         if isinstance(what, int) and not isinstance(what, bool):
-            return self._line("", what)
+            return self._at(f"line {what}", (self.chain.texts.line("", what),))
         if not isinstance(what, str):
             raise UsageError(
-                f"{what!r} is no kernel, name or line: give a Kernel, a name such as 'add', "
-                "a line such as 'model.py:7', or a line number"
+                f"{what!r} is no kernel, name or line: give a Kernel, a name such as 'add', {FORMS}, or a line number"
             )
         named = [
             (c.id, k)
@@ -97,10 +97,7 @@ class _Finder:
         ]
         if named:
             return self._kernels(what, named)
-        file, colon, number = what.rpartition(":")
-        if colon and number.isdigit():
-            return self._line(file, int(number))
-        return self._node(what)
+        return self._at(what, self.chain.find(what)) if self.chain.texts.is_form(what) else self._node(what)
 
     def _home(self, kernel: Kernel) -> list[tuple[str, Kernel]]:
         every = [
@@ -124,22 +121,11 @@ class _Finder:
             name, "kernel", places, "the record does not say which loops it runs" if not places else ""
         )
 
-    def _line(self, file: str, line: int) -> Members:
-        lines = [a for a in self.addresses if a[1] == PYTHON]
-        found = [a for a in lines if _is(a, file, line)]
-        files = dict.fromkeys(a[2].rpartition(":")[0] for a in found)
-        if len(files) > 1:
-            raise UsageError(
-                f"line {line} is in {', '.join(files)}: name the file, such as '{next(iter(files))}:{line}'"
-            )
-        name = f"{file}:{line}" if file else f"line {line}"
-        if not found:
-            some = ", ".join(a[2] for a in lines[:12]) + (", …" if len(lines) > 12 else "")
-            raise UsageError(
-                f"{name} holds no tensor operation of this capture; lines that do: {some or 'none'}"
-            )
-        places = self._loops(found)
-        return Members(name, "line", places, "" if places else "it became no loop")
+    def _at(self, name: str, found: tuple[Address, ...]) -> Members:
+        """What a line, or a call or a node at one, stands for."""
+        kind = "line" if any(a[1] == PYTHON for a in found) else "node"
+        places = self._loops(list(found))
+        return Members(name, kind, places, "" if places else "it became no loop")
 
     def _node(self, name: str) -> Members:
         places: dict[Place, tuple[str, ...]] = {}
@@ -163,8 +149,8 @@ class _Finder:
             )
             some = ", ".join(list(names)[:20]) + (", …" if len(names) > 20 else "")
             raise UsageError(
-                f"{name!r} is no kernel, node, loop or group of this capture, no function that it calls, and no line "
-                f"such as 'model.py:7'; it has {some or 'none'}"
+                f"{name!r} is no kernel, node, loop or group of this capture, no function that it calls, "
+                f"and none of {FORMS}; it has {some or 'none'}"
             )
         note = "" if places else "it became no loop: an input, a view, or optimised away"
         return Members(name, "node", places, note)
@@ -174,7 +160,7 @@ class _Finder:
 
         Such a call may be decomposed: it stands for the loops of all that it became. ``None`` for no such name.
         """
-        wanted = _function(name)
+        wanted = function(name)
         for stages in (("dynamo",), ("joint", *PHASES)):
             named, calls = [], []
             for compilation in self.capture.compilations:
@@ -184,7 +170,7 @@ class _Finder:
                         address = (compilation.id, stage, path + node.name)
                         if address[2] == name:
                             named.append((address, node))
-                        elif node.op.startswith("call") and wanted == _function(node.target):
+                        elif node.op.startswith("call") and wanted == function(node.target):
                             calls.append((address, node))
             found = named or calls
             if len({address[2] for address, _ in found}) > 1:
@@ -206,6 +192,9 @@ class _Finder:
             stage = address[1]
             if stage.endswith(".groups"):
                 reached = self.chain.up(address)
+            elif stage.endswith(".code"):
+                above = (a for a in self.chain.up(address) if a[1].endswith(".post_grad"))
+                reached = tuple(loop for node in above for loop in self._computing(node))
             elif stage.endswith(".loops"):
                 reached = (address,)
             else:
@@ -257,18 +246,7 @@ def _at(frame: Frame) -> str:
     return f"{frame.file.rpartition('/')[2]}:{frame.line}"
 
 
-def _function(target: str) -> str:
-    """The bare name of what is called: ``gelu`` of ``torch._C._nn.gelu``, ``F.gelu`` and ``aten.gelu.default``."""
-    parts = target.split(".")
-    return parts[1] if parts[0] in ("aten", "prims") and len(parts) > 1 else parts[-1]
-
-
 def _operator(target: str) -> str:
     """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
     parts = target.split(".")
     return parts[-1] if len(parts) < 3 else parts[-2]
-
-
-def _is(address: Address, file: str, line: int) -> bool:
-    path, _, number = address[2].rpartition(":")
-    return int(number) == line and (not file or path == file or path.endswith("/" + file))

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from compile_lens.measures.address_text import NO_WORK
 from compile_lens.measures.cached import once
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph
-
-NO_WORK = frozenset(("placeholder", "get_attr", "output"))
-"""Operations of nodes that compute nothing."""
 
 _END = 1_000_000
 """Past every column."""

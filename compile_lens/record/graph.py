@@ -36,7 +36,8 @@ Value = Union[None, bool, int, float, str, Ref, Literal, "tuple[Value, ...]"]
 class Frame:
     """One frame of the user's stack. Lines count from 1, columns from 0; ``None`` where Python gave none.
 
-    ``of_torch`` says that it stands in a file of torch's own, which the user called (``F.pad``).
+    ``of_torch`` says that it stands in a file of torch's own, which the user called (``F.pad``). ``call`` is the text
+    of what was computed between the columns (``"torch.sin(x)"``), as far as it stands on that line.
     """
 
     file: str
@@ -46,6 +47,20 @@ class Frame:
     column: int | None = None
     end_column: int | None = None
     of_torch: bool = False
+    call: str = ""
+
+    @property
+    def address(self) -> str:
+        """Its place as ``capture.chain`` and ``capture.why`` take it, without the folder: ``"model.py:7:11-23"``."""
+        place = f"{self.file.replace(chr(92), '/').rpartition('/')[2] or self.file}:{self.line}"
+        if self.column is None or self.end_column is None or self.end_column <= self.column:
+            return place  # not known, or it ends in another line
+        return f"{place}:{self.column}-{self.end_column}"
+
+    def __str__(self) -> str:
+        """``"model.py:7:11-23 in f: torch.sin(x)"``."""
+        text = self.call or self.text.strip()
+        return f"{self.address} in {self.function}" + (f": {text}" if text else "")
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,10 @@ class Capture(Record):
     def why(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
         """Why ``a`` and ``b`` are one kernel, or are not (see ``compile_lens.measures.fusion``).
 
-        Each is a kernel or its name, the name of an ATen node, a loop or a group, or a Python line
-        (``"model.py:7"``; a number where there is one file). ``phase`` (``"backward"``, ``"0/1 forward"``)
-        picks one where they are in several. Raises ``UsageError`` for what is unknown or ambiguous.
+        Each is a kernel or its name, the name of an ATen node, a loop or a group, or of a function that is called
+        once, a Python line (``"model.py:7"``; a number where there is one file), a call in one by its columns
+        (``"model.py:7:11-23"``) or by a name at it (``"sin@7"``): the texts of ``chain``. ``phase`` (``"backward"``,
+        ``"0/1 forward"``) picks one where they are in several. Raises ``UsageError`` for what is unknown or ambiguous.
         """
         from ..measures.fusion import why
 

@@ -113,9 +113,12 @@ def test_the_record_in_code(
     assert "compiled agrees with eager" in capsys.readouterr().out
     loaded = compile_lens.load(tmp_path / "f.json")
     assert loaded == session["capture"]
-    assert session["line"].text.strip() == "return torch.sin(x) ** 2 + torch.cos(x) ** 2"
-    chained = session["capture"].chain.kernels(session["line"].file, session["line"].line)
-    assert chained == session["capture"].kernels
+    call = session["call"]
+    assert call.text.strip() == "return torch.sin(x) ** 2 + torch.cos(x) ** 2"
+    chained = session["capture"].chain.kernels(call.file, call.line)
+    assert chained == session["capture"].kernels == session["capture"].chain.kernels(call.address)
+    if sys.version_info >= (3, 11):
+        assert str(call).endswith(": torch.sin(x)")
     assert session["capture"].ledger.total.launches == 2
 
 

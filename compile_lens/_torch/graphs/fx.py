@@ -189,18 +189,20 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
             found[-1] = dataclasses.replace(last, text=text_line.strip())
         elif found and text_line and found[-1].column is None and _MARKERS.fullmatch(line):
             # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
-            found[-1] = _with_columns(found[-1], line[4:])
+            found[-1] = _with_columns(found[-1], text_line, line[4:])
     return tuple(f for f in found if not internal(f.file))
 
 
-def _with_columns(frame: Frame, markers: str) -> Frame:
+def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
     import linecache
 
     # A trace shows the line without its indentation; columns count in the file's line.
     full = linecache.getline(frame.file, frame.line)
     indent = len(full) - len(full.lstrip()) if full else 0
-    start = len(markers) - len(markers.lstrip())
-    return dataclasses.replace(frame, column=indent + start, end_column=indent + len(markers.rstrip()))
+    start, end = len(markers) - len(markers.lstrip()), len(markers.rstrip())
+    # Markers under wide characters are as wide as these: they count no characters of the text.
+    call = text[start:end].strip() if text.isascii() else ""
+    return dataclasses.replace(frame, column=indent + start, end_column=indent + end, call=call)
 
 
 def frame_of(summary: Any) -> Frame:

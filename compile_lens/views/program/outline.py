@@ -184,7 +184,7 @@ def _columns(found: Break) -> str:
     where = words.place(at)
     if at is None or at.column is None:
         return where
-    return f"{where}:{at.column + 1}" + (f"-{at.end_column}" if at.end_column is not None else "")
+    return f"{where}:{at.column}" + (f"-{at.end_column}" if at.end_column is not None else "")
 
 
 def _then(found: list[Break]) -> str:

@@ -1,0 +1,193 @@
+"""The direct links of a capture: what each node, kernel and line of a kernel came from, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from compile_lens.measures.address import Address, python, walk
+from compile_lens.measures.cached import once
+from compile_lens.record.absent import Absent
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph, Node
+from compile_lens.record.kernel import Code, Kernel, LineOrigin
+
+
+@dataclass
+class Links:
+    """What a chain knows. It must not hold the capture itself, whose life bounds its own."""
+
+    nodes: dict[Address, Node] = field(default_factory=dict)
+    kernels: dict[Address, Kernel] = field(default_factory=dict)
+    code_lines: dict[Address, LineOrigin] = field(default_factory=dict)
+    """Lines of kernels."""
+    lines: dict[Address, None] = field(default_factory=dict)
+    up: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    down: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    framed: set[Address] = field(default_factory=set)
+    """Nodes that are linked to their own frames."""
+    lost: dict[Address, str] = field(default_factory=dict)
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
+    """Python files that the record names."""
+    every: list[Kernel] = field(default_factory=list)
+    uses: list[list[Address]] = field(default_factory=list)
+    """For each kernel of ``every`` what it directly came from. Two library calls may share a name, and so
+    an address; they do not share their origins."""
+
+    def link(self, below: Address, above: Address) -> None:
+        self.up.setdefault(below, {})[above] = None
+        self.down.setdefault(above, {})[below] = None
+
+
+@once
+def links_of(capture: Record) -> Links:
+    links = Links()
+    links.files.update((source.file, None) for source in capture.sources)
+    for compilation in capture.compilations:
+        links.files[compilation.file] = None
+        _compilation(links, compilation)
+    for node in links.nodes.values():
+        links.files.update((frame.file, None) for frame in node.frames)
+    return links
+
+
+def _compilation(links: Links, compilation: Compilation) -> None:
+    graphs = {s.key: s for s in compilation.stages if isinstance(s, Graph)}
+    for stage in compilation.stages:
+        if isinstance(stage, Absent):
+            links.missing[compilation.id, stage.stage] = stage.reason
+        elif isinstance(stage, Graph):
+            for path, node in walk(stage):
+                links.nodes[compilation.id, stage.key, path + node.name] = node
+    names = {key: _Names(graph) for key, graph in graphs.items()}
+    reaches: set[Address] = set()
+    for key in _before_first(graphs):
+        _graph(links, compilation.id, graphs[key], names, reaches)
+    for stage in compilation.stages:
+        if isinstance(stage, Code):
+            for kernel in stage.kernels:
+                _kernel(links, compilation.id, stage, kernel, names)
+            for kernel in stage.kernels:  # after all of them: an address that is a kernel's is no line's
+                _kernel_lines(links, compilation.id, stage, kernel, names)
+
+
+def _before_first(graphs: dict[str, Graph]) -> list[str]:
+    """Stage keys, each after the one that its origins name."""
+    order: dict[str, None] = {}
+    for key in graphs:
+        path: list[str] = []
+        while key in graphs and key not in order and key not in path:
+            path.append(key)
+            key = graphs[key].before
+        order.update(dict.fromkeys(reversed(path)))
+    return list(order)
+
+
+def _graph(links: Links, cid: str, graph: Graph, names: dict[str, _Names], reaches: set[Address]) -> None:
+    loops = f"{graph.phase}.loops" if graph.stage == "groups" else ""
+    for path, node in walk(graph):
+        here = (cid, graph.key, path + node.name)
+        above = _resolve(links, here, graph.before, path, node.origins, names)
+        if loops and loops in names:
+            # Members of a group are loops, whatever stage its origins name; they may be the same links.
+            above += [(cid, loops, name) for m in node.members for name in names[loops].find(path, m)]
+        for address in dict.fromkeys(above):
+            links.link(here, address)
+        if any(address in reaches for address in above):
+            reaches.add(here)
+        elif node.frames:
+            # The first stage, or a node whose origins end before Python while it still knows its own line.
+            # The user's own come first, the innermost of them before the others.
+            for frame in sorted(reversed(node.frames), key=lambda f: f.of_torch):
+                line = python(frame.file, frame.line)
+                links.lines[line] = None
+                links.link(here, line)
+            links.framed.add(here)
+            reaches.add(here)
+
+
+def _kernel(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
+    here = (cid, code.key, kernel.name)
+    above = _resolve(links, here, f"{code.phase}.groups", "", kernel.groups, names)
+    above += _resolve(links, here, f"{code.phase}.post_grad", "", kernel.origins, names)
+    links.kernels.setdefault(here, kernel)
+    links.every.append(kernel)
+    links.uses.append(list(dict.fromkeys(above)))
+    for address in above:
+        links.link(here, address)
+
+
+def _kernel_lines(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
+    if not kernel.source:
+        return
+    for line in kernel_lines(kernel):
+        here = (cid, code.key, f"{kernel.name}:{line.line}")
+        if here in links.kernels:
+            continue
+        links.code_lines.setdefault(here, line)
+        if not kernel.lines:
+            links.link(here, (cid, code.key, kernel.name))
+        for address in _resolve(links, here, f"{code.phase}.post_grad", "", line.origins, names):
+            links.link(here, address)
+
+
+def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:
+    """The lines of a kernel that have an address.
+
+    Those whose origins were followed. Where none were (templates), those that its machine code came from: they
+    have no origins of their own, and are linked to the kernel as a whole.
+    """
+    if kernel.lines or kernel.machine is None:
+        return kernel.lines
+    found = {line for form in kernel.machine.forms for _, line in form.links if line > 0}
+    return tuple(LineOrigin(line) for line in sorted(found))
+
+
+def _resolve(
+    links: Links, here: Address, before: str, path: str, wanted: Iterable[str], names: dict[str, _Names]
+) -> list[Address]:
+    """Addresses of named origins. Those that the record does not hold are left out, and the reason kept."""
+    wanted = tuple(wanted)
+    if not wanted:
+        return []
+    cid = here[0]
+    if before not in names:
+        reason = links.missing.get((cid, before), "it is not in the record")
+        said = f"the chain stops here: stage {before!r}, which its origins name, was not seen: {reason}"
+        links.lost.setdefault(here, said)
+        return []
+    found: list[Address] = []
+    for name in wanted:
+        hits = names[before].find(path, name)
+        if not hits:
+            said = f"the chain stops here: its origin {name!r} is not in stage {before!r} of the record"
+            links.lost.setdefault(here, said)
+        found += [(cid, before, hit) for hit in hits]
+    return found
+
+
+class _Names:
+    """The node names of one graph. A name in a subgraph is unique there, not in the whole."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.full: set[str] = set()
+        self.inner: dict[str, list[str]] = {}
+        for path, node in walk(graph):
+            self.full.add(path + node.name)
+            if path:
+                self.inner.setdefault(node.name, []).append(path + node.name)
+
+    def find(self, path: str, name: str) -> list[str]:
+        """The full name of ``name`` seen from the subgraph ``path``: nearest scope outwards, then inwards."""
+        scope = path
+        while True:
+            if scope + name in self.full:
+                return [scope + name]
+            if not scope:
+                break
+            scope = scope[:-1].rpartition("/")[0]
+            scope = scope + "/" if scope else ""
+        inner = self.inner.get(name, [])
+        return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
