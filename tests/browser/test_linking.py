@@ -97,8 +97,10 @@ def test_a_pinned_chain_is_lit_in_every_stage(
         page.choose(at)
     page.pin(address)
     assert page.listed() == through(capture, [address])
-    # The strip shows one compilation at a time.
-    here = {stage for stage in wanted if stage == PYTHON or stage.startswith(capture.compilations[at].id)}
+    # The strip shows one compilation at a time: of a line of which the first has nothing, the one that has.
+    ids = [c.id for c in capture.compilations[at:]]
+    shown = next(id for id in ids if any(stage.startswith(f"{id} ") for stage in wanted))
+    here = {stage for stage in wanted if stage == PYTHON or stage.startswith(shown)}
     assert page.dots() == keys({stage: wanted[stage] for stage in here})
     assert page.everything_lit() == wanted
 
@@ -344,7 +346,7 @@ def test_the_chain_names_the_python_line_and_the_line_of_the_kernel(viewer: Open
     said = dict(zip(rows.locator(".chain-title").all_inner_texts(), rows.all_inner_texts(), strict=True))
     for line in kernel.lines:
         if "sin" in line.origins:
-            assert str(line.line) in said["forward code, lines"]
+            assert str(kernel.first_line + line.line - 1) in said["forward code, lines"].split()
             assert source[line.line - 1].strip() in said["forward code, lines"]
     # A name in the list leads to its stage.
     page.find(f".chain-list [data-item='{page.item(('0/0', 'joint', 'sin'))}']").click()
@@ -444,3 +446,46 @@ def test_an_address_brings_a_compilation_back(viewer: Open, standalone: Standalo
     assert again.find(".tab[aria-selected=true]").inner_text().startswith("1/0")
     assert again.shown() == [(again.number("dynamo", 1), False)]
     assert again.pins() == ["cos"] and again.lit("dynamo", 1) == ["cos"]
+
+
+def test_a_line_of_another_compilation_opens_that(viewer: Open) -> None:
+    """With the line pinned, by a click or by Enter; Back returns, and who goes back by hand is told once."""
+    capture = captures.graph_break()
+    page = viewer(capture)
+    line = python_line(capture, "torch.cos(y)")
+    row = page.pane("python").locator(f".listing-line[data-item='{page.item(line)}']")
+    first = page.shown()
+
+    def open_id() -> str:
+        return page.find(".compilation[aria-pressed=true] .compilation-id").inner_text()
+
+    assert open_id() == "0/0"
+    page.click(row)
+    page.page.wait_for_function("() => /c=1/.test(location.hash) && /pin=/.test(location.hash)")
+    page.frame()
+    assert open_id() == "1/0" and len(page.pins()) == 1
+    (made,) = [c for c in capture.compilations if c.id == "1/0"]
+    code = next(stage.key for stage in made.stages if stage.key == "forward.code")
+    assert page.pane(code, 1).locator(".listing-number.lit").count() > 0
+    assert page.find(".frame-none:visible").count() == 0
+    page.page.go_back()
+    page.page.wait_for_function("() => location.hash === ''")
+    page.frame()
+    assert open_id() == "0/0" and page.pins() == [] and page.shown() == first
+
+    row.focus()
+    page.page.keyboard.press("Enter")
+    page.frame()
+    assert open_id() == "1/0" and len(page.pins()) == 1
+    # To look at the other one again is a choice: there it is said once, and what leads on takes Enter too.
+    page.find(".compilation").first.click()
+    page.frame()
+    assert open_id() == "0/0" and len(page.pins()) == 1
+    (said,) = page.find(".frame-none:visible").all_inner_texts()
+    assert "compiled in 1/0, not in 0/0" in said
+    lead = page.find(".frame-none:visible").get_by_role("button", name="open 1/0")
+    lead.focus()
+    page.page.keyboard.press("Enter")
+    page.frame()
+    assert open_id() == "1/0" and page.find(".frame-none:visible").count() == 0
+    assert page.app.evaluate("app => app.shadowRoot.activeElement?.closest('.source-pane') !== null")

@@ -1,6 +1,6 @@
 // Bundles the page's scripts and styles. esbuild joins and shortens them; terser, which gives the shortest names to what
 // is named most, makes the largest of them a twentieth smaller once it is packed, on every page. Zopfli, which takes a
-// second to look for the shortest form of deflate, packs it: another twenty-fifth.
+// second to look for the shortest form of deflate, packs it and the styles: another twenty-fifth.
 //
 //     node build.mjs [--outdir=FOLDER]
 
@@ -32,7 +32,14 @@ await build({
   outdir,
 });
 const script = join(outdir, "viewer.min.js");
-const { code } = await minify(await readFile(script, "utf8"), { ecma: 2022, format: { ecma: 2022 } });
+const { code } = await minify(await readFile(script, "utf8"), {
+  ecma: 2022,
+  compress: { passes: 3 },
+  format: { ecma: 2022 },
+});
 if (!code) throw new Error(`nothing is left of ${script}`);
 await writeFile(script, `${code}\n`);
-await writeFile(`${script}.zlib`, await zopfli.zlibAsync(Buffer.from(code), { numiterations: 15 }));
+const style = join(outdir, "viewer.min.css");
+const packed = { [script]: code, [style]: (await readFile(style, "utf8")).trimEnd() };
+for (const [file, text] of Object.entries(packed))
+  await writeFile(`${file}.zlib`, await zopfli.zlibAsync(Buffer.from(text), { numiterations: 15 }));

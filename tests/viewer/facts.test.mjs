@@ -173,7 +173,7 @@ test("calls that share a name are one item: launches add up, and each names what
 test("a line of a kernel: its text, and where it stands in the module", async () => {
   assert.deepEqual(await rowsOf(7), {
     kernel: "cpp",
-    line: "2, line 11 of the module",
+    line: "11 of the module, 2 in its address",
     text: "a = 1;",
     "no origin": "a loop's head",
   });

@@ -322,3 +322,20 @@ test("a Python line goes by the name of its file, a node of a subgraph by its wh
   ]);
   assert.equal(labelOf(inner.model, 0), "true_graph_0/sin");
 });
+
+test("a line of a kernel has the number that it has in the module", () => {
+  const { model } = capture([
+    [-1, "python", []],
+    [
+      0,
+      "forward.code",
+      [
+        ["cpp_0", "kernel"],
+        ["mm", "kernel"],
+        ["cpp_0:4", "line"],
+      ],
+    ],
+  ]);
+  model.index.stages[1].firsts = [42, 0];
+  assert.equal(labelOf(model, 2), "cpp_0:45");
+});

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from contrast import contrast
 
-from compile_lens.views.words.palette import UNITS
+from compile_lens.views import viewer
+from compile_lens.views.words.palette import COLOURS, UNITS
 
 PAPER = {"light": "#ffffff", "dark": "#14171c"}
 INK = {"light": "#16191d", "dark": "#ffffff"}
@@ -88,3 +91,18 @@ def test_texts_on_the_colours_and_bars_on_the_page_stand_out(theme: str) -> None
     assert min(contrast(bar, PAPER[theme]) for bar in bars(theme)) >= 3
     tags = fills("light") if theme == "light" else bars("dark")
     assert min(contrast("#16191d" if theme == "light" else "#14171c", tag) for tag in tags) >= 4.5
+
+
+def test_the_page_has_the_same_colours_as_what_python_draws() -> None:
+    """The style sheet is packed when it is built, and holds them too."""
+    sheet = (VIEWER / "web" / "shell" / "palette.css").read_text(encoding="utf-8")
+    of = {name: (light, dark) for name, light, dark in _RULE.findall(sheet)}
+    units = {f"unit-{n}-fill": (unit.fill, unit.dark_fill) for n, unit in enumerate(UNITS)}
+    units |= {f"unit-{n}-bar": (unit.bar, unit.dark_bar) for n, unit in enumerate(UNITS)}
+    kinds = {f"kind-{kind}-fill": (one.fill, one.dark_fill) for kind, one in COLOURS.items()}
+    kinds |= {f"kind-{kind}-line": (one.line, one.dark_line) for kind, one in COLOURS.items()}
+    assert of == {**kinds, **units}
+
+
+VIEWER = Path(viewer.__file__).parent
+_RULE = re.compile(r"--([\w-]+): light-dark\((#\w+), (#\w+)\);")

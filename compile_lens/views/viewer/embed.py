@@ -11,9 +11,8 @@ import importlib.resources
 import json
 
 from compile_lens.record.capture import Record
-from compile_lens.views.words.palette import COLOURS, UNITS
 
-from .parts import based, encoded, packed
+from .parts import based, encoded
 
 
 def live(capture: Record) -> str:
@@ -37,19 +36,9 @@ def compact(parts: dict[str, str]) -> str:
     return json.dumps(parts, separators=(",", ":"))
 
 
-def sheet() -> str:
-    """The style sheet of the page's inside. Colours that Python draws with as well come from there."""
-    rules = [f"--kind-{k}-fill:light-dark({c.fill},{c.dark_fill})" for k, c in COLOURS.items()]
-    rules += [f"--kind-{k}-line:light-dark({c.line},{c.dark_line})" for k, c in COLOURS.items()]
-    for number, unit in enumerate(UNITS):
-        rules.append(f"--unit-{number}-fill:light-dark({unit.fill},{unit.dark_fill})")
-        rules.append(f"--unit-{number}-bar:light-dark({unit.bar},{unit.dark_bar})")
-    return f":host{{{';'.join(rules)}}}\n{built('viewer.min.css')}"
-
-
 def built(name: str) -> str:
-    """A built file: ``boot.min.js`` and ``host.min.css`` stand in the page as they are, ``viewer.min.css`` is packed
-    with its data. ``viewer.min.js`` is for readers of this folder: a page has it from ``viewer.min.js.zlib``.
+    """A built file that stands in the page as it is: ``boot.min.js``, ``host.min.css``. ``viewer.min.js`` and
+    ``viewer.min.css`` are for readers of this folder: a page has them from the packed files beside them.
     """
     return _bytes(name).decode("utf-8").rstrip("\n")
 
@@ -61,4 +50,4 @@ def _bytes(name: str) -> bytes:
 @functools.cache
 def _inside() -> dict[str, str]:
     """The script and the style of the page's inside, packed."""
-    return {"script": based(_bytes("viewer.min.js.zlib")), "style": packed(sheet())}
+    return {"script": based(_bytes("viewer.min.js.zlib")), "style": based(_bytes("viewer.min.css.zlib"))}

@@ -1,5 +1,6 @@
 // A text with line numbers whose lines stand for items: it folds, lights up and is searched.
 
+import { labelOf } from "../data/reasons.js";
 import { h } from "../dom.js";
 import { LineLinks } from "./line_links.js";
 import { LineNotes } from "./line_notes.js";
@@ -154,9 +155,7 @@ export class Listing {
   /** @param {number[]} items */
   nameOf(items) {
     const { model } = this.app;
-    const whole = model.name(items[0]);
-    // The folder of a Python line says little and is long.
-    const name = model.kind(items[0]) === "python" ? (whole.split(/[\\/]/).pop() ?? whole) : whole;
+    const name = labelOf(model, items[0]);
     return items.length === 1 ? name : `${name} and ${items.length - 1} more`;
   }
 

@@ -211,14 +211,22 @@ function codeFacts(model, stage, item, code) {
 function kernelLineFacts(model, where, item, code) {
   const owner = code.kernels.find((k) => k.items.some(([, other]) => other === item));
   const line = owner?.items.find(([, other]) => other === item)?.[0] ?? splitPlace(model.name(item))[1];
+  const number = owner && owner.first > 0 ? owner.first + line - 1 : line;
   /** @type {[string, string][]} */
   const rows = [
     ["kernel", owner?.name ?? ""],
-    ["line", owner && owner.first > 0 ? `${line}, line ${owner.first + line - 1} of the module` : String(line)],
+    // Python's addresses count within the kernel.
+    ["line", owner && owner.first > 0 ? `${number} of the module, ${line} in its address` : String(line)],
     ["text", owner?.source?.text.split("\n")[line - 1]?.trim() ?? ""],
     ["no origin", model.noOrigin.get(item) ?? ""],
   ];
-  return { title: `line ${line}`, where, kind: "line of a kernel", rows: rows.filter(([, value]) => value), texts: [] };
+  return {
+    title: `line ${number}`,
+    where,
+    kind: "line of a kernel",
+    rows: rows.filter(([, value]) => value),
+    texts: [],
+  };
 }
 
 /** @param {Model} model @param {number} stage @param {number[]} items @param {string} name @returns {Promise<Facts>} */

@@ -114,6 +114,19 @@ export class Reach {
     return `the stage ${absent(step)}`;
   }
 
+  /**
+   * Compilations that hold what another one lacks, those with code of it first; none if that holds some.
+   * @param {number} compilation
+   * @returns {number[]}
+   */
+  others(compilation) {
+    const { stages } = this.model.index;
+    const all = [...this.stages.keys()];
+    const coded = [...all.filter((one) => this.model.isCode(one)), ...all];
+    const found = [...new Set(coded.map((one) => stages[one].compilation))].filter((one) => one >= 0);
+    return compilation < 0 || found.includes(compilation) ? [] : found;
+  }
+
   /** @param {number[]} homes @param {number} wanted */
   elsewhere(homes, wanted) {
     if (homes.length === 0) return "the record names nothing that came from it";
@@ -209,7 +222,7 @@ export class Reach {
   lastSeen(last, said, describes = false) {
     if (this.home.includes(last) && !describes) return said;
     const tips = this.stages.get(last) ?? [];
-    const names = tips.slice(0, 3).map((item) => quotedName(this.model.name(item)));
+    const names = tips.slice(0, 3).map((item) => quotedName(labelOf(this.model, item)));
     const listed = tips.length > 3 ? `${names.join(", ")} and ${tips.length - 3} more` : names.join(", ");
     return `${this.it("was", "were")} last seen in ${this.model.index.stages[last].title} as ${listed}${describes ? ", " : "; "}${said}`;
   }
@@ -270,9 +283,9 @@ export class Reach {
   /** An item by name and stage. @param {number} item */
   at(item) {
     const stage = this.model.stageOf(item);
-    const name = this.model.name(item);
-    if (stage === PYTHON) return `line ${quotedName(shortPlace(name))}`;
-    return `${quotedName(name)} in ${this.model.index.stages[stage].title}`;
+    const name = quotedName(labelOf(this.model, item));
+    if (stage === PYTHON) return `line ${name}`;
+    return `${name} in ${this.model.index.stages[stage].title}`;
   }
 
   /** @param {string} one @param {string} many */
@@ -290,12 +303,14 @@ export function shortPlace(place) {
 }
 
 /**
- * The short name of an item.
+ * The short name of an item; lines of kernels are counted as those of their module everywhere.
  * @param {Model} model
  * @param {number} item
  */
 export function labelOf(model, item) {
-  return model.stageOf(item) === PYTHON ? shortPlace(model.name(item)) : model.name(item);
+  const name = model.name(item);
+  if (model.kind(item) === "line") return `${name.slice(0, name.lastIndexOf(":"))}:${model.lineNumber(item)}`;
+  return model.stageOf(item) === PYTHON ? shortPlace(name) : name;
 }
 
 /** @param {string} name */

@@ -141,12 +141,12 @@ export class ChainList {
   /** @param {ChainRow} row @param {number} item @param {boolean} self */
   item(row, item, self) {
     const { model } = this.app;
-    const name = model.name(item);
+    const name = labelOf(model, item);
     const pinned = self ? " chain-self" : "";
     const properties = {
       type: "button",
       "data-item": item,
-      title: shortened(name, 300),
+      title: shortened(row.holds === "python" ? model.name(item) : name, 300),
       "aria-description": self ? "pinned" : null,
     };
     if (row.holds === "python") {

@@ -1,8 +1,9 @@
 // Brings a page to life: reads what it carries, builds the app beside the static layer, and puts that away.
 
 import { Chain } from "../data/chain.js";
-import { Model } from "../data/model.js";
+import { Model, PYTHON } from "../data/model.js";
 import { Payload } from "../data/payload.js";
+import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
 import { button, h, put, turnOfOthers } from "../dom.js";
 import { OUTCOME, placeOfFinding, STORY } from "./arrangement.js";
@@ -18,7 +19,7 @@ import { Panes } from "./panes.js";
 import { decodeState, encodeState, linkTrouble } from "./permalink.js";
 import { Strip } from "./strip.js";
 
-/** @import { App } from "../data/app.d.ts" */
+/** @import { App, Pin } from "../data/app.d.ts" */
 /** @import { PageState } from "./permalink.js" */
 
 /** Milliseconds after a change until the address says it: browsers refuse too many changes of an address. */
@@ -155,6 +156,8 @@ class Shell {
     this.timer = 0;
     this.begun = false;
     this.resting = false;
+    /** What was pinned before; null while a link is followed. @type {Pin[] | null} */
+    this.pins = [];
   }
 
   begin() {
@@ -166,7 +169,7 @@ class Shell {
       this.strip.mark(this.app.selection.marks);
       this.flow.mark();
       this.rest();
-      if (what === "pins") this.address();
+      if (what === "pins") this.lead();
     });
     this.choose(linked?.compilation ?? this.model.core.first);
     if (linked) this.restore(linked);
@@ -223,7 +226,8 @@ class Shell {
   /** @param {PageState} state */
   restore(state) {
     if (state.compilation !== this.compilation) this.choose(state.compilation);
-    // Pins first, so that panes open where these are.
+    // Pins first, so that panes open where these are. A link says itself which compilation is shown.
+    this.pins = null;
     this.app.selection.replace(state.pins);
     if (state.panes) this.panes.restore(state.panes);
     else this.panes.unchoose();
@@ -234,6 +238,21 @@ class Shell {
     this.panes.unchoose();
     this.app.selection.clear();
     this.choose(this.model.core.first);
+  }
+
+  /** A line of the source that is pinned and of which only other compilations have something opens the first of these. */
+  lead() {
+    const { pins } = this.app.selection;
+    const fresh = pins.find((pin) => this.pins && !this.pins.includes(pin));
+    this.pins = [...pins];
+    if (fresh?.items.every((item) => this.model.stageOf(item) === PYTHON)) {
+      const [other] = new Reach(this.model, this.app.chain, fresh.items).others(this.compilation);
+      if (other !== undefined) {
+        this.choose(other);
+        this.app.say(`opened compilation ${this.model.core.compilations[other].id}`);
+      }
+    }
+    this.address();
   }
 
   /** Once what is lit has been painted: the words about it, and the places where it is. */

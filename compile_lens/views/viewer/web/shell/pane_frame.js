@@ -11,6 +11,7 @@ import { StoryPane } from "../findings/story_pane.js";
 import { FusionPane } from "../fusion/pane.js";
 import { GraphPane } from "../graph/pane.js";
 import { OUTCOME, STORY } from "./arrangement.js";
+import { noMatch } from "./no_match.js";
 import { fillTabs, tabStrip } from "./tab_strip.js";
 import { factsOf, titleOf } from "./tabs.js";
 
@@ -25,7 +26,7 @@ export class PaneFrame {
    * @param {App} app
    * @param {Place} place
    * @param {string} view `"graph"`, `"text"`, or "" for the usual one
-   * @param {{ close: () => void, used: () => void, size: () => void, changed: () => void }} tell
+   * @param {{ close: () => void, used: () => void, size: () => void, changed: () => void, choose: (compilation: number) => void }} tell
    */
   constructor(app, place, view, tell) {
     this.app = app;
@@ -327,16 +328,14 @@ export class PaneFrame {
    * Says why nothing of a pinned chain is here, where that is so.
    * @param {Reach | null} reach the chain of the last pin
    * @param {string} name of that pin
+   * @param {boolean} [told] whether another pane has said already that it is part of another compilation
+   * @returns {boolean} whether this one has
    */
-  explain(reach, name) {
-    const why =
-      reach === null || this.place.finding
-        ? ""
-        : this.stages()
-            .map((stage) => reach.why(stage))
-            .reduce((one, other) => one && other);
-    this.none.hidden = why === "";
-    put(this.none, why && h("b", {}, shortened(name, 40)), why && ` has no match in this stage: ${why}`);
+  explain(reach, name, told = false) {
+    const { said, elsewhere } = noMatch(this.app, reach, name, this.stages(), this.tell.choose);
+    this.none.hidden = said.length === 0 || (told && elsewhere);
+    put(this.none, said);
+    return elsewhere;
   }
 
   /** Numbers of the stages that are shown here. */

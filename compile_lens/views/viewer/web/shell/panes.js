@@ -339,6 +339,12 @@ export class Panes {
       used: () => this.used(place.key),
       size: () => this.enlarge(place.key),
       changed: () => this.tell.changed(),
+      choose: (compilation) => {
+        this.app.choose(compilation);
+        // What was pressed is gone: the line that is pinned takes the focus, or what stands first.
+        const next = this.row.querySelector(".listing-line.lit, .listing [tabindex='0'], button");
+        /** @type {HTMLElement | null} */ (next)?.focus();
+      },
     });
     this.frames.set(place.key, made);
     return made;
@@ -377,6 +383,8 @@ export class Panes {
 
   /** Where a pane shows nothing of the last pin, it says why. */
   explain() {
-    for (const frame of this.shown) frame.explain(this.reach, this.app.selection.pins.at(-1)?.name ?? "");
+    const name = this.app.selection.pins.at(-1)?.name ?? "";
+    let told = false;
+    for (const frame of this.shown) told = frame.explain(this.reach, name, told) || told;
   }
 }
