@@ -110,6 +110,7 @@ def _module(node: Node, modules: Mapping[str, str] | None) -> str:
 def _line(nodes: Sequence[Node], modules: Mapping[str, str] | None) -> tuple[list[Node], list[_Steps]]:
     """The nodes in line and, for each, the steps that it is placed by: an input goes with its first user."""
     workers, sources = apart(nodes)
+    workers = _freed(workers, modules)
     first: dict[str, int] = {}
     for index, worker in enumerate(workers):
         for name in worker.inputs:
@@ -127,6 +128,29 @@ def _line(nodes: Sequence[Node], modules: Mapping[str, str] | None) -> tuple[lis
         line += joined
         placed += [steps] * len(joined)
     return line, placed
+
+
+def _freed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[Node]:
+    """The nodes with those on top that take nothing and stand between two parts of a module, but outside of it.
+
+    Seeds of random numbers do, and would cut the first layer of a model in two.
+    """
+    paths = [_module(worker, modules) for worker in workers]
+    outer = [_steps(path)[:1] for path in paths]
+    above = {
+        path for path in paths if path == "" or any(one[0].startswith(f"{path}.") for one in outer if one)
+    }
+    after: list[_Steps] = [_NOWHERE] * len(paths)
+    for index in range(len(paths) - 2, -1, -1):
+        after[index] = after[index + 1] if paths[index + 1] in above else outer[index + 1]
+    before = _NOWHERE
+    free: list[Node] = []
+    rest: list[Node] = []
+    for index, (worker, path) in enumerate(zip(workers, paths, strict=True)):
+        between = before == after[index] != _NOWHERE
+        (free if between and path in above and not worker.inputs else rest).append(worker)
+        before = before if path in above else outer[index]
+    return free + rest
 
 
 def _placed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[_Steps]:

@@ -224,6 +224,26 @@ def test_a_sum_of_gradients_stays_in_the_module_around_it() -> None:
     assert inner[1].name in names(apart, apart.drawings[0].folded)
 
 
+def test_a_seed_that_takes_nothing_does_not_cut_a_layer_in_two() -> None:
+    def layers(*between: Node) -> Nest:
+        nodes = [given("x")]
+        for layer in range(3):
+            for i, part in enumerate(("attn", "attn", "drop", "drop")):
+                nodes += between if (layer, i) == (0, 1) else ()
+                last = [n.name for n in nodes if n not in between][-1]
+                seeds = [n.name for n in between if part == "drop"]
+                nodes.append(call(f"{part}{layer}{i}", "f", last, *seeds, module=f"layers.{layer}.{part}"))
+        return nest_all([Graph("forward", "", "", (*nodes, result(nodes[-1].name)))])
+
+    whole = ["layers.0", "layers.1", "layers.2", "output"]
+    for module in ("", "layers"):
+        nest = layers(call("seeds", "inductor_seeds", kind="random", module=module))
+        assert names(nest, nest.drawings[0].folded) == ["seeds", *whole]
+    # One that takes something stays where it is.
+    nest = layers(call("seeds", "inductor_seeds", "attn00", kind="random"))
+    assert names(nest, nest.drawings[0].folded) != ["seeds", *whole]
+
+
 def test_one_child_only_is_merged_and_one_node_only_is_a_node() -> None:
     nodes = [given("x")]
     for i in range(12):

@@ -42,15 +42,19 @@ export function markLaunch(tab, lit) {
     part.classList.toggle("off", lit !== null && !lit.has(Number(part.getAttribute("data-part"))));
 }
 
+/** Launches that a story begins with, about as many as a layer has. */
+const BEGINNING = 12;
+
 /**
- * The kernel to begin with, counted from 1: the one that joins the most lines or calls; 0 where none has a source.
+ * The kernel to begin with, counted from 1: the one that joins the most lines or calls among those that are launched
+ * first, else the first that has a source; 0 where none has one.
  * @param {Units} units
  * @param {KernelData[]} kernels
  */
 export function mostJoined(units, kernels) {
   const joined = kernels.map((kernel) => (kernel.source ? units.of(kernel.item).length : -1));
-  const most = Math.max(-1, ...joined);
-  return most < 0 ? 0 : joined.indexOf(most) + 1;
+  const most = Math.max(-1, ...joined.slice(0, BEGINNING));
+  return (most < 0 ? joined.findIndex((count) => count >= 0) : joined.indexOf(most)) + 1;
 }
 
 /**

@@ -166,7 +166,7 @@ export class CodePane {
       page.listing?.mark(this.marks);
       put(this.body, page.panel);
       this.fit();
-      if (number !== MODULE && page.listing) showFirst(page.listing);
+      if ((number !== MODULE || !begun) && page.listing) showFirst(page.listing);
     }
     put(this.body, page.panel);
     this.fit();
@@ -182,14 +182,13 @@ export class CodePane {
     if (begun && other) this.turned(number === MODULE ? "module" : "kernel");
   }
 
-  /** Scrolls the tabs to the one that is shown. */
+  /** Scrolls the tabs no further than to the one that is shown: the others before it tell what came first. */
   showTab() {
     const tab = this.tabs[this.shown - 1];
     const strip = tab?.parentElement;
     if (!strip) return;
-    const bottom = tab.offsetTop + tab.offsetHeight;
-    if (tab.offsetTop < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight)
-      strip.scrollTop = tab.offsetTop - strip.clientHeight / 2;
+    const least = tab.offsetTop + 1.5 * tab.offsetHeight - strip.clientHeight;
+    strip.scrollTop = Math.max(least, Math.min(strip.scrollTop, tab.offsetTop - tab.offsetHeight / 2));
   }
 
   /** @returns {CodePage} */

@@ -1,0 +1,104 @@
+"""What a large model opens on: the beginning of its story, in every pane."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture, capture
+
+from .test_first_sight import COLOURS_IN_VIEW
+from .viewer import Viewer, box
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Standalone = Callable[..., "Page"]
+Open = Callable[[Capture], Viewer]
+
+
+def _encoder(layers: int) -> tuple[object, object]:
+    import torch
+    from torch import nn
+
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    return nn.TransformerEncoder(layer, layers), torch.rand(2, 16, 64)
+
+
+@functools.cache
+def encoder() -> Capture:
+    """Torch's own transformer, whose first layer makes what the others use too."""
+    return capture(*_encoder(5))
+
+
+@functools.cache
+def fast_encoder() -> Capture:
+    """The same without gradients: each layer is one operator of the library, and no kernel has a source."""
+    import torch
+
+    model, x = _encoder(3)
+    with torch.no_grad():
+        return capture(model.eval(), x)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def viewer(standalone: Standalone) -> Open:
+    """``viewer(capture)`` opens the saved page of a capture and waits for what it opens with."""
+
+    def opened(shown: Capture) -> Viewer:
+        page = Viewer(standalone(shown), shown)
+        page.page.wait_for_function(
+            "app => app.shadowRoot.querySelector('.frame') && !app.shadowRoot.querySelector('.frame-wait')",
+            arg=page.app.element_handle(),
+        )
+        page.frame()
+        return page
+
+    return opened
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+@pytest.mark.parametrize("made", [encoder, fast_encoder])
+def test_every_pane_of_a_transformer_opens_at_the_beginning(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    seen: dict[str, list[str]] = page.app.evaluate(COLOURS_IN_VIEW)
+    assert set(seen["source"]) & set(seen["graph"]) & set(seen["code"]), seen
+    graph, code = page.find(".graph-view"), page.find(".code-pane")
+    assert graph.evaluate("e => e.scrollTop") == 0
+    # What is in the middle of the graph is no blank ground.
+    view = box(graph)
+    faces = [box(one) for one in page.find(".node:not(.open) > .graph-stop > .face:not(.back)").all()]
+    middle = view["x"] + view["width"] / 2
+    inside = [f for f in faces if view["y"] <= f["y"] < view["y"] + view["height"] - 30]
+    assert len([f for f in inside if f["x"] < middle < f["x"] + f["width"]]) >= 2
+    # The list of launches stands at its beginning, and the kernel that is open is in view in it.
+    strip = box(code.locator(".code-launches"))
+    rows = [box(row) for row in code.locator(".code-tab").all()]
+    top = next(i for i, row in enumerate(rows) if row["y"] >= strip["y"] - 15)
+    assert top <= 4 and rows[7]["y"] < strip["y"] + strip["height"]
+    opened = code.locator(".code-tab[aria-selected=true]")
+    if opened.count():
+        row = box(opened)
+        assert strip["y"] <= row["y"] and row["y"] + row["height"] <= strip["y"] + strip["height"]
+    # The first line of the source that computes is in view, high in its pane.
+    source = box(page.pane("python"))
+    first = box(page.find(".source-pane :is(.listing-number.coloured, .call[role=button])").first)
+    assert source["y"] < first["y"] < source["y"] + 0.6 * source["height"]
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_the_first_layer_is_open_though_it_makes_what_the_others_use(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(encoder())
+    headings = page.find(".graph-svg .heading").all_text_contents()
+    assert len(headings) == 1 and headings[0].split()[0] == "layers.0"
+    said = [text for text in page.find(".graph-svg .target").all_text_contents() if text.startswith("= ")]
+    assert said and all(text.startswith(("= layers.0", "= layers.1")) for text in said)
