@@ -14,7 +14,7 @@ import torch
 import torch.fx
 
 from .frames import breaks, dynamo
-from .graphs import aot, eager, fx, passes, run_here
+from .graphs import aot, eager, fx, passes, run_here, unread
 from .graphs.followed import FOLLOWED, Followed
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
@@ -162,11 +162,6 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
     return inner_compile
 
 
-_LAZY = hook_points.find("torch.fx._lazy_graph_module:_LazyGraphModule")
-_LATE: type[torch.fx.GraphModule] = torch.fx.GraphModule if _LAZY is None else getattr(*_LAZY)
-"""Torch's module of a graph that writes its Python when it is called: most copies never are."""
-
-
 def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph with nodes of its own and the tensors of the original: Inductor takes over what it is given."""
     graph = torch.fx.Graph()
@@ -174,7 +169,7 @@ def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     value = output[0] if isinstance(output, tuple) else output
     graph.output(value)
     graph._codegen = gm.graph._codegen
-    copied = _LATE(gm, graph)
+    copied = unread.LATE(gm, graph)
     for node in graph.nodes:
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
