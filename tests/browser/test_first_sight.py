@@ -511,7 +511,7 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     assert broken.count() == 1 and "print" in broken.inner_text()
     note = broken.locator(".listing-note")
     assert note.inner_text().startswith("graph break: ") and ending.hint.split("\n")[0] in str(
-        note.locator("span").get_attribute("title")
+        note.locator(".listing-note-text").get_attribute("title")
     )
     rows = source.locator(".compilation")
     cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
@@ -551,9 +551,78 @@ def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[in
         said.values()
     )
     # The table has the room of its column: the graph stands below the code.
-    assert box(rows.nth(4))["y"] < viewport[1]
+    assert box(rows.nth(2))["y"] < viewport[1]
     graph, code = (box(page.find(f".frame[data-stage='{number}']")) for number, _ in page.shown()[1:])
     assert graph["x"] == code["x"] > box(page.pane("python"))["x"] and graph["y"] > code["y"]
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewport: tuple[int, int]) -> None:
+    """Four calls of a helper that prints, each in a graph of its own and once more for the helper: five breaks there."""
+    shown = captures.recompiled()
+    page = viewer(shown)
+    chip, again = page.find("button.top-chip").all()
+    name = page.find(".top-name")
+    assert name.evaluate("e => e.scrollWidth <= e.clientWidth"), "neither is cut"
+    for one in (chip, again):
+        assert one.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    said = " ".join(chip.inner_text().split())
+    count = len(shown.breaks)
+    assert count > 1 and said == f"{count} graph breaks" + (" at 1 place" if viewport[0] > 1000 else "")
+    (note,) = page.pane("python").locator(".listing-note").all()
+    words = " ".join(note.inner_text().split())
+    hint = shown.breaks[0].hint
+    assert words.startswith(f"{count} graph breaks: ") and hint.partition(". ")[0] in words
+    here = "app => app.shadowRoot.activeElement?.innerText ?? ''"
+    chip.focus()
+    page.page.keyboard.press("Enter")
+    page.frame()
+    assert "print(word)" in page.app.evaluate(here)
+    line = box(page.pane("python").locator(".listing-line:has(.listing-note)"))
+    body = box(page.pane("python").locator(".frame-body"))
+    assert body["y"] <= line["y"] and line["y"] + line["height"] <= body["y"] + body["height"]
+    for recompile in shown.recompiles:
+        again.click()
+        page.frame()
+        assert page.app.evaluate(here).startswith(recompile.id)
+    # What it says under the arrow is of this compilation, and no number.
+    page.choose(0)
+    assert page.find(".flow-note").all_inner_texts()[:1] == ["to a break"]
+
+
+@pytest.mark.parametrize("viewport", [(820, 600)])
+def test_beside_a_table_a_graph_is_whole_in_a_cell(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(captures.graph_break())
+    source, graph, code = (box(page.find(f".frame[data-stage='{number}']")) for number, _ in page.shown())
+    assert graph["x"] == code["x"] > source["x"] and graph["y"] > code["y"]
+    for node in page.find(".graph-svg .node").all():
+        assert box(node)["y"] + box(node)["height"] <= graph["y"] + graph["height"]
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+@pytest.mark.parametrize("made", [captures.sin_cos, captures.recompiled])
+def test_on_a_phone_the_row_says_that_it_goes_on(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    row = page.find(".flow-scroll")
+    fade = row.evaluate(
+        "e => { const s = getComputedStyle(e, '::after'); return [s.backgroundImage, s.position, s.width]; }"
+    )
+    assert fade[0].startswith("linear-gradient") and fade[1] == "sticky"
+    assert row.evaluate("e => { e.scrollLeft = 9999; return e.scrollLeft > 0; }")
+    last, end = box(page.find(".flow-noun").last), box(row)
+    width = float(fade[2].removesuffix("px"))
+    assert last["x"] + last["width"] <= end["x"] + end["width"] - width + 1, "at its end nothing is faded"
+    find = page.find(".find-all")
+    room = """
+    e => {
+      const s = getComputedStyle(e), paper = document.createElement("canvas").getContext("2d");
+      paper.font = s.font;
+      return e.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight) - paper.measureText("Find").width;
+    }
+    """
+    assert find.evaluate(room) >= 0
 
 
 @pytest.mark.parametrize("viewport", [(820, 600), (1280, 720)])

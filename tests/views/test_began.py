@@ -55,6 +55,24 @@ def test_the_value_of_now_is_in_the_new_guards() -> None:
     assert change("2/0: s == 'a' # s", _guarded("L['s'] == 'b'")) == "s 'a' → 'b'"
 
 
+def test_a_form_for_every_value_says_so() -> None:
+    """What torch 2.13 guards of a float that became a symbol: its type, and that it is a number."""
+    reason = "1/0: scale == 2.0 # print(scale) # f.py:33 in helper"
+    asked = "___check_type_id(L['scale'], …), type=<class 'float'>"
+    assert change(reason, _guarded(asked)) == "scale 2.0 → any float"
+    number = "2 <= L['x'].size()[0] and not math.isnan(L['scale'])"
+    assert change(reason, _guarded(number, asked)) == "scale 2.0 → any float but nan"
+    # Where more is asked of it, not every one fits.
+    for more in (
+        "L['scale'] > 1.0",
+        "not math.isnan(L['scale']) and L['scale'] != 3.0",
+        "L['scale'] is G['s']",
+    ):
+        assert change(reason, _guarded(asked, more)) == "guard failed: scale == 2.0", more
+    assert change(reason, _guarded(asked, "L['scales'] > 1.0")) == "scale 2.0 → any float"
+    assert change("1/0: self.scale == 2.0", _guarded(asked)) == "guard failed: self.scale == 2.0"
+
+
 def test_the_size_of_now_is_the_one_that_was_seen() -> None:
     seen = dataclasses.replace(PLAIN, dynamic=(DynamicDim("L['x'].size(0)", "s7", 5),))
     assert change("0/0: x.size()[0] == 4 # f.py:3", seen) == "size of x 4 → 5"

@@ -51,6 +51,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "inputs": _some(capture.inputs, "input", "capture.inputs"),
         "outcome": _outcome(capture),
         "eager": _eager(capture),
+        "breaks": _breaks(capture),
         "savings": [list(map(line, saving)) for saving in savings.saving(ledger)],
         "ledger": _ledger(ledger),
         "sources": [
@@ -88,7 +89,7 @@ def _outcome(capture: Record) -> dict[str, object]:
         "verdict": line(outcome.verdict(capture)),
         "failure": said,
         "below": sentences.below(capture),
-        "warnings": [line(one) for one in outcome.warnings(capture)],
+        "warnings": [[line(words), more] for words, more in outcome.warnings(capture)],
     }
 
 
@@ -164,6 +165,17 @@ def _eager(capture: Record) -> list[dict[str, object]]:
         {"head": line(one.head), "became": block(one.why), **_reason(one.ending)}
         for one in outcome.eager(capture)[:MANY]
     ]
+
+
+def _breaks(capture: Record) -> list[dict[str, object]]:
+    """The places where graphs broke, the first of them, each with how often one did."""
+    found = []
+    for ending, count in outcome.broken(capture)[:MANY]:
+        reason = outcome.reason(ending)
+        where = ending.frames[-1] if ending.frames else Frame("", 0, "")
+        told = {"file": line(where.file), "line": where.line, "count": count}
+        found.append({**told, "what": block(reason.what), "hint": block(reason.hint)})
+    return found
 
 
 def _reason(ending: Ending) -> dict[str, object]:

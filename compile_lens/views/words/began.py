@@ -75,7 +75,8 @@ def change(reason: str, compilation: Compilation) -> str:
 
 
 def _now(left: str, compilation: Compilation) -> str:
-    """The value that a compilation is for, if its guards or the sizes that it saw name it; ``""`` without."""
+    """The value that a compilation is for, if its guards or the sizes that it saw name it, or that it is for any of a
+    type; ``""`` without."""
     for guard in compilation.guards:
         for condition in guard.text.split(" and "):
             one, equals, value = _plain(condition.strip()).partition(" == ")
@@ -83,7 +84,22 @@ def _now(left: str, compilation: Compilation) -> str:
                 return value
     source = _INDEX.sub(r".size(\1)", left)
     seen = (d.hint for d in compilation.dynamic if _plain(d.source) == source and d.hint is not None)
-    return str(next(seen, ""))
+    return str(next(seen, "")) or _any(left, compilation)
+
+
+def _any(left: str, compilation: Compilation) -> str:
+    """The type whose every value a compilation takes, if that is all that its guards ask of it; ``""`` otherwise."""
+    asked = [_plain(part.strip()) for guard in compilation.guards for part in guard.text.split(" and ")]
+    own = {part for part in asked if re.search(rf"(?<![\w.'\"]){re.escape(left)}(?!\w)", part)}
+    number = f"not math.isnan({left})"
+    types = {
+        found[1]
+        for part in own - {number}
+        if (found := _TYPE.fullmatch(part)) and part.startswith(f"___check_type_id({left},")
+    }
+    if len(types) != 1 or len(own - {number}) != 1:
+        return ""
+    return f"any {types.pop()}{' but nan' if number in own else ''}"
 
 
 def _called(capture: Record, number: int) -> str:
@@ -126,6 +142,7 @@ def _literal(text: str) -> bool:
 _RESUME = re.compile(r"torch_dynamo_resume_in_(.*)_at_(\d+)", re.DOTALL)
 _ID = re.compile(r"^[\d/.]+: ")
 _NAMED = re.compile(r"\b[LG]\['(\w+)'\]")
+_TYPE = re.compile(r"___check_type_id\(.*\), type=<class '(\w+)'>")
 _SIZE = re.compile(r"(.+)\.size\(\)\[\d+\]")
 _INDEX = re.compile(r"\.size\(\)\[(\d+)\]$")
 _TENSOR = tuple(

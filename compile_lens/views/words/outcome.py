@@ -80,26 +80,34 @@ _OPERATOR = re.compile(
 """How Dynamo quotes an operator's exception (torch 2.11 to 2.15)."""
 
 
-def warnings(capture: Record) -> tuple[str, ...]:
+def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
     """What a reader should know before any figure, a few words each: that it failed, where it broke, was compiled
-    again or was left to Python."""
+    again or was left to Python. After each where more is said of it: ``break``, ``recompile``, ``eager`` or ``""``."""
     found = []
     if capture.failure is not None:
-        found.append(f"failed: {capture.failure.type}")
+        found.append((f"failed: {capture.failure.type}", ""))
     elif state(capture) == NOTHING:
-        found.append("nothing was compiled")
+        found.append(("nothing was compiled", ""))
     if capture.breaks:
-        found.append(broke(capture))
+        found.append((broke(capture), "break"))
     if capture.recompiles:
-        found.append(plural(len(capture.recompiles), "recompile"))
-    return (*found, *skips(capture.skipped))
+        found.append((plural(len(capture.recompiles), "recompile"), "recompile"))
+    return (*found, *((said, "eager") for said in skips(capture.skipped)))
 
 
 def broke(capture: Record) -> str:
     """How many graph breaks there were, and at how many places of the source where one broke several frames."""
     told = ("at least " if capture.unseen else "") + plural(len(capture.breaks), "graph break")
-    places = {(b.frames[-1], b.link or b.reason) if b.frames else b for b in capture.breaks}
+    places = broken(capture)
     return told if len(places) == len(capture.breaks) else f"{told} at {plural(len(places), 'place')}"
+
+
+def broken(capture: Record) -> list[tuple[Ending, int]]:
+    """The graph breaks by the place of the source and the reason: the first of each, and how many they are."""
+    places: dict[object, list[Ending]] = {}
+    for one in capture.breaks:
+        places.setdefault((one.frames[-1], one.link or one.reason) if one.frames else one, []).append(one)
+    return [(found[0], len(found)) for found in places.values()]
 
 
 _SKIPS = {

@@ -30,6 +30,8 @@ export interface Core {
   outcome: Outcome;
   /** Where Python took over: what happened, and the compiler's reason. */
   eager: Eager[];
+  /** Where graphs broke, a place of the source each, and how often; "" and 0 where it is not known. */
+  breaks: { file: string; line: number; count: number; what: string; hint: string }[];
   /** `[what, before, after]`, `~` marks a modelled figure. */
   savings: [string, string, string][];
   ledger: Ledger;
@@ -49,8 +51,8 @@ export interface Outcome {
   state: "compiled" | "partial" | "nothing" | "failed";
   verdict: string;
   failure: Failure | null;
-  /** That it failed, broke, was compiled again or ran eagerly, a few words each. */
-  warnings: string[];
+  /** That it failed, broke, was compiled again or ran eagerly, a few words each, and what more is said of. */
+  warnings: [string, "" | "break" | "recompile" | "eager"][];
   /** What a reader finds below it; "" where nothing need be said. */
   below: string;
 }

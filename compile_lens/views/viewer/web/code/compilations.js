@@ -1,6 +1,6 @@
 // Below the source, a table of its compilations; on its lines, where graphs broke.
 
-import { h, shortened } from "../dom.js";
+import { h, plural, shortened } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Compilation, Core, Source } from "../types.d.ts" */
@@ -30,13 +30,24 @@ export function notesIn(core, { file, first, code }) {
       start: fault.start ?? undefined,
       end: fault.end ?? undefined,
     });
-  const { eager } = core;
-  for (const { what, hint, file: where, line, head } of eager) {
+  for (const { what, hint, file: where, line, count } of core.breaks) {
     const at = line - first + 1;
-    if (where !== file || at < 1 || at > lines || found.has(at) || !head.startsWith("graph break")) continue;
-    found.set(at, { text: `graph break: ${shortened(what, REASON)}`, title: [what, hint].filter(Boolean).join("\n") });
+    const known = found.get(at);
+    if (where !== file || at < 1 || at > lines || known?.failed) continue;
+    const text = `${count > 1 ? plural(count, "graph break") : "graph break"}: ${shortened(what, REASON)}`;
+    found.set(at, {
+      text: known ? `${known.text}; ${text}` : text,
+      hint: known ? known.hint : advice(hint),
+      title: [known?.title, what, hint].filter(Boolean).join("\n"),
+    });
   }
   return found;
+}
+
+/** What the compiler advises first; the rest is in the title. @param {string} hint */
+function advice(hint) {
+  const [first] = hint.split(/(?<=\.)\s/);
+  return first && `Hint: ${shortened(first, REASON)}`;
 }
 
 /**

@@ -8,6 +8,7 @@ import { h } from "../dom.js";
  * @typedef {object} Note
  * @property {string} text
  * @property {string} title more of it; "" without
+ * @property {string} [hint] what to do, below it
  * @property {boolean} [failed] whether it all stopped here; else it is a break
  * @property {number} [start] the first character of what it is about
  * @property {number} [end]
@@ -49,13 +50,14 @@ export class LineNotes {
     const number = String(first + lines.count - 1).length * letter + GUTTER;
     const words = measure(`${LETTERS} ${getComputedStyle(element).getPropertyValue("--sans")}`);
     this.below.clear();
-    for (const [at, { text, failed }] of this.all) {
+    for (const [at, { text, hint, failed }] of this.all) {
       const line = at - 1;
       const own = words(text);
       const behind = width - number - (lines.length(line) - this.outdent() + BEFORE) * letter - RIGHT;
-      if (!failed && own.reduce((sum, one) => sum + one, 0) <= behind) continue;
+      if (!failed && !hint && own.reduce((sum, one) => sum + one, 0) <= behind) continue;
       const room = Math.max(NARROWEST, width - number - (this.start(line) - this.outdent()) * letter - RIGHT);
-      this.below.set(line, ABOVE + STEP * rowsOf(own, room));
+      const rows = rowsOf(own, room) + (hint ? rowsOf(words(hint), room) : 0);
+      this.below.set(line, ABOVE + STEP * rows);
     }
     return before !== [...this.below].join();
   }
@@ -75,6 +77,7 @@ export class LineNotes {
       "span",
       { class: look, style: below ? `--start:${this.start(line)};--names:${names}px` : null },
       text,
+      note.hint ? h("span", { class: "listing-hint" }, note.hint) : null,
     );
     const fault = this.fault(line, note);
     return fault ? [fault, made] : [made];

@@ -52,6 +52,9 @@ export class SourcePane {
     this.tools = this.finder.element;
     this.top = 0;
     this.faulted = false;
+    /** What was gone to last, and which of them. */
+    this.more = "";
+    this.led = 0;
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
@@ -90,6 +93,29 @@ export class SourcePane {
       listing.element,
     );
     return { section, listing };
+  }
+
+  /**
+   * Moves the focus to the next line that broke its graph, or to the next compilation that was made again. False if none
+   * is shown.
+   * @param {string} more
+   */
+  next(more) {
+    const broken = this.parts.flatMap(({ listing }) =>
+      [...listing.notes.all]
+        .filter(([, { failed }]) => !failed)
+        .map(
+          ([line]) =>
+            () =>
+              listing.goTo(line),
+        ),
+    );
+    const again = this.table.rows.filter((row) => row.querySelector(".compilation-again"));
+    const places = more === "break" ? broken : again.map((row) => () => row.focus());
+    this.led = more === this.more ? this.led + 1 : 0;
+    this.more = more;
+    places[this.led % places.length]?.();
+    return places.length > 0;
   }
 
   scrolled() {

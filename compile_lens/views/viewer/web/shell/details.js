@@ -18,6 +18,8 @@ export class Details {
     /** Names of sections that are open, so that they stay open in another compilation. @type {Set<string>} */
     this.unfolded = new Set();
     this.own = h("div", {});
+    /** Where Python took over. @type {HTMLDetailsElement | null} */
+    this.places = null;
     this.element = h("div", { class: "below" }, this.ledger(roomy), this.eager(), this.own, this.notes());
   }
 
@@ -54,7 +56,7 @@ export class Details {
    * @param {string} name
    */
   open(name) {
-    const found = this.sections.get(name);
+    const found = name === "eager" ? this.places : this.sections.get(name);
     if (!found) return;
     found.open = true;
     found.querySelector("summary")?.focus();
@@ -110,7 +112,7 @@ export class Details {
       h("div", { class: "below-heading", role: "heading", "aria-level": "3" }, one.head),
       reasonOf(one, one.became, this.core.words),
     ]);
-    return foldable("Ran eagerly", plural(eager.length, "place"), h("div", {}, places.flat()));
+    return (this.places = foldable("Ran eagerly", plural(eager.length, "place"), h("div", {}, places.flat())));
   }
 
   notes() {

@@ -160,7 +160,7 @@ function reached(core, stages, number, phase, lines) {
     });
   const dynamo = step(shared, "dynamo");
   if (dynamo) {
-    found.push(verb("traced", compilation.ending ? "1 break" : "", null, compilation.ending ? "break" : "guards"));
+    found.push(verb("traced", compilation.ending ? "to a break" : "", null, compilation.ending ? "break" : "guards"));
     const before = step(shared, "pre_grad");
     found.push(
       noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", before?.unchanged ? "Dynamo" : "Dynamo"),

@@ -5,13 +5,17 @@ import { Popover } from "./popover.js";
 
 /** @import { Core } from "../types.d.ts" */
 
+/** Where a warning leads. */
+const LEADS = { break: "go to the next line", recompile: "go to the next of them", eager: "go to what ran eagerly" };
+
 /**
  * @param {Core} core
  * @param {HTMLElement} find the search over all panes
  * @param {boolean} standalone whether the page is its own: its name is then the first of all headings
+ * @param {(more: string) => void} lead goes to where more is said of a warning
  * @returns {HTMLElement}
  */
-export function pageHeader(core, find, standalone) {
+export function pageHeader(core, find, standalone, lead) {
   const { warnings, state } = core.outcome;
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
   const more = new Popover(about, aboutCapture(core), { name: "about this capture", right: true });
@@ -25,8 +29,10 @@ export function pageHeader(core, find, standalone) {
       shortened(ownName(core.function), 160),
     ),
     place ? h("span", { class: "top-place" }, h("span", {}, place)) : null,
-    warnings.map((words) =>
-      h("span", { class: state === "failed" && words === warnings[0] ? "top-chip top-bad" : "top-chip" }, words),
+    warnings.map(([words, more], i) =>
+      more
+        ? leading(words, () => lead(more), LEADS[more])
+        : h("span", { class: state === "failed" && !i ? "top-chip top-bad" : "top-chip" }, words),
     ),
     headline(core),
     h("span", { class: "top-rest" }),
@@ -41,6 +47,18 @@ export function pageHeader(core, find, standalone) {
     find,
     h("div", { class: "top-more" }, about, more.element),
   );
+}
+
+/**
+ * A warning that leads to where more is said; at how many places gives way where there is little room.
+ * @param {string} words
+ * @param {() => void} act
+ * @param {string} title
+ */
+function leading(words, act, title) {
+  const [what, where] = words.split(/(?= at \d)/);
+  const wide = where ? h("span", { class: "flow-wide" }, where) : null;
+  return h("button", { type: "button", class: "top-chip", title: `${words}: ${title}`, onclick: act }, what, wide);
 }
 
 /**

@@ -145,7 +145,7 @@ class Shell {
       h(
         "div",
         { class: "shell-first" },
-        pageHeader(model.core, this.find.element, standalone),
+        pageHeader(model.core, this.find.element, standalone, (more) => this.warned(more)),
         this.flow.element,
         this.trouble,
         this.panes.element,
@@ -203,6 +203,15 @@ class Shell {
     this.flow.choose(number);
     this.details.choose(number);
     this.panes.choose(number);
+  }
+
+  /**
+   * Goes to the next line that broke or compilation that was made again; to the sections where none is shown.
+   * @param {string} more
+   */
+  warned(more) {
+    const there = more !== "eager" && this.model.core.sources.length > 0;
+    void Promise.resolve(there && this.panes.next(more)).then((found) => found || this.details.open("eager"));
   }
 
   /** Keys of the findings that can be shown. */

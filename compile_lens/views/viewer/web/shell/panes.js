@@ -1,14 +1,16 @@
 // The row of panes: which are open, how wide and how high they are, and what each shows of the selection.
 
+import { SourcePane } from "../code/source_pane.js";
+import { PYTHON } from "../data/model.js";
 import { Reach } from "../data/reasons.js";
 import { h, put } from "../dom.js";
-import { carriedOver, inPhase, phoneHeight, PHONE_WIDTH, placeOf, roomFor, sourceHeight } from "./arrangement.js";
+import { carriedOver, inPhase, phoneHeight, PHONE_WIDTH, placeOf, roomFor } from "./arrangement.js";
 import { firstLook } from "./first_look.js";
 import { regrouped, sideBySide, withPlace, withoutPlace } from "./groups.js";
 import { columnBorder, rowBorder } from "./pane_borders.js";
 import { PaneFrame } from "./pane_frame.js";
 import { kindOf, tabsOf } from "./tabs.js";
-import { usualGroups } from "./usual_panes.js";
+import { heightOfSource, linesOf, usualGroups } from "./usual_panes.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Place } from "./arrangement.js" */
@@ -21,6 +23,8 @@ const SHORT_SOURCE = 12;
 /** Compilations whose table has the room below the source for itself, so that the graph stands below the code. */
 const MANY_COMPILATIONS = 3;
 const WIDE = 1100;
+/** Pixels of height below which a source with a table leaves no room below it. */
+const LOW = 560;
 
 export class Panes {
   /**
@@ -91,13 +95,8 @@ export class Panes {
   /** Whether the graph stands below the source: where that is short, and where three would be too narrow. */
   get below() {
     const { sources, compilations } = this.app.model.core;
-    const short = this.lines() <= SHORT_SOURCE || compilations.length > MANY_COMPILATIONS;
+    const short = linesOf(sources) <= SHORT_SOURCE || compilations.length > MANY_COMPILATIONS;
     return sources.length > 0 && (short || (this.width > 0 && this.width < WIDE));
-  }
-
-  /** Lines of all functions. */
-  lines() {
-    return this.app.model.core.sources.reduce((sum, { code }) => sum + code.text.trimEnd().split("\n").length, 0);
   }
 
   /** Puts the usual panes where they tell most; others stand side by side and share the room. */
@@ -109,11 +108,11 @@ export class Panes {
     const stacked = usual && this.below && this.width >= PHONE_WIDTH;
     this.row.classList.toggle("panes-stacked", stacked);
     this.row.classList.toggle("panes-usual", usual && !stacked && this.width >= WIDE);
-    const { compilations, sources } = model.core;
-    this.row.classList.toggle("panes-program", stacked && compilations.length > MANY_COMPILATIONS);
+    const { compilations } = model.core;
+    const table = compilations.length > (this.row.clientHeight < LOW ? 1 : MANY_COMPILATIONS);
+    this.row.classList.toggle("panes-program", stacked && table);
     const most = compilations.length > 1 ? "62%" : "50%";
-    const notes = model.core.eager.length + (model.core.outcome.failure ? 1 : 0);
-    const height = sourceHeight(this.lines(), sources.length, compilations.length, notes);
+    const height = heightOfSource(model.core);
     this.row.style.setProperty("--source", `min(${height}px, ${most})`);
     this.row.classList.toggle("panes-phone", this.width > 0 && this.width < PHONE_WIDTH);
     for (const { element, place } of this.shown)
@@ -251,6 +250,16 @@ export class Panes {
     const frame = this.frame(place, "");
     await frame.ready;
     frame.reveal(items);
+  }
+
+  /**
+   * Moves to the next place in the source of what was warned of.
+   * @param {string} more
+   */
+  async next(more) {
+    await this.reveal(PYTHON, []);
+    const { pane } = this.frame(placeOf(PYTHON), "");
+    return pane instanceof SourcePane && pane.next(more);
   }
 
   /** The same for the pane that was used last. */

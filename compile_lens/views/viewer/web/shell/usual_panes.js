@@ -1,13 +1,28 @@
 // The panes with which a page opens, before anyone chooses.
 
 import { endedBadly } from "../findings/outcome_pane.js";
-import { placeOfFinding, placeOfOutcome, usualPlaces } from "./arrangement.js";
+import { placeOfFinding, placeOfOutcome, sourceHeight, usualPlaces } from "./arrangement.js";
 import { askedFor } from "./beside_code.js";
 import { kindOf } from "./tabs.js";
 
+/** @import { Core, Source } from "../types.d.ts" */
 /** @import { Model } from "../data/model.js" */
 /** @import { Place } from "./arrangement.js" */
 /** @import { Group } from "./groups.js" */
+
+/** Lines of a note with a hint. */
+const HINTED = 2;
+
+/** Lines of all functions. @param {Source[]} sources */
+export function linesOf(sources) {
+  return sources.reduce((sum, { code }) => sum + code.text.trimEnd().split("\n").length, 0);
+}
+
+/** Pixels that the source needs to be seen whole. @param {Core} core */
+export function heightOfSource({ sources, compilations, breaks, outcome }) {
+  const notes = breaks.reduce((sum, { hint }) => sum + (hint ? HINTED : 1), outcome.failure ? 1 : 0);
+  return sourceHeight(linesOf(sources), sources.length, compilations.length, notes);
+}
 
 /**
  * Source, graph and code; before the code stands what was asked for, or how it ended where that was not well.
