@@ -558,7 +558,7 @@ def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[in
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewport: tuple[int, int]) -> None:
-    """Four calls of a helper that prints, each in a graph of its own and once more for the helper: five breaks there."""
+    """In a helper that prints: one line breaks the graph of each of its callers, and its own."""
     shown = captures.recompiled()
     page = viewer(shown)
     chip, again = page.find("button.top-chip").all()
