@@ -15,13 +15,13 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import cloudpickle
 import torch
 
-from ..errors import LensError
+from ..errors import LensError, UsageError
 from .surroundings import own_modules
 
 VALUES = 16 << 20
@@ -32,7 +32,25 @@ WHOLE = 1 << 14
 
 
 class CannotCross(LensError):
-    """Something that the function or its inputs hold cannot be sent to another process; the message names it."""
+    """Something that the function or its inputs hold cannot be sent to another process; the message names it.
+
+    Attributes:
+        said_how: whether the message also says what to do about it.
+    """
+
+    def __init__(self, said: str, said_how: bool = False) -> None:
+        super().__init__(said)
+        self.said_how = said_how
+
+
+class Along(Protocol):
+    """What of a request is known elsewhere how to send."""
+
+    def reduced(self, value: Any) -> Any:
+        """How pickle takes ``value``; ``None`` where it is not known here."""
+
+    def rest(self) -> Any:
+        """What goes after all that was sent so far, for the other process to load; ``None`` for no more."""
 
 
 class Parcel:
@@ -43,13 +61,20 @@ class Parcel:
         self.shapes_only = shapes_only
 
 
-def packed(payload: Any) -> Parcel:
-    """The bytes of a request. Raises ``CannotCross`` for what cannot be pickled, even by value."""
+def packed(payload: Any, along: Callable[[Callable[[str], bool]], Along] | None = None) -> Parcel:
+    """The bytes of a request. Raises ``CannotCross`` for what cannot be pickled, even by value.
+
+    ``along`` is given what says of a module's name whether the other process finds it.
+    """
     buffer = io.BytesIO()
-    pickler = _Pickler(buffer)
     try:
         with _by_value(_without_a_place()):
+            pickler = _Pickler(buffer, None if along is None else along(_importable))
             pickler.dump(payload)
+            while pickler.along is not None and (rest := pickler.along.rest()) is not None:
+                pickler.dump(rest)
+    except UsageError as error:
+        raise CannotCross(str(error), said_how=True) from error
     except Exception as error:  # each object that cannot be pickled has an error of its own for it
         said = str(error).splitlines()
         raise CannotCross(said[0] if said else type(error).__name__) from error
@@ -77,6 +102,13 @@ def _without_a_place() -> list[Any]:
     ]
 
 
+def _importable(name: str) -> bool:
+    """Whether what is of this module crosses by name, while it is asked what crosses by value."""
+    return (
+        name in sys.modules and name != "__main__" and name not in cloudpickle.list_registry_pickle_by_value()
+    )
+
+
 def _found_by(name: str, file: str) -> bool:
     place = name.replace(".", os.sep)
     for ending in (f"{place}.py", os.path.join(place, "__init__.py")):
@@ -94,8 +126,9 @@ def _found_by(name: str, file: str) -> bool:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not typed
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: io.BytesIO, along: Along | None) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.along = along
         self.shapes_only = 0
         self._left = VALUES
         self._storages: dict[int, tuple[_Storage, Any]] = {}
@@ -106,6 +139,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
                 return self._tensor(obj)
             if is_fake(obj):
                 return self._fake(obj)
+        known = self.along.reduced(obj) if self.along is not None else None
+        if known is not None:
+            return known
         if isinstance(obj, types.CodeType):
             return _code, (self.dispatch_table[types.CodeType](obj), obj.co_filename)
         if isinstance(obj, _Globals):
@@ -217,7 +253,7 @@ def _by_name(kernel: Any) -> Any:
     found: Any = sys.modules.get(name)
     for part in kernel.fn.__qualname__.split("."):
         found = getattr(found, part, None)
-    if found is not kernel or name in ("__main__", *cloudpickle.list_registry_pickle_by_value()):
+    if found is not kernel or not _importable(name):
         return None
     return _named, (name, kernel.fn.__qualname__)
 

@@ -27,6 +27,7 @@ def call(
     first: tuple[str, ...] = (),
     failed: Callable[[str, str], BaseException] | None = None,
     within: str = "",
+    along: Any = None,
 ) -> tuple[Any, crossing.Parcel]:
     """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
 
@@ -36,6 +37,7 @@ def call(
         first: names of modules that a new child imports while the request is made.
         failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
         within: ``"module:name"`` of a context in which the child imports what ``args`` need.
+        along: knows how more kinds of objects cross, as ``crossing.packed`` takes it.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
     """
@@ -47,7 +49,7 @@ def call(
         ):  # a signal's handler, or a stream of the program's
             raise crossing.CannotCross("this thread waits for the child process already")
         child = _child(environment or {}, first)  # it gets ready while the request is made
-        body = crossing.packed(args)
+        body = crossing.packed(args, along)
         head = {
             "call": function,
             "within": within,
@@ -57,7 +59,7 @@ def call(
         }
         reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
     if "stuck" in reply:
-        raise crossing.CannotCross(reply["stuck"])
+        raise crossing.CannotCross(reply["stuck"], reply["said_how"])
     if "error" in reply:
         raise _error(reply["error"], failed)
     return reply["value"], body

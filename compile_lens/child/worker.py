@@ -11,6 +11,7 @@ import contextlib
 import gc
 import importlib
 import inspect
+import io
 import json
 import os
 import pickle
@@ -22,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from ..errors import UsageError
 from . import imports, message
 from .output import Said
 
@@ -151,12 +153,24 @@ def _served(data: bytes) -> dict[str, Any]:
         call = _named(head["call"])
         try:
             with _named(head["within"])() if head["within"] else contextlib.nullcontext():
-                args = pickle.loads(body)
+                args = _unpacked(body)
+        except UsageError as error:
+            return {"stuck": str(error), "said_how": True}
         except Exception as error:  # a module that fails to import here, whatever it raises
-            return {"stuck": f"{type(error).__name__} in the child: {error}"}
+            return {"stuck": f"{type(error).__name__} in the child: {error}", "said_how": False}
         return {"value": call(*args)}
     except BaseException as error:
         return {"error": _error(error)}
+
+
+def _unpacked(body: bytes) -> Any:
+    """What was sent; what comes after it in ``body`` only has to be loaded, such as operators that code names."""
+    stream = io.BytesIO(body)
+    loader = pickle.Unpickler(stream)
+    sent = loader.load()
+    while stream.tell() < len(body):
+        loader.load()
+    return sent
 
 
 def _named(path: str) -> Any:

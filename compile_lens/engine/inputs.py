@@ -41,6 +41,45 @@ def held(fn: Any) -> list[tuple[str, torch.Tensor]]:
 
 
 @unseen
+def given(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Bytes of the tensors that a function and its arguments hold, each piece of memory once.
+
+    Of a function these are tensors, modules and optimizers that it closes over, names, or has for defaults.
+    """
+    from .._torch.ground import containers
+
+    roots: list[Any] = [*args, *kwargs.values()]
+    while isinstance(fn, functools.partial):
+        roots += [*fn.args, *fn.keywords.values()]
+        fn = fn.func
+    roots += [fn, getattr(fn, "__self__", None)]
+    function = getattr(fn, "__func__", fn)
+    if inspect.isfunction(function):
+        closed = inspect.getclosurevars(function)
+        roots += [*closed.nonlocals.values(), *closed.globals.values(), *(function.__defaults__ or ())]
+    found: dict[int, int] = {}
+    for leaf in (x for root in roots for x in containers.leaves(root)):
+        for tensor in _tensors_of(leaf):
+            for one in (tensor, tensor.grad if tensor.is_leaf else None):
+                if one is not None and one.layout is torch.strided:
+                    storage = one.untyped_storage()
+                    found[storage._cdata] = storage.nbytes()
+    return sum(found.values())
+
+
+def _tensors_of(value: Any) -> list[torch.Tensor]:
+    from .._torch.ground import containers
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, torch.nn.Module):
+        return [*value.parameters(), *value.buffers()]
+    if isinstance(value, torch.optim.Optimizer):
+        return containers.tensors((value.param_groups, [*value.state.values()]))
+    return []
+
+
+@unseen
 def describe_all(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     names: list[str] = []
     try:

@@ -13,7 +13,7 @@ from ..record.capture import Options
 from ..record.device import DeviceModel, Target
 from ..results.capture import Capture, CaptureError
 from .environment import environment, settings, target_of
-from .inputs import Live, describe_all, name_of
+from .inputs import Live, describe_all, given, name_of
 from .machine_code import machine_code
 from .recorded import recorded
 from .request import Arguments, Asked, check
@@ -77,14 +77,24 @@ def _record(
         asked,
         inputs=tuple(describe_all(fn, args, kwargs)),
         calls=tuple(
-            Called(tuple(describe_all(fn, *given)), tuple(call.compiled), tuple(call.ran), tuple(call.left))
-            for given, call in zip([(args, kwargs), *later], recorder.frames.calls)
+            Called(
+                tuple(describe_all(fn, *arguments)), tuple(call.compiled), tuple(call.ran), tuple(call.left)
+            )
+            for arguments, call in zip([(args, kwargs), *later], recorder.frames.calls)
         ),
         nothing=outcome.nothing,
         failure=outcome.failure,
         target=None
         if model is None
-        else Target(asked.target, model, "", made_for.may_differ, made_for.questions, traced=made_for.traced),
+        else Target(
+            asked.target,
+            model,
+            "",
+            made_for.may_differ,
+            made_for.questions,
+            traced=made_for.traced,
+            given=given(fn, args, kwargs),
+        ),
     )
     failure = made.failure
     if failure is None or failure.stage != "run":
@@ -136,7 +146,9 @@ def _say(made: Capture) -> str:
     # Where several calls were asked for, those that were begun are told: the last of them is the one that failed.
     which = f" in calls[{len(made.calls) - 1}] ({', '.join(made.calls[-1].inputs)})" if made.calls else ""
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
-    lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in failure.frames[-1:]]
+    own = [f for f in failure.frames if not (f.of_torch or f.file.startswith("<eval_with_key>"))]
+    own = own or [*failure.frames]
+    lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in own[-1:]]
     lines += [f"  hint: {hint}" for hint in failure.hint.splitlines()]
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(

@@ -51,9 +51,10 @@ def capture(
         made, how = _in_child(fn, args, kwargs, asked, model, later)
     except crossing.CannotCross as error:
         if model.device != "cpu":
+            how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
             raise UsageError(
                 f"{name_of(fn)} cannot be sent to the child process ({error}), and in this one nothing stands for a "
-                f"GPU: make what it uses picklable, or pass it as an argument"
+                f"GPU{how}"
             ) from None
         made = perform(fn, args, kwargs, asked, model=model, later=later)[0]
         how = f"{HERE}: it could not be sent to a child process ({error})"
@@ -79,7 +80,8 @@ def _in_child(
     model: DeviceModel,
     later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
-    from .._torch.targets import carried_settings
+    from .._torch.operators.carried import Carried
+    from .._torch.targets import carried_settings, region_around
     from ..child import process
 
     settings, left = carried_settings.taken()
@@ -95,6 +97,7 @@ def _in_child(
         first=FIRST,
         failed=CaptureError.of,
         within=WITHIN.get(model.device, ""),
+        along=Carried,
     )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
@@ -102,14 +105,14 @@ def _in_child(
             f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
             "values: a branch on a value of theirs may go another way"
         )
-    if carried_settings.region_is_off():
-        how += (
-            "; a region of autocast around the capture is off, as torch switches off those of a device that it does "
-            "not have: enter it within the function"
-        )
     if left:
         how += f"; these settings are functions and did not cross: {', '.join(left)}"
-    return in_cells(Capture.from_json(text)), how  # the child knows no notebook
+    made = Capture.from_json(text)
+    around = region_around.found()
+    if made.target is not None and around:
+        target = dataclasses.replace(made.target, questions=(*around, *made.target.questions))
+        made = dataclasses.replace(made, target=target)
+    return in_cells(made), how  # the child knows no notebook
 
 
 def _unfit(model: DeviceModel) -> str:

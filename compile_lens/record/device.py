@@ -55,13 +55,14 @@ class Question:
 
     Attributes:
         asked: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
-            or the operator that could not run here, or of which one of several was chosen.
-        answer: what it was answered, as Python text; what became of the region; why the operator could not run; what
-            was chosen, and when the device chooses otherwise.
+            or the method of a scaler that was off, or the operator that could not run here, or of which one of several
+            was chosen.
+        answer: what it was answered, as Python text; what became of the region or the call; why the operator could not
+            run; what was chosen, and when the device chooses otherwise.
         frame: the Python line.
         times: how often.
-        kind: ``"asked"``, ``"entered"``, ``"chosen"`` (one of several, and the device may choose another), or
-            ``"zeros"``, which the operator gave in place of values.
+        kind: ``"asked"``, ``"entered"``, ``"called"``, ``"chosen"`` (one of several, and the device may choose
+            another), or ``"zeros"``, which the operator gave in place of values.
     """
 
     asked: str
@@ -83,6 +84,8 @@ class Target:
         questions: where the program did not get what the device would have given.
         traced: how the program was traced (``"as on the device"``); ``""`` for vector instructions, where the CPU is
             the device.
+        given: bytes of the tensors that the function and its arguments hold, on the device: parameters and buffers of
+            modules, gradients that are there, an optimizer's state, inputs. ``None`` where it was not looked.
     """
 
     asked: str
@@ -91,3 +94,4 @@ class Target:
     may_differ: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
     traced: str = ""
+    given: int | None = None

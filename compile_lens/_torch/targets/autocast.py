@@ -23,29 +23,84 @@ from .replaced import Places, on
 
 CAST = "nothing was cast: Python that is not traced runs with tensors of the CPU"
 CPU = "it cast, as Python that is not traced runs with tensors of the CPU"
-OFF = (
-    "nothing was cast: it was off before the capture, by torch as there is no such device, or by the program"
+BROKE = (
+    "around what broke the graph in it: that ran with tensors of the CPU, of which nothing was cast; what was traced "
+    "was cast"
 )
+CPU_BROKE = "around what broke the graph in it: that ran with tensors of the CPU, which it cast"
+_OFF_BEFORE = "it was off before the capture, by torch as there is no such device, or by the program"
+OFF = f"nothing was cast: {_OFF_BEFORE}"
+SCALER = {
+    "scale": f"nothing was scaled: {_OFF_BEFORE}",
+    "unscale_": f"nothing was divided by the scale: {_OFF_BEFORE}",
+    "step": f"the optimizer's step was taken, whatever the gradients: {_OFF_BEFORE}",
+    "update": f"no scale was changed: {_OFF_BEFORE}",
+}
+"""By method of a ``GradScaler`` that is off, what became of it."""
 
 
 def place(places: Places, kind: str, questions: Questions) -> None:
-    """Listen for regions on marked threads; ``kind`` is the device's."""
-    _untraced(places, kind, questions)
-    _traced(places, kind, questions)
+    """Listen for regions on marked threads, and for the scaler beside them; ``kind`` is the device's."""
+    traced: Traced = {}
+    _untraced(places, kind, questions, traced)
+    _traced(places, kind, questions, traced)
+    _scaler(places, kind, questions)
+
+
+def _scaler(places: Places, kind: str, questions: Questions) -> None:
+    """Torch switches a ``GradScaler`` off where there is no such device. Each of its methods asks itself whether it is
+    on, which is listened to: a method in the place of torch's own would be traced."""
+    if "_enabled" not in vars(torch.amp.GradScaler):
+        places.add(delattr, torch.amp.GradScaler, "_enabled")
+        torch.amp.GradScaler._enabled = _Enabled(kind, questions)
+
+
+class _Enabled:
+    def __init__(self, kind: str, questions: Questions) -> None:
+        from .heard import not_compiled
+
+        self._kind = kind
+        self._put = torch.compiler.disable(questions.put)
+        not_compiled(_Enabled.__get__)
+        not_compiled(_Enabled.__set__)
+
+    def __get__(self, scaler: Any, owner: Any = None) -> Any:
+        enabled = vars(scaler)["_enabled"]
+        method = sys._getframe(1)
+        frame = method.f_back
+        if on(MARK) and not enabled and vars(scaler).get("_device") == self._kind and frame is not None:
+            code, name = frame.f_code, method.f_code.co_name
+            if name in SCALER and not internal(code.co_filename):
+                line = frame_at(code.co_filename, frame.f_lineno, code.co_name)
+                self._put("called", f"torch.amp.GradScaler({self._kind!r}).{name}()", SCALER[name], line)
+        return enabled
+
+    def __set__(self, scaler: Any, value: Any) -> None:
+        vars(scaler)["_enabled"] = value
 
 
 def _told(
-    questions: Questions, mode: tuple[Any, Any, Any], kind: str, before: bool, frame: Frame | None
+    questions: Questions,
+    mode: tuple[Any, Any, Any],
+    kind: str,
+    before: bool,
+    frame: Frame | None,
+    broke: bool = False,
 ) -> None:
     device, dtype, enabled = mode
     name = f"torch.autocast({str(device)!r}, {dtype or torch.get_autocast_dtype(str(device))})"
     if device == kind and not enabled and before:
         questions.put("entered", name, OFF, frame)
     elif enabled and not on(PHASE) and device in (kind, "cpu"):
-        questions.put("entered", name, CAST if device == kind else CPU, frame)
+        on_device, on_cpu = (BROKE, CPU_BROKE) if broke else (CAST, CPU)
+        questions.put("entered", name, on_device if device == kind else on_cpu, frame)
 
 
-def _untraced(places: Places, kind: str, questions: Questions) -> None:
+Traced = dict[tuple[str, str, Any, Any], Frame]
+"""By file, function, device and type, the line on which Dynamo last entered a region: code that it wrote has none."""
+
+
+def _untraced(places: Places, kind: str, questions: Questions, traced: Traced) -> None:
     from .heard import not_compiled
 
     autocast = torch.amp.autocast_mode.autocast
@@ -72,7 +127,10 @@ def _untraced(places: Places, kind: str, questions: Questions) -> None:
         if frame is not None and not internal(frame.f_code.co_filename):
             line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
             of = (mode.device, mode.fast_dtype, mode._enabled)
-            _told(questions, of, kind, mode not in made, line)
+            broke = _compiled(frame.f_code)
+            if broke:
+                line = traced.get((line.file, line.function, of[0], of[1]), line)
+            _told(questions, of, kind, mode not in made, line, broke)
 
     note = torch.compiler.disable(entered)
     for owner, name, ours in (
@@ -83,15 +141,28 @@ def _untraced(places: Places, kind: str, questions: Questions) -> None:
         places.attribute(owner, name, MARK, ours)
 
 
-def _traced(places: Places, kind: str, questions: Questions) -> None:
+def _compiled(code: Any) -> bool:
+    """Whether Dynamo wrote this code. It enters a region anew around the call that broke a graph."""
+    return any(name.startswith(("__compiled_fn_", "__resume_at_")) for name in code.co_names)
+
+
+def _traced(places: Places, kind: str, questions: Questions, traced: Traced) -> None:
     from torch._dynamo.variables.ctx_manager import AutocastModeVariable
 
     real: Any = getattr(AutocastModeVariable, "enter", None)
 
     def enter(variable: Any, *args: Any) -> Any:
         found = real(variable, *args)
+        at = _line_of(args[0]) if args else None
+        if at is not None:
+            device, dtype = variable.target_values[:2]
+            key = at.file, at.function, device, dtype
+            if (
+                key not in traced or "with" in at.text
+            ):  # what comes after a break enters it anew, on another line
+                traced[key] = at
         if args and variable.source is not None:  # an object that was there before the frame
-            line = _line_of(args[0]) or _decorated(args[0])
+            line = at or _decorated(args[0])
             _told(questions, (*variable.target_values, True)[:3], kind, True, line)
         return found
 

@@ -16,13 +16,6 @@ KINDS = ("cpu", "cuda", "mps")
 """Devices for which a region of autocast may be on."""
 
 
-def region_is_off() -> bool:
-    """Whether a region of autocast is entered here that casts for no device."""
-    torch.autocast_increment_nesting()
-    inside = torch.autocast_decrement_nesting() > 0
-    return inside and not any(map(torch.is_autocast_enabled, KINDS))
-
-
 def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
     """The settings as plain data, and the names of those that are set to something that cannot cross (a function)."""
     configs: dict[str, dict[str, Any]] = {}

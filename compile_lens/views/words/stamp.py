@@ -88,8 +88,8 @@ def question(one: Question) -> str:
             f"{place(one.frame)} ran {one.asked}, which cannot run here ({one.answer}): it gave zeros of the right "
             f"shape, or left what it writes, and a branch on such a value may go another way{times}{line}"
         )
-    if one.kind == "entered":
-        return f"{place(one.frame)} entered {one.asked}, {one.answer}{times}{line}"
+    if one.kind in ("entered", "called"):
+        return f"{place(one.frame)} {one.kind} {one.asked}, {one.answer}{times}{line}"
     if one.kind == "chosen":
         return f"{place(one.frame)} called {one.asked}, for which here stands {one.answer}{times}{line}"
     return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"

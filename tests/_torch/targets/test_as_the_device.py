@@ -511,7 +511,15 @@ def test_a_region_around_the_capture() -> None:
         assert products(here(product, rand(16, 16), rand(16, 16))) == ("float32",)
     with pytest.warns(UserWarning, match="Disabling"), torch.autocast("cuda", torch.bfloat16):
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")
-    assert found.target is not None and "enter it within the function" in found.target.crossing
+    (one,) = found.target.questions if found.target is not None else ()
+    assert one.asked == "torch.autocast('cuda', torch.bfloat16)" and "Enter it within" in one.answer
+    assert "with pytest.warns(" in one.frame.text and one.frame.function == "test_a_region_around_the_capture"
+    assert "Enter it within the function" in re.sub(r"\s+", " ", str(found))
+    entered = torch.autocast("cuda", torch.bfloat16, enabled=False)
+    with entered:
+        found = capture(product, rand(16, 16), rand(16, 16), target="h100")  # of which the line is not seen
+    (one,) = found.target.questions if found.target is not None else ()
+    assert one.asked == "torch.autocast" and one.frame.text.endswith("# of which the line is not seen")
     torch.set_autocast_enabled("cuda", True)
     try:
         assert products(capture(product, rand(16, 16), rand(16, 16), target="h100")) == ("float16",)

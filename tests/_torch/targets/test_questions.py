@@ -334,6 +334,69 @@ def test_regions_of_autocast_that_were_made_before() -> None:
     assert questions(here(decorated_too, rand(4, 4))) == []  # a region of the CPU's casts nothing there
 
 
+def left_before_the_break(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cuda", torch.float16):
+        y = x @ x
+    torch._dynamo.graph_break()
+    return y.sin()
+
+
+def left_after_the_break(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cuda", torch.float16):  # e
+        y = x @ x
+        torch._dynamo.graph_break()
+        z = y @ x
+    return z.sin()
+
+
+def test_a_region_around_a_break_is_told_of_what_broke_alone() -> None:
+    """What Dynamo traced in it was cast, as the graphs say."""
+    assert questions(here(left_before_the_break, rand(4, 4))) == []
+    found = here(left_after_the_break, torch.rand(4, 4))
+    (one,) = questions(found)
+    assert one[::2] == ("torch.autocast('cuda', torch.float16)", "e")
+    assert not one[1].startswith("nothing was cast") and "what was traced was cast" in one[1]
+    cast = [
+        n.value.dtype for c in found.compilations for n in c.graphs["inference"].calls if "mm" in n.target
+    ]
+    assert cast == ["float16", "float16"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch switches no scaler off")
+def test_a_scaler_that_was_off_before_the_capture() -> None:
+    layer = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters())
+    with pytest.warns(UserWarning, match="Disabling"):
+        scaler = torch.amp.GradScaler("cuda")
+
+    def step(x: torch.Tensor) -> Any:
+        scaler.scale(layer(x).sum()).backward()  # scale
+        scaler.step(optimizer)  # step
+        scaler.update()  # update
+        return None
+
+    found = here(step, torch.rand(4, 4))
+    told = [one for one in questions(found) if "GradScaler" in one[0]]
+    assert [mark for *_, mark in told] == ["scale", "step", "update"]
+    assert "nothing was scaled: it was off before" in told[0][1] and "step was taken" in told[1][1]
+    assert "_enabled" not in vars(torch.amp.GradScaler)
+
+
+def test_a_scaler_that_is_made_in_the_function_is_on() -> None:
+    """As beside the device: branches of plain Python go that way, and it scales by its first scale."""
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        scaler = torch.amp.GradScaler("cuda")
+        y = scaler.scale(x)
+        return y.sin() if scaler.is_enabled() and bool((y == x * 65536).all()) else y.cos()
+
+    found = here(scaled, torch.ones(4))
+    graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
+    calls = [n.target for graph in graphs for n in graph.calls]
+    assert "sin" in calls and "cos" not in calls
+    assert [one for one in questions(found) if "GradScaler" in one[0]] == []
+
+
 def test_torch_warns_of_nothing_where_there_is_cuda() -> None:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")

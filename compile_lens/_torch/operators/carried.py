@@ -1,0 +1,266 @@
+"""Operators that a program registered, on their way to another process.
+
+Those of torch, and those of modules that the other process can import, are known there by their names. One that a
+script or a notebook cell made with ``torch.library.custom_op`` or ``triton_op`` is registered there anew, with all that
+it was given: kernels, fake, autograd, vmap, autocast. What ``torch.library.Library`` was given is in C++, where it
+cannot be read, so that such an operator is named and refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._library.custom_ops as custom_ops
+import torch._library.triton as triton_ops
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+
+from ...errors import UsageError
+
+Importable = Callable[[str], bool]
+"""Whether another process finds a module by this name."""
+
+
+class Carried:
+    """What of one request is an operator, and which operators its code names."""
+
+    def __init__(self, importable: Importable) -> None:
+        self._importable = importable
+        self._names: set[str] = set()
+        self._sent: set[str] = set()
+
+    def reduced(self, value: Any) -> Any:
+        """How ``value`` crosses, as pickle takes it; ``None`` for what is no operator."""
+        if isinstance(value, types.CodeType):
+            self._names.update(_named_in(value))
+        if isinstance(value, OpOverload):
+            packet, _, overload = value.name().partition(".")
+            return _overload, (packet, self._source(packet), overload or "default")
+        if isinstance(value, OpOverloadPacket):
+            packet = str(value._qualified_op_name)
+            return _packet, (packet, self._source(packet))
+        if isinstance(value, HigherOrderOperator) and _of_torch(value) is value:
+            return _higher_order, (value.name(),)
+        if isinstance(value, type(torch.ops.aten)) and value is getattr(torch.ops, _short(value), None):
+            return getattr, (torch.ops, _short(value))
+        if isinstance(value, custom_ops.CustomOpDef):
+            return self._operator(value)
+        if isinstance(value, torch.library.Library):
+            raise UsageError(
+                f"it holds the torch.library.Library of {value.ns!r}, what was registered with which cannot be read"
+            )
+        return None
+
+    def rest(self) -> Any:
+        """What must be there besides what was reached: operators that code names. ``None`` if there is no more."""
+        if "ops" not in self._names and not self._sent:
+            return None
+        known = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+        named = [name for name in known - self._sent if self._names.issuperset(name.split("::"))]
+        found: list[Any] = []
+        for name in sorted(named):
+            self._sent.add(name)
+            if name.partition("::")[0] not in _TORCHS:
+                found.append(_Named(name, self._source(name)))
+        return found or None
+
+    def _source(self, name: str) -> Any:
+        """What has to be loaded for an operator to be there: how it was made, or the name of a module."""
+        if name.partition("::")[0] in _TORCHS:
+            return ""
+        return custom_ops.OPDEFS.get(name) or self._module_of(name)
+
+    def _operator(self, made: Any) -> Any:
+        name = f"{made._namespace}::{made._name}"
+        self._sent.add(name)
+        module = _module_that_made(made)
+        if self._importable(module):
+            path = _path_in(module, made)
+            return (_of_module, (module, path)) if path else (_registered_by, (module, name))
+        given = (made._namespace, made._name, made._schema, [_tag(tag) for tag in made._tags])
+        return _made, given, _given(made), None, None, _give
+
+    def _module_of(self, name: str) -> str:
+        """The module that defined it with a ``Library``, if another process can import it."""
+        file = _file_that_defined(name)
+        for module in list(sys.modules.values()):
+            if file and getattr(module, "__file__", None) == file and self._importable(module.__name__):
+                return str(module.__name__)
+        return ""
+
+
+class _Named:
+    """An operator that code names."""
+
+    def __init__(self, name: str, source: Any) -> None:
+        self._given = (name, source)
+
+    def __reduce__(self) -> Any:
+        return _packet, self._given
+
+
+_TORCHS = frozenset(
+    ("aten", "prim", "prims", "quantized", "quantized_decomposed", "inductor", "rngprims", "mkldnn", "c10d")
+)
+"""Namespaces that torch fills when it is imported."""
+
+
+def _named_in(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, str) and len(constant) < 200:
+            yield from re.split(r"::|\.", constant)  # getattr(torch.ops, "mine")
+
+
+def _short(namespace: Any) -> str:
+    return str(getattr(namespace, "name", "")).removeprefix("torch.ops.")
+
+
+def _of_torch(operator: Any) -> Any:
+    return getattr(torch.ops.higher_order, operator.name(), None)
+
+
+def _tag(tag: Any) -> str:
+    return str(tag.name)
+
+
+def _file_that_defined(name: str) -> str:
+    with contextlib.suppress(RuntimeError):
+        found = re.search(r"^debug: registered at (.+?):\d+", torch._C._dispatch_dump(name), re.MULTILINE)
+        if found and os.path.exists(found[1]):
+            return os.path.abspath(found[1])
+    return ""
+
+
+def _module_that_made(made: Any) -> str:
+    function = made._init_fn
+    while getattr(function, "__module__", "") in (triton_ops.__name__, custom_ops.__name__):
+        inside = _closure(function).get("fn")
+        if inside is None:
+            break
+        function = inside
+    return str(getattr(function, "__module__", "") or "")
+
+
+def _path_in(module: str, made: Any) -> str:
+    for name, value in list(vars(sys.modules[module]).items()):
+        if value is made:
+            return name
+    return ""
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    code = getattr(function, "__code__", None)
+    names, cells = getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ()
+    return dict(zip(names, (cell.cell_contents for cell in cells)))
+
+
+def _given(made: Any) -> dict[str, Any]:
+    """All that the program registered of it."""
+    kernels = {}
+    for kind, wrapped in made._backend_fns.items():
+        kernel = _closure(inspect.unwrap(wrapped)).get("fn")
+        if kernel is None:
+            raise UsageError(f"the kernel of {made} for {kind or 'all devices'} cannot be read")
+        kernels[kind] = kernel
+    return {
+        "function": made._init_fn,
+        "kernels": kernels,
+        "fake": made._abstract_fn,
+        "autograd": (made._backward_fn, made._setup_context_fn),
+        "dispatch": dict(made._torch_dispatch_fns),
+        "vmap": made._vmap_fn,
+        "autocast": _autocast(made),
+        "disabled": set(made._disabled_kernel),
+        "effect": _effect(made),
+        "triton": triton_ops.triton_ops_to_kernels.get(made._qualname),
+    }
+
+
+def _autocast(made: Any) -> dict[str, Any]:
+    known = getattr(made, "_autocast_dtype", None)
+    if known is None:  # torch 2.11 has a name for each
+        known = {kind: getattr(made, f"_autocast_{kind}_dtype", None) for kind in ("cpu", "cuda")}
+    return {kind: dtype for kind, dtype in known.items() if dtype is not None}
+
+
+def _effect(made: Any) -> str | None:
+    effect = torch._library.simple_registry.singleton.find(made._qualname).effect.effect
+    return None if effect is None else str(effect.name)
+
+
+# In the other process --------------------------------------------------------------------------------------
+
+
+def _packet(name: str, source: Any) -> Any:
+    """``source`` is registered by now, or the name of the module that does."""
+    if source and isinstance(source, str):
+        importlib.import_module(source)
+    namespace, _, operator = name.partition("::")
+    try:
+        return getattr(getattr(torch.ops, namespace), operator)
+    except AttributeError:
+        raise UsageError(
+            f"the operator {name} is not known there: what torch.library.Library, define and impl are given cannot be "
+            f"read from another process. Define it with torch.library.custom_op or triton_op, or in a module that the "
+            f"function imports"
+        ) from None
+
+
+def _overload(name: str, source: Any, overload: str) -> Any:
+    return getattr(_packet(name, source), overload)
+
+
+def _higher_order(name: str) -> Any:
+    return getattr(torch.ops.higher_order, name)
+
+
+def _of_module(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def _registered_by(module: str, name: str) -> Any:
+    importlib.import_module(module)
+    return custom_ops.OPDEFS[name]
+
+
+def _made(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
+    """An operator of which nothing is known yet but its schema: what is registered of it may name the operator."""
+    return custom_ops.CustomOpDef(
+        namespace, name, schema, _nothing, [getattr(torch.Tag, tag) for tag in tags]
+    )
+
+
+def _nothing(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError("the operator is just being registered")
+
+
+def _give(made: Any, given: dict[str, Any]) -> None:
+    made._init_fn = given["function"]
+    for kind, kernel in given["kernels"].items():
+        made.register_kernel(kind)(kernel)
+    made._disabled_kernel.update(given["disabled"])
+    if given["fake"] is not None:
+        made.register_fake(given["fake"])
+    backward, context = given["autograd"]
+    if backward is not None:
+        made.register_autograd(backward, setup_context=context)
+    for kind, rule in given["dispatch"].items():
+        made.register_torch_dispatch(kind, rule)
+    if given["vmap"] is not None:
+        made.register_vmap(given["vmap"])
+    for kind, dtype in given["autocast"].items():
+        made.register_autocast(kind, dtype)
+    if given["effect"] != _effect(made):
+        effects: Any = torch._library.effects.EffectType
+        made.register_effect(effects[given["effect"]] if given["effect"] else None)
+    if given["triton"] is not None:
+        triton_ops.triton_ops_to_kernels[made._qualname] = given["triton"]
