@@ -82,7 +82,7 @@ def place(places: Places, kind: str, questions: Questions) -> None:
     if kind == "cuda":  # torch for a Mac has no CUDA either
         _build_flags(places, questions)
         _acceptable(places, questions)
-    watched = _Watched(note)
+    watched = _Watched(note, kind)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
 
@@ -206,8 +206,9 @@ def _asked_of_the_build(
 class _Watched:
     """Attributes of tensors, while Python runs that is not traced."""
 
-    def __init__(self, note: Note) -> None:
-        self._ours = {name: _Attribute(note, name) for name in (*ATTRIBUTES, "device")}
+    def __init__(self, note: Note, kind: str) -> None:
+        self._ours: dict[str, _Attribute] = {name: _Attribute(note, name) for name in ATTRIBUTES}
+        self._ours["device"] = _Device(note, kind)
         self._ours |= {name: _Method(note, name) for name in METHODS}
         self._off_by = 1
 
@@ -258,6 +259,22 @@ class _Attribute:
 
     def __set__(self, tensor: Any, value: Any) -> None:
         self._real.__set__(tensor, value)
+
+
+class _Device(_Attribute):
+    def __init__(self, note: Note, kind: str) -> None:
+        super().__init__(note, "device")
+        import torch.nn.attention.flex_attention as flex_attention
+
+        self._there = torch.device(kind, 0)
+        # FlexAttention asks whether the device has a backward, and says by its name that it has none.
+        self._asks_for_the_device: Any = getattr(flex_attention._validate_device, "__code__", None)
+        not_compiled(_Device.__get__)
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        if tensor is not None and sys._getframe(1).f_code is self._asks_for_the_device and on(MARK):
+            return self._there
+        return super().__get__(tensor, owner)
 
 
 class _Method(_Attribute):

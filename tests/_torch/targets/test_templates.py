@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import types
 from typing import Any
 
 import pytest
@@ -55,8 +57,14 @@ def test_flex_attention_for_a_mac() -> None:
     (kernel,) = [k for k in found.kernels if k.kind == "template"]
     assert kernel.language == "metal" and [f.function for f in found.chain.lines(kernel)] == ["biased"]
     assert "simdgroup" in kernel.source or "kernel void" in kernel.source
-    with pytest.raises(CaptureError, match="does not support backward"):  # nor does it on a Mac
+    q, k, v = (types.SimpleNamespace(device=torch.device("mps"), requires_grad=True) for _ in range(3))
+    with pytest.raises(
+        NotImplementedError, match="MPS"
+    ) as there:  # what torch says where it is asked on a Mac
+        torch.nn.attention.flex_attention._validate_device(q, k, v)
+    with pytest.raises(CaptureError, match=re.escape(str(there.value))) as raised:
         here(biased, *queries(grad=True), target="mps")
+    assert "in biased: return flex_attention(" in str(raised.value)
 
 
 @triton.jit
