@@ -200,7 +200,7 @@ def test_rewrites_are_steps_with_both_sides() -> None:
 
 def test_memory_tells_peak_and_what_is_kept() -> None:
     memory = by_key(samples_findings.told())["memory"]
-    assert memory.fact == "peak ~12 kB"
+    assert memory.fact == "peak ~11.7 KiB"
     buffers, kept = tables(memory).values()
     assert [row.cells[3] for row in buffers.rows] == ["entry–end", "8–11", "9–11", "10–end", "10–end"]
     assert buffers.rows[0].cells[4] == "donated: may be taken over" and buffers.rows[4].cells[2] == "—"

@@ -6,7 +6,8 @@ from compile_lens.measures.chain import Chain
 from compile_lens.record.capture import Record
 from compile_lens.record.memory import Memory
 
-from ..findings.places import places, size, title
+from ..findings.places import held as in_memory
+from ..findings.places import places, title
 from .kernels import lines
 from .model import FEW, Explained, few
 
@@ -36,7 +37,7 @@ def held(capture: Record, phase: str = "") -> Explained:
                 why.append(f"{place.title}: the peak is not known: {memory.note}")
                 continue
             at = f"at line {memory.peak_line} of the module" if memory.peak_line else "on entry"
-            why.append(f"{place.title}: at most {size(memory.peak)} are held at once, {at} (modelled)")
+            why.append(f"{place.title}: at most {in_memory(memory.peak)} are held at once, {at} (modelled)")
             then = _then(memory)
             if then:
                 why.append(f"{place.title}: held then: {', '.join(then)}")
@@ -49,7 +50,7 @@ def held(capture: Record, phase: str = "") -> Explained:
                     if buffer.kind != "input"
                 ]
                 found.append(
-                    f"{place.title}: {buffer.name}, {buffer.kind}, {size(buffer.nbytes)}{lines(frames)}"
+                    f"{place.title}: {buffer.name}, {buffer.kind}, {in_memory(buffer.nbytes)}{lines(frames)}"
                 )
     return Explained(few(found, "buffers", WHERE), tuple(why), (SWITCHES,) if found else ())
 
@@ -82,7 +83,7 @@ def kept(capture: Record) -> Explained:
         for one in sorted(compilation.partition.chosen, key=lambda k: -(k.nbytes or 0)):
             shares = f", no memory of its own: in {one.shares}" if one.shares else ""
             frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
-            found.append(f"{where}: {one.node}, {size(one.nbytes)}{shares}{lines(frames)}")
+            found.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
         why.append(
             f"{where}: the min-cut partitioner keeps what costs more to compute again than to keep; "
             f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from compile_lens.measures.room import FITS, room
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Kept, Memory, Partition, extra
 
 from ..drawing.timeline import timeline
 from ..words import outline
+from ..words.outline import memory_in_short
 from .model import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
-from .places import Place, places, size, title
+from .places import Place, places, title
+from .places import held as in_memory
 
 KEY, TITLE = "memory", "Memory"
 INTRO = (
     "Which buffers the generated code holds and when, modelled from the order of its lines: "
-    "the allocator is not asked."
+    "the allocator is not asked. Counted is what one graph reads and makes; not what others keep for their backward, "
+    "gradients and an optimizer's state that are not there yet, and what the device's driver and libraries take."
 )
 WHERE = "capture.compilations[i].memory"
 MISSING = "not in the record"
@@ -43,23 +47,32 @@ def memory(capture: Record) -> Finding | None:
             brief.append(f"{where}: {_choice(compilation.partition)}")
     if not sections:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
-    peak = size(max(peaks)) if peaks else ""
+    peak = in_memory(max(peaks)) if peaks else ""
     fact = f"peak {peak}" if peak else "peak not known"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections), badge=peak)
 
 
 def _brief(place: Place, held: Memory, more: str) -> str:
-    peak = f"peak {size(held.peak)}" if held.peak is not None else f"peak not known: {held.note}"
+    peak = f"peak {in_memory(held.peak)}" if held.peak is not None else f"peak not known: {held.note}"
     return f"{place.title}: {peak}{f', {more}' if more else ''}, {_counts(held)}"
 
 
 def _too_much(capture: Record, held: Memory) -> str:
     """What does not fit, where a model of the device says how much it has; ``""`` if all does, or nothing is known."""
-    model = capture.target.model if capture.target is not None else None
-    total = model.figure("total_memory") if model is not None else None
-    if model is None or held.peak is None or not isinstance(total, (int, float)) or held.peak <= total:
+    found = room(capture, held)
+    if found is None or found.verdict == FITS or capture.target is None:
         return ""
-    return f"which does not fit: {model.title} has {size(int(total))}, {size(held.peak - int(total))} less"
+    more = (
+        f" with {in_memory(found.besides)} that the function and its arguments hold and this graph does not read, at "
+        f"least {in_memory(found.needed)},"
+        if found.besides
+        else ""
+    )
+    there = memory_in_short(found.least)
+    if found.most != found.least:
+        published = f"{found.least // 10**9} GB are published, of 10^9 or 2^30 bytes"
+        there = f"{there} to {memory_in_short(found.most)}: {published}"
+    return f"{more} which {found.verdict}: {capture.target.model.title} has {there}".strip()
 
 
 def _counts(held: Memory) -> str:
@@ -76,7 +89,9 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
     words = [f"{_counts(held)}."]
     if held.peak is not None:
         at = f"at line {held.peak_line} of the module" if held.peak_line else "on entry"
-        words.insert(0, f"At most {size(held.peak)} are held at once, {at}{f', {more}' if more else ''}.")
+        words.insert(
+            0, f"At most {in_memory(held.peak)} are held at once, {at}{f', {more}' if more else ''}."
+        )
     words += [held.note] if held.note else []
     every = sorted(held.buffers, key=lambda b: (b.kind != "input", b.born, b.name))
     rows, left = cut([_row(place, buffer) for buffer in every], BUFFERS)
@@ -101,7 +116,7 @@ def _row(place: Place, buffer: Buffer) -> Row:
     cells = (
         buffer.name,
         buffer.kind,
-        size(buffer.nbytes),
+        in_memory(buffer.nbytes),
         f"{born}–{dead}",
         ", ".join(how),
         outline.names(buffer.origins, 4),
@@ -118,7 +133,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
         other = "not known" if partition.default is None else _yes(node in default)
         shares = f"none: lies in {kept.shares}" if kept.shares else "its own"
         shares = "none: an input" if kept.shares == node else shares
-        cells = (node, size(kept.nbytes), shares, _yes(node in chosen), other)
+        cells = (node, in_memory(kept.nbytes), shares, _yes(node in chosen), other)
         rows.append(Row(cells, tuple((compilation.id, "joint", origin) for origin in kept.origins)))
     shown, left = cut(rows, BUFFERS)
     words = [
@@ -154,5 +169,5 @@ def _kept(kept: tuple[Kept, ...]) -> str:
     return (
         f"{said}, which takes no memory of its own"
         if own == 0
-        else f"{said}, {size(own)} beside inputs and results"
+        else f"{said}, {in_memory(own)} beside inputs and results"
     )

@@ -43,6 +43,11 @@ def title(capture: Record, compilation: Compilation, key: str) -> str:
     return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
 
 
+def held(nbytes: int | None) -> str:
+    """Modelled bytes of memory, ``~4.2 MiB``; a dash for what is not known."""
+    return "—" if nbytes is None else f"~{outline.memory_in_short(nbytes)}"
+
+
 def size(nbytes: int | AtLeast | None) -> str:
     """Modelled bytes, ``~4.2 MB``; a dash for what is not known."""
     if nbytes is None:

@@ -7,7 +7,7 @@ from compile_lens.record.memory import Partition, extra
 
 from ..words.outline import phase_of
 from .frames import STAGES
-from .language import BYTES, Amount, Names
+from .language import MEMORY, Amount, Names
 from .teller import Teller
 
 
@@ -41,7 +41,7 @@ def _partition(here: Teller, partition: Partition) -> None:
     own = extra(partition.chosen)
     if partition.chosen and own is not None:
         if own:
-            here.say("keeps", "joint", bytes=Amount(own, BYTES))
+            here.say("keeps", "joint", bytes=Amount(own, MEMORY))
         else:
             here.say("keeps_free", "joint")
     if partition.default is not None:

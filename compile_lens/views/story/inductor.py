@@ -16,7 +16,7 @@ from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import REALISED
 
 from ..words.outline import Origins, phase_of
-from .language import BYTES, Amount, Names, Value, Word
+from .language import BYTES, MEMORY, Amount, Names, Value, Word
 from .passes import passes
 from .teller import Teller
 
@@ -171,7 +171,7 @@ def _memory(here: Teller, compilation: Compilation, phase: str) -> None:
         if memory.phase != phase:
             continue
         if memory.peak is not None:
-            here.say("peak", f"{phase}.code", bytes=Amount(Figure(memory.peak, MODELLED), BYTES))
+            here.say("peak", f"{phase}.code", bytes=Amount(Figure(memory.peak, MODELLED), MEMORY))
         if memory.reused:
             here.say("reused", f"{phase}.code", n=Amount(len(memory.reused), "buffer"))
 

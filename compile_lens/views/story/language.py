@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from compile_lens.measures.ledger import MODELLED
 from compile_lens.record.figures import AtLeast, Figure
 
 from ..words.characters import flat
+from ..words.outline import memory_in_short
 
 LONGEST = 400
 """Characters of one text of the program's or the compiler's: more of it belongs to the pages, not to a story."""
@@ -17,6 +19,9 @@ FEW = 6
 
 BYTES = "bytes"
 """The noun of an ``Amount`` of bytes, which is said in a unit that reads well."""
+
+MEMORY = "memory"
+"""The noun of an ``Amount`` of bytes that are held."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,9 @@ class Language:
             some = self.separator.join(text(name) for name in value.names[:FEW])
             left = len(value.names) - FEW
             return self.more(some, left) if left > 0 else some
+        if value.noun == MEMORY and not isinstance(value.value, AtLeast):
+            mark = "~" if _basis(value) == MODELLED else ""
+            return f"{mark}{memory_in_short(value.value)}"
         if value.noun == BYTES:
             return self.amount(
                 value.value if isinstance(value.value, AtLeast) else Figure(value.value, _basis(value))

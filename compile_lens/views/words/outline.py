@@ -363,6 +363,18 @@ def bytes_in_short(size: int) -> str:
     return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
 
 
+def memory_in_short(size: int) -> str:
+    """Memory that is held, in the units of allocators and ``nvidia-smi``: ``23.4 GiB``; exact below 10,000."""
+    if size < EXACT:
+        return f"{int(size):,} B"
+    scaled = float(size)
+    for unit in ("KiB", "MiB", "GiB"):
+        scaled /= 1024
+        if scaled < 999.5:
+            return f"{scaled:.3g} {unit}"
+    return f"{scaled:,.0f} GiB"
+
+
 def count(value: int) -> str:
     """A large number in short: ``16.8 M``. Exact below 10,000."""
     return f"{value:,}" if value < EXACT else _scaled(value)

@@ -103,8 +103,49 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
             torch.empty(200_000, 250_000, dtype=torch.bfloat16),
         )
     found = capture(lambda x, w: x @ w, x, w, target="h100")
+    assert found.target is not None and found.target.given == (200_000 + 200_000 * 250_000) * 2
     for ending in ("html", "md", "txt"):
         text = re.sub(r"\s+", " ", found.save(tmp_path / f"a.{ending}").read_text())
-        assert "which does not fit: NVIDIA H100 SXM has" in text, ending
+        assert "which does not fit: NVIDIA H100 SXM has 74.5 GiB to 80 GiB" in text, ending
+        assert "~93.1 GiB" in text, ending  # 100,000,000,000 / 2**30
     small = capture(lambda x, w: x @ w, x[:, :1000], w[:1000, :1000], target="h100")
     assert "does not fit" not in str(found.target) and "does not fit" not in str(small)
+
+
+class Parts(torch.nn.Module):  # type: ignore[misc]  # torch is not typed here
+    """Two graphs with a break between them, and a part that the call does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.unused = (torch.nn.Linear(1000, 1000, bias=False) for _ in range(3))
+        self.unused.weight.grad = torch.empty_like(self.unused.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        torch._dynamo.graph_break()
+        return self.second(x)
+
+
+def test_what_the_function_holds_is_counted_once_whatever_reads_it() -> None:
+    """Three weights and a gradient of 4,000,000 bytes, and an input of 4,000, however they are reached."""
+    with torch.device("meta"):
+        parts, x = Parts(), torch.empty(1, 1000)
+    step = torch.optim.SGD(parts.parameters()).step
+    for fn in (parts, parts.forward, lambda x: parts(x) + x[0]):
+        found = capture(fn, x, target="h100")
+        assert found.target is not None and found.target.given == 4 * 4_000_000 + 4_000
+    found = capture(step, target="h100")
+    assert found.target is not None and found.target.given == 4 * 4_000_000
+
+
+def test_weights_that_no_graph_reads_are_there_too(tmp_path: Path) -> None:
+    """Each graph reads one of three matrices of 40 GB: none is too large for an H100, and all three are."""
+    with torch.device("meta"):
+        parts = Parts()
+        for part in (parts.first, parts.second, parts.unused):
+            part.weight = torch.nn.Parameter(torch.empty(100_000, 100_000), requires_grad=False)
+        x = torch.empty(1, 100_000)
+    file = capture(parts, x, target="h100").save(tmp_path / "a.md")
+    said = re.sub(r"\s+", " ", file.read_text().replace("\\", ""))
+    assert "that the function and its arguments hold and this graph does not read" in said
+    assert "at least ~112 GiB, which does not fit" in said  # 120,000,000,000 / 2**30

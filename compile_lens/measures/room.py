@@ -1,0 +1,60 @@
+"""Whether what one graph holds fits into the memory of the device that stood for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..record.capture import Record
+from ..record.memory import Memory
+
+FITS, MAY_FIT, DOES_NOT = "fits", "may not fit", "does not fit"
+
+GIB = 2**30
+
+_GB = 10**9
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a graph needs of the device's memory at the least, and what there is.
+
+    Attributes:
+        peak: what the graph reads and makes, at most at once.
+        besides: what the function and its arguments hold and the graph does not read, as far as is known.
+        least, most: the device's memory. Published are gigabytes, and it is not said whether of 10^9 or of 2^30 bytes.
+
+    Not counted are the optimizer's state and gradients that are not there yet, what other graphs keep for their
+    backward, and what the driver, the libraries and the allocator take.
+    """
+
+    peak: int
+    besides: int
+    least: int
+    most: int
+
+    @property
+    def needed(self) -> int:
+        """At least so much."""
+        return self.peak + self.besides
+
+    @property
+    def verdict(self) -> str:
+        """One of ``FITS``, ``MAY_FIT``, ``DOES_NOT``."""
+        return DOES_NOT if self.needed > self.most else MAY_FIT if self.needed > self.least else FITS
+
+
+def room(capture: Record, held: Memory) -> Room | None:
+    """It, of one phase; ``None`` where no model says how much memory the device has, or the peak is not known."""
+    target = capture.target
+    total = target.model.figure("total_memory") if target is not None else None
+    if target is None or held.peak is None or not isinstance(total, (int, float)):
+        return None
+    total = int(total)
+    most = total // _GB * GIB if total % _GB == 0 else total
+    return Room(held.peak, max(0, (target.given or 0) - _read(held)), total, most)
+
+
+def _read(held: Memory) -> int:
+    """Bytes of the graph's inputs: at most so much of what was given is within its peak."""
+    inputs = [b for b in held.buffers if b.kind == "input" and not b.within]
+    return sum(b.nbytes or 0 for b in inputs)

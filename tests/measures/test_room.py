@@ -1,0 +1,56 @@
+"""What a graph needs of a device's memory, on records made by hand: the figures are counted in the tests."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from samples_machine import h100
+
+from compile_lens.measures.room import DOES_NOT, FITS, MAY_FIT, Room, room
+from compile_lens.record.device import Figure
+from compile_lens.record.memory import Buffer, Memory
+from compile_lens.results.capture import Capture
+
+G = 10**9
+
+
+def given(nbytes: int | None) -> Capture:
+    made = h100()
+    assert made.target is not None
+    model = dataclasses.replace(made.target.model, properties=(Figure("total_memory", 80 * G, "by hand"),))
+    return dataclasses.replace(made, target=dataclasses.replace(made.target, model=model, given=nbytes))
+
+
+def held(peak: int | None, inputs: int) -> Memory:
+    return Memory("forward", (Buffer("primals_1", "input", inputs), Buffer("buf0", "output", 4)), peak)
+
+
+def test_a_published_gigabyte_may_be_of_either_kind() -> None:
+    """80 GB are 80,000,000,000 bytes, or 80 times 2^30: 85,899,345,920."""
+    assert room(given(0), held(80 * G, 0)) == Room(80 * G, 0, 80 * G, 85_899_345_920)
+    verdicts = [(80 * G, FITS), (80 * G + 1, MAY_FIT), (85_899_345_920, MAY_FIT), (85_899_345_921, DOES_NOT)]
+    for peak, verdict in verdicts:
+        found = room(given(0), held(peak, 0))
+        assert found is not None and found.verdict == verdict
+
+
+def test_what_a_graph_does_not_read_is_there_too() -> None:
+    """60 GB are given, of which the graph reads 10 at most: 50 are beside its peak of 40."""
+    found = room(given(60 * G), held(40 * G, 10 * G))
+    assert found is not None and (found.besides, found.needed, found.verdict) == (50 * G, 90 * G, DOES_NOT)
+    found = room(given(5 * G), held(40 * G, 10 * G))  # other inputs are an earlier graph's
+    assert found is not None and (found.besides, found.needed, found.verdict) == (0, 40 * G, FITS)
+    found = room(given(None), held(40 * G, 10 * G))
+    assert found is not None and found.besides == 0
+
+
+@pytest.mark.parametrize("peak", [None, 7])
+def test_nothing_is_said_where_nothing_is_known(peak: int | None) -> None:
+    made = given(60 * G)
+    assert made.target is not None
+    model = dataclasses.replace(made.target.model, properties=())
+    unknown = dataclasses.replace(made, target=dataclasses.replace(made.target, model=model))
+    assert room(unknown, held(7, 7)) is None
+    assert room(dataclasses.replace(made, target=None), held(7, 7)) is None
+    assert (room(made, held(peak, 0)) is None) is (peak is None)
