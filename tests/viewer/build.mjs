@@ -21,6 +21,8 @@ await build({
     { in: `${WEB}/boot/host.css`, out: "host" },
     { in: `${WEB}/shell/start.js`, out: "viewer" },
     { in: `${WEB}/shell/viewer.css`, out: "viewer" },
+    { in: `${WEB}/shell/start_comparison.js`, out: "comparison" },
+    { in: `${WEB}/shell/comparison_page.css`, out: "comparison" },
   ],
   bundle: true,
   minify: true,
@@ -31,15 +33,17 @@ await build({
   outExtension: { ".js": ".min.js", ".css": ".min.css" },
   outdir,
 });
-const script = join(outdir, "viewer.min.js");
-const { code } = await minify(await readFile(script, "utf8"), {
-  ecma: 2022,
-  compress: { passes: 3 },
-  format: { ecma: 2022 },
-});
-if (!code) throw new Error(`nothing is left of ${script}`);
-await writeFile(script, `${code}\n`);
-const style = join(outdir, "viewer.min.css");
-const packed = { [script]: code, [style]: (await readFile(style, "utf8")).trimEnd() };
-for (const [file, text] of Object.entries(packed))
-  await writeFile(`${file}.zlib`, await zopfli.zlibAsync(Buffer.from(text), { numiterations: 15 }));
+for (const page of ["viewer", "comparison"]) {
+  const script = join(outdir, `${page}.min.js`);
+  const style = join(outdir, `${page}.min.css`);
+  const { code } = await minify(await readFile(script, "utf8"), {
+    ecma: 2022,
+    compress: { passes: 3 },
+    format: { ecma: 2022 },
+  });
+  if (!code) throw new Error(`nothing is left of ${script}`);
+  await writeFile(script, `${code}\n`);
+  const packed = { [script]: code, [style]: (await readFile(style, "utf8")).trimEnd() };
+  for (const [file, text] of Object.entries(packed))
+    await writeFile(`${file}.zlib`, await zopfli.zlibAsync(Buffer.from(text), { numiterations: 15 }));
+}

@@ -122,7 +122,7 @@ test("no file needs itself by way of others", () => {
   assert.deepEqual(circle(round), ["a.js", "b.js", "a.js"]);
 });
 
-test("the page carries every file", () => {
+test("the pages carry every file", () => {
   const files = sources();
   const reached = new Set();
   const visit = (path) => {
@@ -130,7 +130,15 @@ test("the page carries every file", () => {
     reached.add(path);
     for (const other of named(path, files.get(path))) visit(other);
   };
-  for (const start of ["boot/boot.js", "boot/host.css", "shell/start.js", "shell/viewer.css"]) visit(start);
+  for (const start of [
+    "boot/boot.js",
+    "boot/host.css",
+    "shell/start.js",
+    "shell/viewer.css",
+    "shell/start_comparison.js",
+    "shell/comparison_page.css",
+  ])
+    visit(start);
   assert.deepEqual(
     [...files.keys()].filter((path) => !reached.has(path)),
     [],
@@ -146,7 +154,7 @@ test("files are short", () => {
 });
 
 test("a page asks for nothing and makes no code or markup of its data", () => {
-  for (const name of ["boot.min.js", "viewer.min.js"]) {
+  for (const name of ["boot.min.js", "viewer.min.js", "comparison.min.js"]) {
     const text = readFileSync(join(VIEWER, "built", name), "utf-8");
     assert.ok(text.length > 500);
     for (const [what, pattern] of Object.entries(FORBIDDEN)) assert.doesNotMatch(text, pattern, `${name}: ${what}`);

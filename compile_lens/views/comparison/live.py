@@ -37,7 +37,7 @@ def beside(compared: dict[str, object], captures: Sequence[Record | None]) -> st
     for number, capture in enumerate(captures):
         if capture is not None:
             parts[f"column {number}"] = compact(encoded(capture))
-    return alive(parts)
+    return alive(parts, "comparison")
 
 
 def compared(comparison: ComparisonRecord) -> dict[str, object]:

@@ -20,10 +20,11 @@ def live(capture: Record) -> str:
     return alive(encoded(capture))
 
 
-def alive(parts: dict[str, str]) -> str:
+def alive(parts: dict[str, str], page: str = "viewer") -> str:
     """What stands at the end of a page that comes alive: the style of its outside, its parts and the script that
-    reads them. ``parts`` are packed, by name: what brings them to life is added here."""
-    data = compact({**_inside(), **parts})
+    reads them. ``parts`` are packed, by name: what brings them to life is added here, that of ``page``, a capture's
+    or ``comparison``."""
+    data = compact({**_inside(page), **parts})
     return (
         f"<style>{built('host.min.css')}</style>"
         f'<script type="application/json" class="cl-data">{data}</script>\n'
@@ -37,8 +38,8 @@ def compact(parts: dict[str, str]) -> str:
 
 
 def built(name: str) -> str:
-    """A built file that stands in the page as it is: ``boot.min.js``, ``host.min.css``. ``viewer.min.js`` and
-    ``viewer.min.css`` are for readers of this folder: a page has them from the packed files beside them.
+    """A built file that stands in the page as it is: ``boot.min.js``, ``host.min.css``. Those of the two
+    kinds of pages are for readers of this folder: a page has them from the packed files beside them.
     """
     return _bytes(name).decode("utf-8").rstrip("\n")
 
@@ -48,6 +49,6 @@ def _bytes(name: str) -> bytes:
 
 
 @functools.cache
-def _inside() -> dict[str, str]:
+def _inside(page: str) -> dict[str, str]:
     """The script and the style of the page's inside, packed."""
-    return {"script": based(_bytes("viewer.min.js.zlib")), "style": based(_bytes("viewer.min.css.zlib"))}
+    return {"script": based(_bytes(f"{page}.min.js.zlib")), "style": based(_bytes(f"{page}.min.css.zlib"))}

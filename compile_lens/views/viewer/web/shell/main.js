@@ -1,4 +1,4 @@
-// Brings a page to life: reads what it carries, builds the app beside the static layer, and puts that away.
+// The page of a capture: its parts below each other, and what they tell each other.
 
 import { Chain } from "../data/chain.js";
 import { Model, PYTHON } from "../data/model.js";
@@ -7,7 +7,6 @@ import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
 import { button, h, put, turnOfOthers } from "../dom.js";
 import { OUTCOME, placeOfFinding, STORY } from "./arrangement.js";
-import { openComparison } from "./comparison.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
 import { FindAll } from "./find.js";
@@ -26,69 +25,22 @@ import { Strip } from "./strip.js";
 const ADDRESS_REST = 250;
 
 /**
- * What `boot.js` leaves at the root of a page.
- * @typedef {object} Unpacked
- * @property {Record<string, string>} parts the page's data by name, packed
- * @property {string} style the style sheet
- * @property {(packed: string) => Promise<string>} unpack
- * @property {(error: unknown) => void} failed says on the page that the view did not start
- */
-
-/**
- * Starts the app in a page; a page that has one is left alone. What goes wrong is said above the static layer.
- * @param {HTMLElement} root the `.compile-lens` element
+ * @param {HTMLElement} host
  * @param {Record<string, string>} parts the page's data by name, packed
- * @param {string} style the style sheet
  * @param {(packed: string) => Promise<string>} unpack
+ * @param {boolean} standalone whether the page is its own, and has an address
  */
-export async function start(root, parts, style, unpack) {
-  const host = /** @type {HTMLElement} */ (root.querySelector(":scope > .cl-app") ?? h("div", { class: "cl-app" }));
-  if (host.shadowRoot) return;
-  // JupyterLab takes no key from inside an element that says this.
-  host.setAttribute("data-lm-suppress-shortcuts", "true");
-  root.append(host);
-  try {
-    checkBrowser();
-    const shadow = host.attachShadow({ mode: "open" });
-    if ("comparison" in parts) {
-      const compared = await openComparison(host, parts, unpack, root.hasAttribute("data-standalone"));
-      shadow.append(h("style", {}, style), compared.element);
-      root.setAttribute("data-alive", "");
-      for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
-      return;
-    }
-    const payload = new Payload(parts, unpack);
-    const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
-    // The page may draw and answer between the steps.
-    await turnOfOthers();
-    const shell = new Shell(host, new Model(core, index, payload), root.hasAttribute("data-standalone"));
-    await turnOfOthers();
-    shadow.append(h("style", {}, style), shell.element);
-    root.setAttribute("data-alive", "");
-    shell.begin();
-    for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
-  } catch (error) {
-    host.remove();
-    root.removeAttribute("data-alive");
-    for (const old of root.querySelectorAll(":scope > .cl-not-alive")) old.remove();
-    const said = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
-    root.prepend(
-      h(
-        "p",
-        { class: "cl-not-alive", role: "alert" },
-        `The interactive view did not start: ${said}. The page below says the same without it.`,
-      ),
-    );
-  }
+export async function openCapture(host, parts, unpack, standalone) {
+  const payload = new Payload(parts, unpack);
+  const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
+  // The page may draw and answer between the steps.
+  await turnOfOthers();
+  const shell = new Shell(host, new Model(core, index, payload), standalone);
+  await turnOfOthers();
+  return shell;
 }
 
-function checkBrowser() {
-  if (typeof DecompressionStream === "undefined" || !CSS.supports("color", "light-dark(#000, #fff)")) {
-    throw new Error("it needs a browser of 2024 or later");
-  }
-}
-
-/** The app: its parts below each other, and what they tell each other. */
+/** The app. */
 class Shell {
   /**
    * @param {HTMLElement} host
