@@ -84,8 +84,8 @@ def _breaks(program: ProgramRecord, visit: Visit) -> str:
 def _again(program: ProgramRecord, visit: Visit) -> str:
     if visit.recompilation is None:
         return "compiled first"
-    failed = visit.recompilation.failed
-    return failed[0].text if failed else "compiled again"
+    changed = visit.recompilation.changed
+    return changed.text if changed is not None else "compiled again"
 
 
 def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:

@@ -204,7 +204,7 @@ def _by_cost(own: list[Visit]) -> list[Recompilation]:
     spent: dict[str, float] = {}
     for visit in reversed(own):
         if (found := visit.recompilation) is not None:
-            failed = found.failed[0] if found.failed else None
+            failed = found.changed
             what = "" if failed is None else failed.source or failed.text
             last.setdefault(what, found)
             spent[what] = spent.get(what, 0.0) + visit.seconds

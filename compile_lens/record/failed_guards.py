@@ -28,6 +28,8 @@ _TYPE_HINT = re.compile(r"type (?P<type>\S+)$")
 _DUCK = re.compile(r"  # duck sizing added this equality because .*? \(to (?P<hint>.*)\)$", re.DOTALL)
 _OWN_ZERO_ONE = "due to 0/1 specialization in the framework"
 """What torch says of a guard that no line of the program asked for."""
+_DYNAMO = re.compile(r"(?:.*torch[/\\])?_dynamo[/\\]")
+"""Torch's own files, which it names where it makes a guard for itself."""
 _BOUNDS = re.compile(
     r"(?P<guard>.*?)  # (?P<lower>.*?:\d+ in \S+(?: \(.*?\)\)?)?) and (?P<upper>.*:\d+ in \S+(?: \(.*\))?)$",
     re.DOTALL,
@@ -134,7 +136,7 @@ def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
         text = f"{guard}  # {bounds['lower' if low else 'upper']}"
     of_torch = _OWN_ZERO_ONE in text  # the line in it is where the value is first used
     rest, line = with_place(text)
-    return rest, None if of_torch else line
+    return rest, None if of_torch or (line is not None and _DYNAMO.match(line.file)) else line
 
 
 def _told(text: str, type_: str, now: Now) -> tuple[str, str, str]:

@@ -212,8 +212,15 @@ def _holds(guard: str, symbol: str, value: int) -> bool | None:
         tree = ast.Compare(left, [_RELATIONS[tree.func.id]()], others)
     if not isinstance(tree, ast.Compare):
         return None
-    whole = ast.Expression(_Put(symbol, value).visit(tree))
-    if not all(isinstance(node, _PLAIN_SUMS) for node in ast.walk(whole)):
+    return holds(_Put(symbol, value).visit(tree))
+
+
+def holds(tree: ast.expr) -> bool | None:
+    """Whether a comparison of numbers holds; ``None`` where it is none."""
+    whole = ast.Expression(tree)
+    if not isinstance(tree, ast.Compare) or not all(
+        isinstance(node, _PLAIN_SUMS) for node in ast.walk(whole)
+    ):
         return None
     try:
         return bool(eval(compile(ast.fix_missing_locations(whole), "<guard>", "eval"), {}))

@@ -104,9 +104,11 @@ class Recompilation:
         failed: the guard that failed, one for each older form, the newest first.
         count: how many forms the code had before.
         limit: how many it may have (``torch._dynamo.config.recompile_limit``).
-        dynamic: sizes that are symbols in the new form, and were numbers in the one before it.
+        dynamic: sizes that are symbols in the new form, and were numbers in the nearest one.
         asks: the line of the program that tells the two apart by what changed, so that no form is for both; ``None``:
             no such line is known.
+        nearest: the place in ``failed`` of the form that the call came nearest to: in which least fails of what failed
+            in any of them, as far as it could be asked; the newest where that is not known.
     """
 
     failed: tuple[FailedGuard, ...]
@@ -114,6 +116,19 @@ class Recompilation:
     limit: int
     dynamic: tuple[DynamicDim, ...] = ()
     asks: Frame | None = None
+    nearest: int = 0
+
+    @property
+    def changed(self) -> FailedGuard | None:
+        """What kept the call from the form that it came nearest to; ``None`` where torch named no guard."""
+        if self.nearest < len(self.failed):
+            return self.failed[self.nearest]
+        return self.failed[0] if self.failed else None
+
+    @property
+    def others(self) -> tuple[FailedGuard, ...]:
+        """What kept the call from the other forms."""
+        return tuple(one for one in self.failed if one is not self.changed)
 
 
 @dataclass(frozen=True)

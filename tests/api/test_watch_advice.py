@@ -306,3 +306,29 @@ def test_a_limit_that_fullgraph_turns_into_an_error_is_told() -> None:
     (cause,) = [c for c in program.slower if c.kind == "compile that raised"]
     assert "recompile_limit was reached" in words.because(cause) and "may have 8" in words.because(cause)
     assert "few different values" in words.advice(cause)
+
+
+def with_more(x: torch.Tensor, r: Any = None, **k: int) -> torch.Tensor:
+    y = x.to(r) if isinstance(r, torch.dtype) else x.sin() if r is None else x + r
+    return y * len(k) + sum(k.values())
+
+
+def test_what_is_no_number_is_not_to_be_passed_as_a_tensor() -> None:
+    x = torch.ones(3)
+    assert graphs(with_more, [(x,), (x, x)])[-1] == 2 and graphs(with_more, [(x, x), (x, x)])[-1] == 1
+    for one in tried(watched(with_more, [(x,), (x, x)])):
+        assert "a tensor each time or None each time" in one
+    kinds = [(x, torch.float64), (x, torch.float16)]
+    assert graphs(with_more, kinds)[-1] == 2
+    for one in tried(watched(with_more, kinds)):
+        assert "few different values: each is a form" in one and "as a tensor" not in one
+    torch._dynamo.reset()
+    call = torch.compile(with_more, backend="eager")
+    with compile_lens.watch() as program:
+        call(x, a=1)
+        call(x, a=1, b=2)
+        call(x, c=1)
+    for found in tried(program):
+        assert (
+            "give k one length" in found or "give k the same keys" in found
+        ) and "as a tensor" not in found

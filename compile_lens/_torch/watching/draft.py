@@ -110,6 +110,7 @@ class Visiting:
         self.graphs: list[Graph] = []
         self.breaks: list[Break] = []
         self.failed: list[FailedGuard] = []
+        self.nearest = 0  # which of them is of the form that the call came nearest to
         self.recompiled: tuple[int, int] | None = None
         self.guards: tuple[GuardOrigin, ...] = ()
         # What guards were made for, where torch does not say it when they fail.

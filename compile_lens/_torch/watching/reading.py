@@ -32,6 +32,27 @@ def now(source: str, names: Names, globals: Names) -> str:
     return described(value)
 
 
+class Lacking(enum.Enum):
+    """In the place of a value."""
+
+    MISSING = "what holds it can be read, and it is not there"
+    UNREAD = "it cannot be read"
+
+
+def value_of(source: str, names: Names, globals: Names) -> Any:
+    """A value, or ``Lacking``."""
+    tree = messages.parsed(source)
+    try:
+        return Lacking.UNREAD if tree is None else _read(tree, names, globals)
+    except _Unreadable:
+        pass
+    if isinstance(tree, ast.Subscript):
+        owner = value_of(ast.unparse(tree.value), names, globals)
+        if type(owner) in (dict, list, tuple) and isinstance(tree.slice, ast.Constant):
+            return Lacking.MISSING
+    return Lacking.UNREAD
+
+
 class _Unreadable(Exception):
     """Reading it would run code of the program, or it is not there."""
 

@@ -8,6 +8,7 @@ import torch
 
 from ...record import failed_guards
 from . import scopes, settings
+from .nearest import nearest
 from .observers import noting, observe
 from .reading import now
 
@@ -27,6 +28,7 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
                 )
                 for text in reasons
             ]
+            visiting.nearest = nearest(found, visiting.failed, frame.f_locals, frame.f_globals)
     return reasons
 
 

@@ -293,15 +293,16 @@ def _recompilation(v: Visiting, forms: dict[str, list[Visiting]]) -> Recompilati
             guard = messages.with_line(guard, older.guards, older.specialized)
             guard = failed_guards.with_old(guard, older.held)
         failed.append(guard)
-    newest = _older(forms, failed[0].id, v) if failed else None
-    if newest is not None:
-        earlier = {d.source for d in newest.dynamic}
+    changed = failed[v.nearest] if failed else None
+    nearest = _older(forms, changed.id, v) if changed is not None else None
+    if nearest is not None:
+        earlier = {d.source for d in nearest.dynamic}
         became = tuple(d for d in v.dynamic if d.source not in earlier)
     else:  # compiled before the watch: what it was compiled for is known by the guard that failed
         numbers = {guard.source for guard in failed if guard.old}
         became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
-    asks = messages.asks(failed[0], v.dynamic, v.guards, v.specialized) if failed else None
-    return Recompilation(tuple(failed), *v.recompiled, became, asks)
+    asks = messages.asks(changed, v.dynamic, v.guards, v.specialized) if changed is not None else None
+    return Recompilation(tuple(failed), *v.recompiled, became, asks, v.nearest)
 
 
 def _own(v: Visiting, code: types.CodeType) -> set[int]:

@@ -333,7 +333,8 @@ def _recompilation(
     newest = forms.get(failed[0].id) if failed else None
     earlier = {d.source for d in newest.dynamic} if newest is not None else set()
     became = tuple(d for d in dynamic if newest is not None and d.source not in earlier)
-    asks = messages.asks(failed[0], dynamic, guards) if failed else None
-    return Recompilation(
-        tuple(failed), count if type(count) is int else len(failed), found.limit, became, asks
-    )
+    sizes = {messages.plain_source(d.source) for d in became}
+    nearest = next((at for at, guard in enumerate(failed) if guard.source in sizes), 0)
+    asks = messages.asks(failed[nearest], dynamic, guards) if failed else None
+    count = count if type(count) is int else len(failed)
+    return Recompilation(tuple(failed), count, found.limit, became, asks, nearest)

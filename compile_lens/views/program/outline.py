@@ -216,24 +216,28 @@ def _again(program: ProgramRecord) -> Finding | None:
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
-        newest = found.failed[0] if found.failed else None
+        nearest = found.changed
         of = frames[visit.number]
-        line = words.place(newest.line) if newest is not None and newest.line is not None else ""
+        line = words.place(nearest.line) if nearest is not None and nearest.line is not None else ""
+        tried = words.to_try(found, of.through, of.resumes is not None)
         made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
-            newest.id if newest is not None else "",
+            nearest.id if nearest is not None else "",
             made,
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found),
             line,
-            f"try: {tried}" if (tried := words.to_try(found, of.through, of.resumes is not None)) else "",
+            "\n".join(filter(None, (words.also(found), f"try: {tried}" if tried else ""))),
         )
         rows.append(Row(cells))
     if not rows:
         return None
     head = ("old", "new", "call", "what changed", "guard made at", "what to try")
     table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NOTE), tuple(rows))
-    intro = "Each call that fitted none of the forms of a code: the newest form's guard that failed, and the form made."
+    intro = (
+        "Each call that fitted none of the forms of a code: the form that it came nearest to, the guard of it that "
+        "failed, and the form made; also, why the others did not fit."
+    )
     return Finding(
         "recompiles",
         "Recompiles",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import os
+import re
 
 from compile_lens.measures.program import Counts, counts, in_part, places_at_least
 from compile_lens.measures.slower import (
@@ -115,7 +117,7 @@ def changed(failed: FailedGuard) -> str:
 
 def again(found: Recompilation) -> str:
     """Why a code was compiled again, how often it was, and what became a symbol."""
-    newest = changed(found.failed[0]) if found.failed else "torch found no guard that failed"
+    newest = changed(found.changed) if found.changed is not None else "torch found no guard that failed"
     dims = [f"{plain_source(d.source)} became {d.symbol}, for any {_kind(d)}" for d in found.dynamic]
     if not found.limit:  # the log of it does not say
         return "; ".join((newest, *dims, f"form {found.count + 1}"))
@@ -123,6 +125,22 @@ def again(found: Recompilation) -> str:
     if found.count >= found.limit:
         most = f"it has {found.count} forms, and may have {found.limit}"
     return "; ".join((newest, *dims, most))
+
+
+def also(found: Recompilation) -> str:
+    """Why the call did not fit the forms that it was farther from, by what else changed; ``""`` where nothing did."""
+    forms: dict[str, list[FailedGuard]] = {}
+    for one in found.others:
+        forms.setdefault(one.source or one.text, []).append(one)
+    if found.changed is not None:
+        forms.pop(found.changed.source or found.changed.text, None)
+    said = [f"{_few([one.id for one in of])}: {changed(of[0])}" for of in forms.values()]
+    more = f"; and {plural(len(said) - _OTHERS, 'reason')} more" if len(said) > _OTHERS else ""
+    return f"also {'; '.join(said[:_OTHERS])}{more}" if said else ""
+
+
+def _few(ids: list[str]) -> str:
+    return ", ".join(ids[:_OTHERS]) + (f" and {len(ids) - _OTHERS} more" if len(ids) > _OTHERS else "")
 
 
 def _kind(symbol: DynamicDim) -> str:
@@ -177,7 +195,7 @@ def because(cause: Cause) -> str:
         if cause.kind == RAISES:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
             return f"{reached}: {again(cause.recompilation)}"
-        others = [changed(other.failed[0]) for other in cause.others if other.failed]
+        others = [changed(other.changed) for other in cause.others if other.changed is not None]
         also = f"; another time {'; '.join(others[:_OTHERS])}" if others else ""
         return f"{again(cause.recompilation)}{also}"
     if cause.ending is None:
@@ -212,9 +230,9 @@ def advice(cause: Cause) -> str:
 def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
     """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
     own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
-    if not found.failed:
+    failed = found.changed
+    if failed is None:
         return ""
-    failed = found.failed[0]
     if failed.hint:
         return failed.hint
     if through and failed.source in _WHICH:
@@ -229,7 +247,7 @@ def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
             "another one: a layout is a form, whatever sizes may vary"
         )
     if ".size(" in failed.source:
-        return _of_sizes(found, rest)
+        return _of_sizes(found, failed, rest)
     if any(plain_source(d.source) == failed.source for d in found.dynamic):
         return (
             "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
@@ -238,16 +256,48 @@ def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
         return tried
     if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
         return "call it with one kind of tensor, or compile one function for each"
-    if failed.source and (failed.old or failed.new):
+    return _of_values(failed)
+
+
+_TENSOR = re.compile(r"\w+\[[\w, ]*\]$")
+"""How a tensor is told: ``float32[4, 3]``."""
+_LENGTH = re.compile(r"len\((?P<owner>.*)\)$")
+_STATE_OF_OPTIMIZER = re.compile(r"self\.state\b.*\]$")
+_KEYS = re.compile(r"list\(dict\.keys\((?P<owner>.*)\)\)\[\d+\]$")
+
+
+def _of_values(failed: FailedGuard) -> str:
+    """What to try where it is a value that changed."""
+    if not failed.source or not (failed.old or failed.new):
+        return ""
+    if length := _LENGTH.match(failed.source):
+        owner = length["owner"]
+        if failed.old == "0" and _STATE_OF_OPTIMIZER.match(owner):
+            return (
+                "an optimizer makes its state in its first step: this is one form more, whatever is changed"
+            )
+        return f"give {owner} one length each time, or compile one function for each"
+    if keys := _KEYS.match(failed.source):
+        return f"give {keys['owner']} the same keys each time, or compile one function for each"
+    values = {failed.old, failed.new}
+    if "None" in values and any(_TENSOR.match(value) for value in values):
+        return f"give {failed.source} a tensor each time or None each time, or compile one function for each"
+    if all(_is_number(value) for value in values if value):
         return (
             f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
         )
-    return ""
+    return f"give {failed.source} few different values: each is a form; or compile one function for each"
 
 
-def _of_sizes(found: Recompilation, rest: bool) -> str:
+def _is_number(text: str) -> bool:
+    try:
+        return type(ast.literal_eval(text.removeprefix("at least ").removeprefix("at most "))) in (int, float)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """What to try where a size changed."""
-    failed = found.failed[0]
     line = failed.line or found.asks
     if line is not None:
         return f"{place(line)} asks for the size, so that each answer is a form: decide it outside"

@@ -1,0 +1,166 @@
+"""Which of a code's forms a call came nearest to: of each, torch tells the first guard that failed and no other one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ...record import failed_guards, messages
+from ...record.program import FailedGuard
+from .reading import Lacking, Names, now, value_of
+
+_ASKED = frozenset(
+    ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "NONE_MATCH", "NOT_NONE", "TRUE_MATCH", "FALSE_MATCH")
+)
+"""Guards that can be asked alone: they keep nothing, and run no code of the program."""
+_CHECK = re.compile(
+    r"check_tensor\(.*, (?P<dtype>torch\.\w+), device=.*?, requires_grad=(?P<requires_grad>\w+), "
+    r"size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])\)",
+    re.DOTALL,
+)
+
+
+def nearest(entries: Sequence[Any], failed: Sequence[FailedGuard], names: Names, globals: Names) -> int:
+    """The place in ``failed`` of the form in which least fails of what failed in any of them, the newest of several."""
+    if len({(one.source, one.text) for one in failed}) < 2:
+        return 0
+    roots = {str(one.compile_id): getattr(one.guard_manager, "root", None) for one in entries}
+    abouts = list(dict.fromkeys(about for one in failed for about in _abouts(one.source)))
+    parts = {one.source for one in failed}
+    settings = any(one.text.startswith(failed_guards.STATE) for one in failed)
+    fails = []
+    for one in failed:
+        found = {_TYPE.sub(r"\1", one.source) or one.text}
+        root = roots.get(one.id)
+        if root is not None:
+            for about in abouts:
+                found |= set(_failing(root, about, parts, names, globals))
+            if settings and not one.text.startswith(failed_guards.STATE):
+                found |= {"settings" for leaf in root.get_leaf_guards() if _of(leaf, "GLOBAL_STATE", None)}
+        fails.append(len(found))
+    return min(range(len(failed)), key=lambda at: (fails[at], at))
+
+
+_TYPE = re.compile(r"^type\((.*)\)$")
+_MEASURES = ("size", "stride", "dim")
+_OF_TENSORS = ("dtype", "device", "requires_grad")
+
+
+def _abouts(source: str) -> Iterator[str]:
+    """The values that a guard is about: ``x`` of ``x.size(0)``, ``k`` of ``len(k)``."""
+    for part in source.split(", "):
+        tree: Any = messages.parsed(part)
+        while True:
+            if (
+                isinstance(tree, ast.Call)
+                and isinstance(tree.func, ast.Attribute)
+                and tree.func.attr in _MEASURES
+            ):
+                tree = tree.func.value
+            elif isinstance(tree, ast.Call):
+                tree = next(iter(tree.args), None)
+            elif isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Call):
+                tree = tree.value
+            elif isinstance(tree, ast.Attribute) and tree.attr in _OF_TENSORS:
+                tree = tree.value
+            else:
+                break
+        if tree is not None:
+            yield ast.unparse(tree)
+
+
+def _failing(root: Any, about: str, parts: set[str], names: Names, globals: Names) -> Iterator[str]:
+    """What fails of a form that is about one value: each of ``parts`` that is known of a tensor, else the value."""
+    value = value_of(about, names, globals)
+    for manager in _managers(root, about):
+        if value is Lacking.UNREAD:
+            break
+        if value is Lacking.MISSING:
+            yield about
+        elif type(value) in (torch.Tensor, torch.nn.Parameter):
+            yield from _of_tensor(manager, about, value, parts)
+        elif any(_fails(leaf, value) for leaf in manager.get_leaf_guards()):
+            yield about
+        elif type(value) is dict:
+            yield from _of_keys(manager, about, value)
+    for leaf in root.get_epilogue_lambda_guards():
+        for part in leaf.verbose_code_parts():
+            text = messages.plain_source(messages.with_place(part)[0])
+            if re.search(rf"(?<!\w){re.escape(about)}\.", text) and _false(text, names, globals):
+                yield failed_guards.failed(text, lambda source: now(source, names, globals)).source or text
+
+
+def _managers(root: Any, about: str) -> Iterator[Any]:
+    """What a form asks of one value, which torch keeps as a tree by how it comes to the value."""
+    for child in root.get_child_managers():
+        own = messages.plain_source(str(child.get_source())).replace(".__dict__", "")
+        if own == about:
+            yield child
+        elif own in ("L", "G") or (about.startswith(own) and about[len(own)] in ".["):
+            yield from _managers(child, about)
+
+
+def _of(leaf: Any, kind: str, value: Any) -> bool:
+    return type(leaf).__name__ == kind and not leaf(value)
+
+
+def _fails(leaf: Any, value: Any) -> bool:
+    return (type(leaf).__name__ in _ASKED and not leaf(value)) or _of(leaf, "TENSOR_MATCH", value)
+
+
+def _of_tensor(manager: Any, about: str, value: torch.Tensor, parts: set[str]) -> Iterator[str]:
+    leaves = manager.get_leaf_guards()
+    if not any(_fails(leaf, value) for leaf in leaves):
+        return
+    checks = (_CHECK.search(part) for leaf in leaves for part in leaf.verbose_code_parts())
+    check = next((found for found in checks if found is not None), None)
+    if check is None:  # it is asked for something else than a tensor
+        yield about
+        return
+    size, stride = ast.literal_eval(check["size"]), ast.literal_eval(check["stride"])
+    differs = {
+        f"{about}.dtype": check["dtype"] != str(value.dtype),
+        f"{about}.requires_grad": check["requires_grad"] != str(value.requires_grad),
+        f"{about}.dim()": len(size) != value.dim(),
+    }
+    for what, asked, given in (("size", size, value.shape), ("stride", stride, value.stride())):
+        differs |= {
+            f"{about}.{what}({i})": a is not None and a != n for i, (a, n) in enumerate(zip(asked, given))
+        }
+    found = [part for part, is_so in differs.items() if is_so and part in parts]
+    yield from found or [about]
+
+
+def _of_keys(manager: Any, about: str, value: dict[Any, Any]) -> Iterator[str]:
+    """What fails of the keys that a form asks of a dict, which it keeps by their place."""
+    asked = manager.get_key_value_managers() if hasattr(manager, "get_key_value_managers") else {}
+    if asked and max(asked) >= len(value):
+        yield f"len({about})"
+    keys = list(dict.keys(value))
+    for at, (of_key, _) in asked.items():
+        if of_key is not None and at < len(keys) and type(keys[at]) in (str, int):
+            if any(_fails(leaf, keys[at]) for leaf in of_key.get_leaf_guards()):
+                yield f"list(dict.keys({about}))[{at}]"
+
+
+def _false(text: str, names: Names, globals: Names) -> bool:
+    """Whether a comparison of sizes is known not to hold."""
+    tree = messages.parsed(text)
+    return tree is not None and messages.holds(_Values(names, globals).visit(tree)) is False
+
+
+class _Values(ast.NodeTransformer):
+    """Numbers in the place of what can be read."""
+
+    def __init__(self, names: Names, globals: Names) -> None:
+        self._names, self._globals = names, globals
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.Call, ast.Name, ast.Attribute, ast.Subscript)):
+            value = value_of(ast.unparse(node), self._names, self._globals)
+            return ast.Constant(value) if type(value) in (int, float) else node
+        return super().generic_visit(node)
