@@ -49,7 +49,7 @@ def place(places: Places, kind: str) -> None:
 
     Raises ``UsageError`` where torch's libraries are not as this needs them, with everything put back.
     """
-    if _is_there(kind):
+    if is_there(kind):
         return
     mine = Places()
     places.add(mine.close)
@@ -75,7 +75,8 @@ def probe(kind: str) -> str:
     return kind
 
 
-def _is_there(kind: str) -> bool:
+def is_there(kind: str) -> bool:
+    """Whether this machine has one."""
     return bool(torch.cuda.is_available() if kind == "cuda" else torch.backends.mps.is_available())
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ...errors import BuildError
-from . import launches
+from . import held, launches
 
 _number = itertools.count()
 _KERNEL = re.compile(
@@ -81,9 +81,9 @@ def module(text: str, place: Folder, lowering: Any) -> Any:
     if "async_compile.triton(" in rest:
         raise BuildError("the text of a kernel was not found in the wrapper")
     vars(made)["compile_lens_kernels"] = _Kernels(kernels, place)
-    for name, value in lowering.constants.items():
-        setattr(made, name, value)
     exec(compile(rest, made.__file__, "exec"), vars(made))
+    for name, value in lowering.constants.items():  # the text says None for each
+        setattr(made, name, held.here(value))
     for name, value in getattr(lowering, "torchbind_constants", {}).items():
         setattr(made, name, value)
     return made

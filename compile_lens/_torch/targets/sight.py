@@ -11,12 +11,11 @@ import functools
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._subclasses.meta_utils import MetaTensorDescriber
 
 from ..ground import hook_points
 from .interfaces import PHASE
-from .replaced import Places, marked, on
+from .replaced import Places, marked
 
 GIVEN = "stand-in given"
 """Threads on which a tensor of the caller's is being made a fake one."""
@@ -26,7 +25,6 @@ TAKES = (
     "torch._dynamo.utils:deepcopy_to_fake_tensor",
     "torch._functorch.aot_autograd:process_inputs",
     "torch._functorch.aot_autograd:construct_fake_mode",
-    "torch._inductor.compile_fx:fake_tensor_prop",
 )
 """Functions that make fake tensors of the caller's."""
 
@@ -54,7 +52,6 @@ def place(places: Places, mark: str, device: torch.device) -> None:
         return found
 
     places.attribute(MetaTensorDescriber, "describe_tensor", GIVEN, described)
-    _constants(places)
     _streams(places)
     _nothing_is_started(places, device)
 
@@ -89,21 +86,6 @@ def _within(mark: str, real: Any) -> Any:
     return within
 
 
-def _constants(places: Places) -> None:
-    """A constant of the program that a kernel reads would be copied to the device: here a copy has that name."""
-    from torch._inductor.graph import GraphLowering
-
-    def constant_name(lowering: Any, name: str, device: torch.device | None) -> str:
-        if device is None or lowering.constants[name].device == device:
-            return name
-        with torch.utils._python_dispatch._disable_current_modes():
-            copied = lowering.constants[name].clone()
-        found: str = lowering.allocate_non_dup_const_name(f"{name}_{device.type}{device.index or 0}", copied)
-        return found
-
-    places.attribute(GraphLowering, "constant_name", PHASE, constant_name)
-
-
 def _streams(places: Places) -> None:
     """Dynamo asks for the stream that the device is at when it begins with a frame; none was begun."""
     try:
@@ -122,12 +104,6 @@ def _nothing_is_started(places: Places, device: torch.device) -> None:
     import torch._subclasses.fake_tensor as fake_tensor
     import torch.cuda.graphs as graphs
 
-    # torch.tensor([…], device="cuda") is made on the CPU and moved, as where a CUDA build finds no GPU.
-    avoids = vars(FakeTensorMode).get("avoid_device_init")
-    if isinstance(avoids, property) and avoids.fget is not None:
-        real = avoids.fget
-        places.add(setattr, FakeTensorMode, "avoid_device_init", avoids)
-        FakeTensorMode.avoid_device_init = property(lambda mode: on(PHASE) or real(mode))
     places.attribute(fake_tensor, "init_gpu_context", PHASE, lambda *device: None)
     for owner in (torch.cuda, graphs):
         places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)

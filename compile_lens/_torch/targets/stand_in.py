@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...record.device import DeviceModel
-from . import accelerator, attention, autocast, heard, interfaces, passes, questions, sight
+from . import accelerator, attention, autocast, heard, held, interfaces, questions, sight
 from .replaced import Places, marked
 
 _one_at_a_time = threading.RLock()
@@ -47,7 +47,7 @@ class StandIn:
                 interfaces.place(places, self.model)
                 attention.place(places, self.model, self.questions)
                 sight.place(places, interfaces.MARK, self.device)
-                passes.place(places, self.device)
+                held.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
                 heard.place(places, self.model.device, self.questions)
                 with marked(interfaces.MARK):
