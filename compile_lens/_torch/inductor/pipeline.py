@@ -22,6 +22,7 @@ from ..ground.hooks import kept, kept_hook
 from ..ground.recorder import Draft
 from ..ground.slots import Slot
 from . import contests, cuda_graphs, fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
+from . import dtype_rules as dtype_rules  # keeps torch from setting them up anew
 
 RUN = "torch._inductor.graph:GraphLowering.run"
 CODEGEN = "torch._inductor.scheduler:Scheduler.codegen"
