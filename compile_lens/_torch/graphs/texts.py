@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.fx
 
-from ..ground.hooks import hook
+from ..ground.hooks import _local, hook, made_hook
 from ..ground.recorder import Draft
 
 FORM = {"print_output": False, "include_stride": True, "include_device": True, "fast_sympy_print": True}
@@ -41,6 +43,21 @@ def printed(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any
     if known is None or not _same(known[0], now):
         known = vars(gm.graph)[_TEXT] = now, real(gm, **options)
     return known[1]
+
+
+@made_hook("torch.fx.graph:_parse_stack_trace")
+def placed(real: Callable[..., Any]) -> Callable[..., Any]:
+    """The line of the program that a text gives for a node is looked up in its stack trace, which many nodes have, in
+    one text after another."""
+    known = functools.lru_cache(maxsize=4096)(real)
+
+    def parse(stack_trace: Any, *args: Any, **kwargs: Any) -> Any:
+        stack = _local.stack
+        if args or kwargs or not stack or stack[-1] is None or type(stack_trace) is not str:
+            return real(stack_trace, *args, **kwargs)
+        return known(stack_trace)
+
+    return parse
 
 
 def _state(gm: torch.fx.GraphModule) -> State:

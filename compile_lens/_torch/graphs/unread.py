@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ...versions import torch_version
 from ..ground import hook_points, trace_log
 from ..ground.hooks import _local, hook, made_hook
 from ..ground.recorder import Draft
@@ -28,10 +29,31 @@ _LATE_NOW = "torch.fx._lazy_graph_module:_get_graph_module_cls"
 def made(draft: Draft, real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     """A graph gets a module. Some of torch's passes make one that writes its Python, and compiles it, each time that
     the graph changes; where nothing is built, nobody calls it."""
-    if cls is torch.fx.GraphModule and not draft.recorder.wanted.build:
+    if cls is torch.fx.GraphModule and not _runs(draft):
         found = hook_points.find(_LATE_NOW)
         cls = cls if found is None else getattr(*found)()  # as the program's own setting has it
     return real(cls, *args, **kwargs)
+
+
+@hook("torch.fx.graph_module:GraphModule.__deepcopy__")
+def kept_for_its_call(draft: Draft, real: Any, gm: Any, *args: Any) -> Any:
+    """AOTAutograd has a copy of the backward compiled, and keeps the graph itself for a backward that is compiled when
+    it is called; where nothing is built none is."""
+    if (
+        _runs(draft) or _caller(3) != "torch._functorch._aot_autograd.graph_compile"
+    ):  # past the wrapper, ``deepcopy``
+        return real(gm, *args)
+    return gm
+
+
+def _runs(draft: Draft) -> bool:
+    """Whether what is compiled will be called."""
+    return draft.recorder.wanted.build or draft.recorder.wanted.interpret is not None
+
+
+def _caller(depth: int) -> str:
+    """The module of a function that is in progress."""
+    return str(sys._getframe(depth + 1).f_globals.get("__name__"))
 
 
 @hook("torch._inductor.compile_fx:wrap_compiler_debug")
@@ -43,8 +65,7 @@ def kept_for_minifier(draft: Draft, real: Any, compiler: Any, *args: Any, **kwar
 @hook("torch._dynamo.repro.after_aot:save_graph_repro")
 def runnable(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
     """A graph is written as a program of its own: by Inductor, for torch's trace."""
-    caller = sys._getframe(2)  # past the wrapper that stands in for ``real``
-    inductors = caller.f_globals.get("__name__") == "torch._inductor.compile_fx"
+    inductors = _caller(2) == "torch._inductor.compile_fx"  # past the wrapper
     return None if inductors and not trace_log.traced() else real(*args, **kwargs)
 
 
@@ -63,5 +84,5 @@ def debugged(real: Callable[[str], bool]) -> Callable[[str], bool]:
     return should_debug
 
 
-if hook_points.find(DEBUGGED) is not None:  # torch 2.11 never asks
+if torch_version() > (2, 11):  # that one never asks
     made_hook(DEBUGGED)(debugged)

@@ -41,6 +41,9 @@ Names = dict[str, None]
 """Node names in order. Copies of one line share one, so that a later user of the line is known to all."""
 
 
+_WHOLE = slice(0, None)
+
+
 class Line(str):
     """A line of code that remembers which nodes it was written for."""
 
@@ -48,6 +51,10 @@ class Line(str):
     names: Names
 
     def __getitem__(self, index: Any) -> Line:
+        if (
+            index == _WHOLE
+        ):  # a buffer that is copied into another, mostly: it takes off what all lines begin with
+            return self
         line = Line(str.__getitem__(self, index))  # as ``tagged``, without a call
         line.names = self.names
         return line
@@ -199,7 +206,8 @@ def traced(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """An operation of a loop's body was traced. A body that runs to be traced anew announces nothing, but is
     interpreted."""
     node = real(*args, **kwargs)
-    names = tuple(tracker.announced[-1:]) or tracker.running()
+    announced = tracker.announced
+    names = (announced[-1],) if announced else tracker.running()
     if names:
         node.meta[KEY] = names
     return node
@@ -256,6 +264,8 @@ def written(real: Any) -> Any:
             last = lines[-1]
             if type(last) is not str:
                 _keep(lines, -1, names)
+            elif kind is Line and len(last) == len(line) > 0:  # it was copied as it stands
+                lines[-1] = line
             elif last and "gdc" not in last:  # as ``_keep`` does
                 lines[-1] = made = Line(last)
                 made.names = names
@@ -306,10 +316,11 @@ def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *arg
     finally:
         tracker.writing.pop()
     if variable is not getattr(expr, "value", expr):
-        known = variable.__dict__
-        if KEY not in known:
-            known[KEY] = fresh
-        known[KEY].update(names)
+        known = getattr(variable, KEY, None)  # its ``__dict__`` would be one more object for each variable
+        if known is None:
+            setattr(variable, KEY, fresh)
+        else:
+            known.update(names)
     return variable
 
 

@@ -62,6 +62,20 @@ def test_a_graph_that_stays_as_it_is_is_written_once(monkeypatch: pytest.MonkeyP
     )
 
 
+def test_a_stack_trace_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    real = torch.fx.graph._parse_stack_trace
+
+    def reading(trace: str, *args: Any, **options: Any) -> Any:
+        if hooks.current() is not None:  # Dynamo writes its graph before it is handed over
+            read.append(trace)
+        return real(trace, *args, **options)
+
+    monkeypatch.setattr(torch.fx.graph, "_parse_stack_trace", reading)
+    capture(wave, leaf())
+    assert len(read) > 3 and len(read) == len(set(read))
+
+
 def test_a_pass_of_the_program_is_in_the_text() -> None:
     def swap(graph: torch.fx.Graph) -> None:
         for node in graph.nodes:

@@ -78,10 +78,12 @@ def test_a_module_that_a_pass_makes_is_called_as_ever() -> None:
 def test_graphs_are_copied_for_the_minifier_if_it_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
     copied = Calls(monkeypatch, torch.fx.Graph, "__deepcopy__")
     capture(loss, *leaves())
+    assert copied.count == 0  # nor is the backward graph for a call that does not come
+    capture(loss, *leaves(), build=True)
     without, copied.count = copied.count, 0
     with torch._dynamo.config.patch(repro_after="aot"):
-        capture(loss, *leaves())
-    assert copied.count == without + 2  # forward and backward
+        capture(loss, *leaves(), build=True)
+    assert without and copied.count == without + 2  # forward and backward
 
 
 def test_a_graph_is_written_as_a_program_for_torchs_trace(monkeypatch: pytest.MonkeyPatch) -> None:
