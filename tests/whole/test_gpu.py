@@ -159,7 +159,7 @@ def test_ablation_steps(where: str, language: str, prefix: str) -> None:
     assert [step.nbytes for step in steps(made)] == [11 * N * 4, 2 * N * 4, 2 * N * 4]
 
 
-FORESEEN = ("are padded", "layouts of convolutions", "fused attention")
+FORESEEN = ("are padded", "fused attention")
 """Parts of the sentences that allow the code of a device model to be other than the device's."""
 
 

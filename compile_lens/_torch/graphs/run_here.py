@@ -103,7 +103,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
                 raise  # the program's own
             self._say(node, error)
             return self._zeros(node)
-        return _as_there(node, found)
+        return _as_there(node, found, [self.env.get(one) for one in node.all_input_nodes])
 
     def _is_cast_up(self, node: torch.fx.Node) -> bool:
         """Whether the device's autocast makes single precision of what the node is given."""
@@ -154,19 +154,42 @@ def _example(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value")
 
 
-def _as_there(node: torch.fx.Node, found: Any) -> Any:
+def _as_there(node: torch.fx.Node, found: Any, given: list[Any]) -> Any:
     """The result in the type that the device gives it, and in memory of its own where it would be moved."""
     example = _example(node)
     if not isinstance(found, torch.Tensor) or not isinstance(example, torch.Tensor):
         return found
     if found.dtype != example.dtype:
         found = found.to(example.dtype)
+    found = _laid_out(found, example, given)
     for one in node.all_input_nodes[:1]:
         before = _example(one)
         moved = isinstance(before, torch.Tensor) and before.device.type != example.device.type
         if moved and node.target in ("to", "cpu", "cuda"):
             found = found.clone()
     return found
+
+
+def _laid_out(found: torch.Tensor, example: torch.Tensor, given: list[Any]) -> torch.Tensor:
+    """The result with its dimensions in the order in which the device has them in memory, unless it is a view."""
+    order = _order(example, found)
+    if not order or order == _order(found, found):
+        return found
+    place = found.untyped_storage().data_ptr()
+    if any(isinstance(v, torch.Tensor) and v.untyped_storage().data_ptr() == place for v in given):
+        return found
+    back = sorted(range(found.dim()), key=order.__getitem__)
+    return found.permute(order).contiguous().permute(back)
+
+
+def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
+    """Dimensions by their strides, those of one element last; empty where there are no strides, or none is known."""
+    if tensor.layout != torch.strided or of.layout != torch.strided:
+        return []
+    steps = [s if isinstance(s, int) else s.node.hint for s in tensor.stride()]
+    if None in steps or len(steps) != of.dim():
+        return []
+    return sorted(range(of.dim()), key=lambda d: (of.shape[d] == 1, of.shape[d] == 1 or -steps[d]))
 
 
 def _shapes(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:

@@ -7,7 +7,7 @@ Three things in C++ ask for the device before any kernel would run:
    there. (Not the CPU's: the index of its stream is -1, with which autograd's engine indexes a list. Nor torch's own
    stand-in for devices without a driver, which torch 2.11 frees with the thread that made it.)
 2. ``at::getAccelerator()``, which asks the object of the device's hooks: it gets a copy of its own table of functions,
-   in which ``isBuilt`` and ``hasPrimaryContext`` answer true.
+   in which ``isBuilt`` and ``hasPrimaryContext`` answer true. In CUDA's table cuDNN is there too (``cudnn.py``).
 3. The threads of autograd's engine, which are started once: whoever calls it for such tensors must do so in one thread.
 
 A wrong place would be a crash and no exception, so this is for processes of ours. Each step is checked, and undone.
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from ...errors import UsageError
+from . import cudnn
 from .replaced import Places
 
 NUMBERS = {"cuda": 1, "mps": 13}
@@ -44,8 +45,9 @@ class _Unfit(Exception):
     """Why this build cannot be told of the device."""
 
 
-def place(places: Places, kind: str) -> None:
-    """Let ``kind`` (``cuda``, ``mps``) be the accelerator of this process, unless it is.
+def place(places: Places, kind: str, major: int = 0) -> None:
+    """Let ``kind`` (``cuda``, ``mps``) be the accelerator of this process, unless it is. ``major`` is the first number
+    of CUDA's compute capability.
 
     Raises ``UsageError`` where torch's libraries are not as this needs them, with everything put back.
     """
@@ -54,7 +56,7 @@ def place(places: Places, kind: str) -> None:
     mine = Places()
     places.add(mine.close)
     try:
-        _place(mine, kind)
+        _place(mine, kind, major)
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
@@ -80,13 +82,15 @@ def is_there(kind: str) -> bool:
     return bool(torch.cuda.is_available() if kind == "cuda" else torch.backends.mps.is_available())
 
 
-def _place(places: Places, kind: str) -> None:
+def _place(places: Places, kind: str, major: int) -> None:
     table, number = _table(), NUMBERS[kind]
     guard = _Guard.place_of(table, kind)
     hooks = _hooks(kind)
     functions = _copied(hooks)
     yes = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value  # takes nothing, returns 1
     functions[_HEAD + _IS_BUILT] = functions[_HEAD + _HAS_PRIMARY_CONTEXT] = yes
+    if kind == "cuda":
+        cudnn.tell(functions, _HEAD, major, yes, functions[_HEAD + _IS_AVAILABLE])
     if kind == "mps" and torch.version.cuda is not None:  # of two accelerators torch takes none
         others = _hooks("cuda")
         without = _copied(others)
@@ -182,5 +186,8 @@ def _check(kind: str) -> None:
     ):
         x = torch.empty(2, 2, device=kind, requires_grad=True)
         (grad,) = torch.autograd.grad((x @ x).sum(), [x])
+        library = kind != "cuda" or cudnn.taken(kind)
     if grad.device.type != kind or grad.shape != x.shape:
         raise _Unfit(f"autograd gave a gradient on {grad.device}")
+    if not library:
+        raise _Unfit("it takes no cuDNN for convolutions")

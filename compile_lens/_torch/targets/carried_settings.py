@@ -40,6 +40,7 @@ def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
             torch.is_deterministic_algorithms_warn_only_enabled(),
         ),
         "attention": attention(),
+        "libraries": _libraries(),
         "random": torch.get_rng_state(),
     }
     return settings, tuple(left)
@@ -77,6 +78,8 @@ def placed(settings: dict[str, Any]) -> Iterator[None]:
         )
         stack.callback(set_attention, attention())
         set_attention(settings["attention"])
+        stack.callback(_set_libraries, _libraries())
+        _set_libraries(settings["libraries"])
         torch.set_rng_state(settings["random"])
         yield
 
@@ -106,6 +109,24 @@ def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
     for place, value in each.items():  # after the word, which sets some of them
         if now.get(place, value) != value:
             torch._C._set_fp32_precision_setter(*place, value)
+
+
+LIBRARIES = (
+    *("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_depthwise_kernel"),
+    *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
+)
+"""Switches of libraries, by which torch chooses a convolution and the layout of its result."""
+
+
+def _libraries() -> dict[str, Any]:
+    return {
+        name: getattr(torch._C, f"_get_{name}")() for name in LIBRARIES if hasattr(torch._C, f"_get_{name}")
+    }
+
+
+def _set_libraries(settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        getattr(torch._C, f"_set_{name}")(value)
 
 
 ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")

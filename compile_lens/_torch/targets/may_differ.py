@@ -77,8 +77,6 @@ def of_code(model: DeviceModel, kernels: Sequence[Kernel]) -> tuple[str, ...]:
         found.append(
             "whether matrices are padded for a faster product is timed on the device: not padded here"
         )
-    if "convolution" in called:
-        found.append("layouts of convolutions follow what the device's library prefers, which was not asked")
     if "scaled_dot_product" in called:
         found.append(attention.MAY_DIFFER)
     return tuple(found)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...record.device import DeviceModel
-from . import accelerator, attention, autocast, heard, held, interfaces, questions, sight
+from . import accelerator, attention, autocast, convolutions, fallbacks, heard, held, interfaces, questions, sight
 from .replaced import Places, marked
 
 _one_at_a_time = threading.RLock()
@@ -43,15 +43,21 @@ class StandIn:
             heard.prepare()
             with Places() as places, places:
                 interfaces.forget(places)
-                accelerator.place(places, self.model.device)
+                accelerator.place(places, self.model.device, self._major())
                 interfaces.place(places, self.model)
                 attention.place(places, self.model, self.questions)
+                convolutions.place(places, self.model.device, self._major())
+                fallbacks.place(places, self.device, self.questions)
                 sight.place(places, interfaces.MARK, self.device)
                 held.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
                 heard.place(places, self.model.device, self.questions)
                 with marked(interfaces.MARK):
                     yield
+
+    def _major(self) -> int:
+        major = self.model.figure("major")
+        return major if isinstance(major, int) else 0
 
     def settings(self) -> dict[str, Any]:
         """Inductor's settings that would need the device, as far as the running torch has them."""

@@ -1,0 +1,58 @@
+"""Which convolution torch takes on the device, by which its result is laid out.
+
+Of CUDA's torch says it by itself, once it is told of cuDNN (``cudnn.py``). On an Apple device it is torch's own for
+Metal, which only torch for a Mac was built with.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .interfaces import PHASE
+from .replaced import Places
+
+LARGEST = 2**31 - 1
+"""Elements of one example, of the input or of the result, that Metal's convolution can take."""
+
+
+_remembered: list[Any] = [None]
+
+
+def place(places: Places, kind: str, major: int = 0) -> None:
+    """Let a fake convolution be laid out as on the device; ``major`` is the first number of CUDA's capability."""
+    _ask_anew((kind, major, torch._C._get_cudnn_enabled()))
+    if kind == "mps":
+        _metal(places)
+
+
+def _ask_anew(key: Any) -> None:
+    """What a fake operator gave is remembered by its inputs alone, of which the kind of device is one."""
+    if _remembered[0] != key:
+        _remembered[0] = key
+        FakeTensorMode.cache_clear()
+
+
+def _metal(places: Places) -> None:
+    backends: Any = getattr(torch._C, "_ConvBackend", None)
+    real: Any = getattr(torch._C, "_select_conv_backend", None)
+    if real is None or not hasattr(backends, "Mps"):
+        return
+
+    def select(tensor: Any, weight: Any, *args: Any, **kwargs: Any) -> Any:
+        found = real(tensor, weight, *args, **kwargs)
+        elsewhere = found == backends.Overrideable and tensor.is_mps
+        return backends.Mps if elsewhere and _is_taken(tensor, weight, kwargs) else found
+
+    places.attribute(torch._C, "_select_conv_backend", PHASE, select)
+
+
+def _is_taken(tensor: Any, weight: Any, how: dict[str, Any]) -> bool:
+    from torch._meta_registrations import calc_conv_nd_return_shape
+
+    named = ("stride", "padding", "dilation", "transposed", "groups", "output_padding")
+    result = calc_conv_nd_return_shape(tensor, weight, *(how[name] for name in named))
+    return bool(math.prod(tensor.shape[1:]) <= LARGEST and math.prod(result[1:]) <= LARGEST)

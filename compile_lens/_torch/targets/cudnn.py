@@ -1,0 +1,48 @@
+"""What torch's C++ asks of cuDNN before any of its kernels runs: whether it is there decides which convolution is taken
+and in which layout its result comes, how ``grid_sample`` is computed, and which batch norm.
+
+The answers are those of ``aten/src/ATen/cuda/detail/CUDAHooks.cpp`` where torch was built with cuDNN. The rules that
+follow from them are in torch's own C++, and are not repeated here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+_COMPILED, _DILATED, _DEPTHWISE, _BFLOAT16, _VERSION, _RUNTIME, _EPSILON = 28, 30, 31, 32, 34, 35, 41
+"""Places in the table of CUDA's hooks, by ATen/detail/CUDAHooksInterface.h (the same in torch 2.11 to 2.15)."""
+
+VERSION = 91900
+"""cuDNN 9.19, which torch's wheels for CUDA bring (``nvidia-cudnn-cu13`` of torch 2.11). Torch asks which it is where
+tensors have more than 2 ** 31 elements: from 9.3 on it is taken, between 9.10 and 9.15 not for a depthwise one."""
+
+_version = ctypes.CFUNCTYPE(ctypes.c_long)(lambda: VERSION)
+_epsilon = ctypes.CFUNCTYPE(ctypes.c_double)(lambda: 0.0)  # CUDNN_BN_MIN_EPSILON of cudnn.h
+"""They are held for ever: torch's C++ calls them."""
+
+
+def tell(functions: Any, head: int, major: int, yes: Any, no: Any) -> None:
+    """Let the table ``functions`` say that cuDNN is there, and what it can on a device of capability ``major``."""
+    functions[head + _DEPTHWISE] = yes if major >= 7 else no
+    functions[head + _BFLOAT16] = yes if major >= 8 else no
+    if torch._C._has_cudnn:  # a CUDA build has it, without a driver too
+        return
+    functions[head + _COMPILED] = functions[head + _DILATED] = yes
+    functions[head + _VERSION] = functions[head + _RUNTIME] = _address(_version)
+    functions[head + _EPSILON] = _address(_epsilon)
+
+
+def _address(function: Any) -> Any:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def taken(kind: str) -> bool:
+    """Whether torch takes cuDNN for a fake tensor of ``kind``, in its layout. Fake tensors must be on."""
+    x = torch.empty(2, 4, 8, 8, device=kind).to(memory_format=torch.channels_last)
+    if not torch._C._get_cudnn_enabled():  # the program's wish
+        return True
+    y = torch.nn.functional.conv2d(x, torch.empty(4, 4, 3, 3, device=kind))
+    return bool(torch.cudnn_is_acceptable(x) and y.is_contiguous(memory_format=torch.channels_last))

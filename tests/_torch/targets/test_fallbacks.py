@@ -1,0 +1,150 @@
+"""Operators without a fake implementation are captured as on the device, which torch asks for their results.
+
+By torch's source, read by hand: ``grid_sample`` is cuDNN's where it is bilinear, pads with zeros and aligns corners, of
+four dimensions, at most 1,024 channels, in float16, 32 or 64 (``GridSamplerUtils.h``, ``GridSampler.cpp``); a GRU cell
+is one kernel on CUDA (``RNN.cpp``), which keeps five numbers of each hidden one (``cuda/RNN.cu``). Which operator has a
+kernel for what is in ``native_functions.yaml``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from compile_lens import capture
+from compile_lens._torch.targets import accelerator, fallbacks, libraries
+from compile_lens._torch.targets.interfaces import PHASE
+from compile_lens._torch.targets.questions import Questions
+from compile_lens._torch.targets.replaced import Places, marked
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.results.capture import Capture
+from compile_lens.views.words import stamp
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.usefixtures("warm"),
+    pytest.mark.skipif(torch.accelerator.is_available(), reason="a device that is there answers by itself"),
+]
+
+
+def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
+    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+
+
+def calls(found: Capture, name: str) -> list[Any]:
+    """The strides of what each call of an operator gives, in the graph of the only compile."""
+    (compilation,) = found.compilations
+    graph = compilation.graphs["joint" if "joint" in compilation.graphs else "inference"]
+    return [[o.stride for o in n.outputs] for n in graph.calls if n.target.startswith(f"aten.{name}.")]
+
+
+def sampled(dtype: torch.dtype = torch.float32, channels: int = 3) -> Any:
+    return torch.rand(2, channels, 8, 8, dtype=dtype), torch.rand(2, 4, 5, 2, dtype=dtype)
+
+
+SAMPLES: dict[str, tuple[Any, dict[str, Any], bool]] = {
+    "float32": (sampled(), {}, True),
+    "float16": (sampled(torch.float16), {}, True),
+    "float64": (sampled(torch.float64), {}, True),
+    "1,024 channels": (sampled(channels=1024), {}, True),
+    "bfloat16": (sampled(torch.bfloat16), {}, False),
+    "1,025 channels": (sampled(channels=1025), {}, False),
+    "corners": (sampled(), {"align_corners": False}, False),
+    "border": (sampled(), {"padding_mode": "border"}, False),
+    "nearest": (sampled(), {"mode": "nearest"}, False),
+    "volume": ((torch.rand(2, 3, 4, 4, 4), torch.rand(2, 4, 4, 4, 3)), {}, False),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLES)
+@torch.no_grad()
+def test_which_grid_sample_is_cudnns(case: str) -> None:
+    args, options, cudnns = SAMPLES[case]
+    found = here(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": True, **options}), *args)
+    channels = args[0].shape[1]
+    assert calls(found, "cudnn_grid_sampler") == [[(channels * 20, 20, 5, 1)]] * cudnns  # 4 × 5 points
+    assert found.breaks == () and found.target is not None and found.target.questions == ()
+
+
+def test_its_backward_is_cudnns() -> None:
+    x, grid = (v.requires_grad_() for v in sampled())
+    found = here(lambda x, grid: F.grid_sample(x.cos(), grid.sin(), align_corners=True), x, grid)
+    assert calls(found, "cudnn_grid_sampler_backward") == [[(192, 64, 8, 1), (40, 10, 2, 1)]]
+    assert calls(here(torch.grid_sampler, x, grid, 0, 0, True, target="mps"), "cudnn_grid_sampler") == []
+
+
+def test_a_gru_cell_is_one_graph_with_the_devices_kernel() -> None:
+    cell = torch.nn.GRUCell(16, 32)
+    found = capture(lambda x, h: cell(x, h).sin(), torch.rand(4, 16), torch.rand(4, 32), target="h100")
+    assert found.breaks == ()
+    assert calls(found, "_thnn_fused_gru_cell") == [[(32, 1), (160, 1)]]
+    # of 3 × 32 gates each, of the state, and two biases
+    assert calls(found, "_thnn_fused_gru_cell_backward") == [[(96, 1), (96, 1), (32, 1), (1,), (1,)]]
+    assert any(k.name.startswith("torch.ops.aten._thnn_fused_gru_cell.default") for k in found.kernels)
+
+
+def test_what_has_a_kernel_for_the_cpu_too_is_run_here() -> None:
+    """LAPACK's results are in columns."""
+    with torch.no_grad():
+        assert calls(here(torch.geqrf, torch.rand(4, 16)), "geqrf") == [[(1, 4), (1,)]]
+        assert calls(here(torch.binomial, torch.full((4,), 5.0), torch.rand(4)), "binomial") == [[(1,)]]
+
+
+def test_it_leaves_random_numbers_alone() -> None:
+    with Places() as places, places:
+        accelerator.place(places, "cuda", 9)
+        fallbacks.place(places, torch.device("cuda", 0), Questions())
+        before = torch.get_rng_state()
+        with marked(PHASE), FakeTensorMode():
+            count = torch.full((64,), 5.0, device="cuda")
+            found = torch.binomial(count, count / 10)
+        assert found.device == torch.device("cuda", 0) and found.shape == (64,)
+        assert torch.equal(torch.get_rng_state(), before)
+
+
+@torch.no_grad()
+def test_what_the_device_has_no_kernel_for_breaks_as_there() -> None:
+    def counted(x: Any) -> Any:
+        return torch.histogram(x, 5)[0]
+
+    found = here(counted, torch.rand(40))
+    (ending,) = found.breaks
+    assert "aten.histogram.bin_ct at dispatch key DispatchKey.CUDA" in ending.reason
+    assert found.target is not None and found.target.questions == ()
+    assert calls(here(counted, torch.rand(40), target="mps"), "histogram") == [[(1,), (1,)]]
+
+
+@torch.no_grad()
+def test_what_only_the_device_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in libraries.RESULTS if "gru_cell" in name]:
+        monkeypatch.delitem(libraries.RESULTS, name)
+    cell = torch.nn.GRUCell(16, 32)
+    found = here(lambda x, h: cell(x, h), torch.rand(4, 16), torch.rand(4, 32))
+    (ending,) = found.breaks
+    assert "aten._thnn_fused_gru_cell has no fake implementation. Where the device is, torch runs it" in (
+        ending.reason
+    )
+    assert found.target is not None
+    said = stamp.of_target(found.target)[-1]
+    assert "called aten._thnn_fused_gru_cell, which torch runs on the device to see what it gives" in said
+    assert f"{__file__.rpartition('/')[2]}:" in said
+
+
+def test_a_ctc_loss_is_cudnns_by_its_types() -> None:
+    """Of 32-bit labels in one row with lengths in tensors; of others its own result depends on data, for torch too."""
+    torch.manual_seed(0)
+    whole = {"dtype": torch.int32}
+    probabilities = torch.rand(20, 3, 10).log_softmax(2)
+    labels, lengths = torch.randint(1, 10, (15,), **whole), torch.full((3,), 20, **whole)
+    of_each = torch.full((3,), 5, **whole)
+    with torch.no_grad():
+        found = here(F.ctc_loss, probabilities, labels, lengths, of_each)
+        assert calls(found, "_cudnn_ctc_loss") == [[(1,), (30, 10, 1)]]
+        (ending,) = here(F.ctc_loss, probabilities, labels.long(), lengths, of_each).breaks
+    assert "`aten._ctc_loss.Tensor`'s output shape depends on input" in ending.reason
