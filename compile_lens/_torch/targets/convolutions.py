@@ -42,17 +42,19 @@ def _metal(places: Places) -> None:
     if real is None or not hasattr(backends, "Mps"):
         return
 
-    def select(tensor: Any, weight: Any, *args: Any, **kwargs: Any) -> Any:
-        found = real(tensor, weight, *args, **kwargs)
-        elsewhere = found == backends.Overrideable and tensor.is_mps
-        return backends.Mps if elsewhere and _is_taken(tensor, weight, kwargs) else found
+    def select(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        if found != backends.Overrideable:
+            return found
+        given = {**dict(zip(("input", "weight"), args)), **kwargs}  # torch 2.11 names all of them
+        return backends.Mps if given["input"].is_mps and _is_taken(given) else found
 
     places.attribute(torch._C, "_select_conv_backend", PHASE, select)
 
 
-def _is_taken(tensor: Any, weight: Any, how: dict[str, Any]) -> bool:
+def _is_taken(given: dict[str, Any]) -> bool:
     from torch._meta_registrations import calc_conv_nd_return_shape
 
-    named = ("stride", "padding", "dilation", "transposed", "groups", "output_padding")
-    result = calc_conv_nd_return_shape(tensor, weight, *(how[name] for name in named))
-    return bool(math.prod(tensor.shape[1:]) <= LARGEST and math.prod(result[1:]) <= LARGEST)
+    named = "input", "weight", "stride", "padding", "dilation", "transposed", "groups", "output_padding"
+    result = calc_conv_nd_return_shape(*(given[name] for name in named))
+    return bool(math.prod(given["input"].shape[1:]) <= LARGEST and math.prod(result[1:]) <= LARGEST)
