@@ -24,8 +24,8 @@ KEYS = {"cuda": "CUDA", "mps": "MPS"}
 """Kinds of devices, as ``native_functions.yaml`` names them."""
 
 UNKNOWN = (
-    "which torch runs on the device to see what it gives: where the graph broke or failed at it for want of the device, "
-    "there it does not"
+    "which torch runs on the device to see what it gives: where the graph broke or failed at it for want of the "
+    "device, there it does not"
 )
 
 _COMPOSITE = (
@@ -50,9 +50,10 @@ def place(places: Places, device: torch.device, questions: Questions) -> None:
         kernels = _kernels(operator.name())
         if "CPU" in kernels and kernels & {KEYS[device.type], *_COMPOSITE}:
             return _run_here(mode, operator, flat, spec, device, error)
-        if kernels and KEYS[device.type] not in kernels:
-            with fake_tensor.no_dispatch():
-                return operator(*args, **kwargs)  # the dispatcher's own words for a kernel that is not there
+        if kernels and KEYS[device.type] not in kernels:  # in the words of torch's dispatcher
+            raise NotImplementedError(
+                f"could not find kernel for {operator} at dispatch key DispatchKey.{KEYS[device.type]}"
+            )
         name = str(operator).removesuffix(".default")
         questions.put("called", name, UNKNOWN, line_traced(), once=True)
         raise NotImplementedError(

@@ -11,7 +11,18 @@ from typing import Any
 import torch
 
 from ...record.device import DeviceModel
-from . import accelerator, attention, autocast, convolutions, fallbacks, heard, held, interfaces, questions, sight
+from . import (
+    accelerator,
+    attention,
+    autocast,
+    convolutions,
+    fallbacks,
+    heard,
+    held,
+    interfaces,
+    questions,
+    sight,
+)
 from .replaced import Places, marked
 
 _one_at_a_time = threading.RLock()
