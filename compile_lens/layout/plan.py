@@ -20,7 +20,7 @@ from .text import columns, outputs_text, shorten, width
 NAME_SIZE = 13.0
 TARGET_SIZE = 12.0
 SMALL_SIZE = 12.0
-LABEL_SIZE = 10.0
+LABEL_SIZE = 12.0
 """Font sizes in pixels: a box's first line, its second, its others, and the labels of edges and stubs."""
 
 LINE_HEIGHT = 1.32

@@ -10,7 +10,7 @@ import pytest
 
 from compile_lens import Capture, capture
 
-from .test_first_sight import COLOURS_IN_VIEW
+from .test_first_sight import COLOURS_IN_VIEW, LIT_IN_VIEW
 from .viewer import Viewer, box
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_every_pane_of_a_transformer_opens_at_the_beginning(
     strip = box(code.locator(".code-launches"))
     rows = [box(row) for row in code.locator(".code-tab").all()]
     top = next(i for i, row in enumerate(rows) if row["y"] >= strip["y"] - 15)
-    assert top <= 4 and rows[7]["y"] < strip["y"] + strip["height"]
+    assert top <= 4 and rows[:8][-1]["y"] < strip["y"] + strip["height"]
     opened = code.locator(".code-tab[aria-selected=true]")
     if opened.count():
         row = box(opened)
@@ -102,3 +102,74 @@ def test_the_first_layer_is_open_though_it_makes_what_the_others_use(
     assert len(headings) == 1 and headings[0].split()[0] == "layers.0"
     said = [text for text in page.find(".graph-svg .target").all_text_contents() if text.startswith("= ")]
     assert said and all(text.startswith(("= layers.0", "= layers.1")) for text in said)
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_a_click_brings_every_pane_to_its_first_hit(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(encoder())
+    tabs, list_of = page.find(".code-tab"), page.find(".code-launches")
+    first = int(page.find(".code-tab[aria-selected=true] .launch-number").inner_text())
+
+    def units(number: int) -> list[str | None]:
+        parts = tabs.nth(number - 1).locator("[data-part]")
+        return [part.get_attribute("data-part") for part in parts.all()]
+
+    # The same kernel of a later layer: what it came from comes into view beside it.
+    later = next(n for n in range(first + 8, tabs.count()) if units(n) == units(first))
+    tabs.nth(later - 1).click()
+    page.frame()
+    lit: list[list[int]] = page.app.evaluate(LIT_IN_VIEW)
+    assert len(lit) == 3 and all(seen > 0 for seen, _ in lit), lit
+    assert page.find(".graph-view").evaluate("e => e.scrollTop") > 0
+    # A line of the source, of which the kernel that is open has some: all go to where it came first.
+    line = page.find(".source-pane .listing-line.coloured").first
+    page.click(line)
+    page.frame()
+    assert len(page.pins()) == 1
+    opened = page.find(".code-tab[aria-selected=true]")
+    assert int(opened.locator(".launch-number").inner_text()) == first
+    row, strip = box(opened), box(list_of)
+    assert strip["y"] <= row["y"] and row["y"] + row["height"] <= strip["y"] + strip["height"]
+    lit = page.app.evaluate(LIT_IN_VIEW)
+    assert len(lit) == 3 and all(seen > 0 for seen, _ in lit), lit
+    nodes = page.find(".node.lit:not(.open) > .graph-stop > .face:not(.back)").all()
+    assert min(box(node)["y"] for node in nodes) >= box(page.find(".graph-view"))["y"], "it is the first"
+
+
+SIZES_OF_TEXT = """
+svg => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return [...svg.querySelectorAll("text")].map((e) => parseFloat(getComputedStyle(e).fontSize) * scale);
+}
+"""
+
+COVERED = """
+svg => [...svg.querySelectorAll(".node > .graph-stop")].flatMap((card) => {
+  const over = [...card.querySelectorAll(":scope > :is(.unit-tag, .badge)")].map((e) => e.getBBox());
+  return [...card.querySelectorAll(":scope > :is(.name, .target, .small)")].filter((text) => {
+    const { x, width } = text.getBBox(), y = +text.getAttribute("y");
+    const size = parseFloat(getComputedStyle(text).fontSize);
+    const [top, bottom] = [y - 0.74 * size, y + 0.2 * size];
+    return over.some((o) => o.x < x + width && o.x + o.width > x && o.y < bottom && o.y + o.height > top);
+  }).map((text) => text.textContent);
+})
+"""
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+@pytest.mark.parametrize("made", [encoder, fast_encoder])
+def test_words_of_a_graph_and_of_launches_are_whole(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    svg = page.find(".graph-svg")
+    assert min(svg.evaluate(SIZES_OF_TEXT)) >= 11.99
+    assert svg.evaluate(COVERED) == [], "no tag covers a line of text"
+    numbers = {
+        str(line).rpartition(":")[2] for _, key, line in page.capture.chain.addresses() if key == "python"
+    }
+    for part in page.find(".launch-bar .part[data-part]").all():
+        assert part.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+        word = part.get_attribute("data-tag") or ""
+        if word.rpartition(":")[2].isdecimal():
+            assert word.rpartition(":")[2] in numbers, "the number of a line is whole"

@@ -5,6 +5,8 @@ import { h, shortened } from "../dom.js";
 /** @import { Units } from "../data/units.js" */
 /** @import { KernelData } from "../types.d.ts" */
 
+/** Characters that a bar has room for. */
+const CHARACTERS = 15;
 /** Parts of a bar; the rest is only counted. */
 const MOST_PARTS = 6;
 
@@ -16,9 +18,12 @@ const MOST_PARTS = 6;
 export function launchRow(units, kernel, number) {
   const own = units.of(kernel.item);
   const shown = own.slice(0, own.length > MOST_PARTS ? MOST_PARTS - 1 : MOST_PARTS);
+  const room = Math.floor(CHARACTERS / shown.length);
   const parts = shown.map((unit) => {
     const { colour, tag } = units.all[unit];
-    return h("span", { class: `part unit-${colour}`, "data-part": unit, "data-tag": shortened(tag, 8) });
+    // Of a line that has no room for its file the number is whole.
+    const word = tag.length <= room ? tag : (/:(\d+)$/.exec(tag)?.[1] ?? shortened(tag, Math.max(4, room)));
+    return h("span", { class: `part unit-${colour}`, "data-part": unit, "data-tag": word });
   });
   if (own.length > shown.length)
     parts.push(h("span", { class: "part part-more", "data-tag": `+${own.length - shown.length}` }));

@@ -22,6 +22,9 @@ import { setLarge, setTidy, showFirst } from "./looks.js";
 const FEW_ROWS = 20;
 const ROOMY = 540;
 
+/** Rows of the list that are in view together. */
+const NEAR = 8;
+
 /** The module's page; kernel `i` has page `i + 1`. */
 const MODULE = 0;
 
@@ -81,7 +84,7 @@ export class CodePane {
     /** Rows of the kernels, where there are several. @type {HTMLButtonElement[]} */
     this.tabs = [];
     const { units } = app.model;
-    const list = data.kernels.length > 1 ? launchList(units, data.kernels, (page) => this.open(page)) : null;
+    const list = data.kernels.length > 1 ? launchList(units, data.kernels, (page) => this.choose(page)) : null;
     if (list) this.tabs = list.tabs;
     this.body = h("div", { class: "code-body" });
     this.element = h("div", { class: "code-pane" }, list?.element, this.body);
@@ -151,6 +154,12 @@ export class CodePane {
     return kernel ? (kernel.source?.text ?? kernel.name) : this.data.module.text;
   }
 
+  /** Shows a kernel, and what it came from in the panes beside. @param {number} page */
+  choose(page) {
+    this.open(page);
+    this.app.beside(this.stage, [this.data.kernels[page - 1].item]);
+  }
+
   /** Shows the module or a kernel. @param {number} number of the page */
   open(number) {
     if (number === this.shown) return;
@@ -182,9 +191,12 @@ export class CodePane {
     if (begun && other) this.turned(number === MODULE ? "module" : "kernel");
   }
 
-  /** Scrolls the tabs no further than to the one that is shown: the others before it tell what came first. */
-  showTab() {
-    const tab = this.tabs[this.shown - 1];
+  /**
+   * Scrolls the tabs no further than to the one of a page: the others before it tell what came first.
+   * @param {number} [number] of the page, the one that is shown without
+   */
+  showTab(number = this.shown) {
+    const tab = this.tabs[number - 1];
     const strip = tab?.parentElement;
     if (!strip) return;
     const least = tab.offsetTop + 1.5 * tab.offsetHeight - strip.clientHeight;
@@ -341,15 +353,18 @@ export class CodePane {
 
   /** @param {number[]} items */
   reveal(items) {
-    // A page that shows one of them stays; the head of a kernel, which is folded, says less than any of its lines.
+    // A page that shows one of them stays, if that is not far from the first; the head of a kernel, which is folded, says less than any of its lines.
     const exact = this.exact(items);
     const heads = new Set(this.data.kernels.map((kernel) => kernel.item));
     const lines = this.shown === MODULE ? exact : exact.filter((item) => !heads.has(item));
-    if (this.listings().filter((listing) => listing.reveal(lines)).length) return true;
-    const item = exact.find((one) => this.kernelOf.has(one));
-    if (item === undefined) return false;
-    const kernel = this.kernelOf.get(item) ?? 0;
-    if (heads.has(item) && exact.includes(this.data.kernels[this.shown - 1]?.item)) return true;
+    const kernel = this.kernelOf.get(exact.find((one) => this.kernelOf.has(one)) ?? -1);
+    const near = this.shown === MODULE || kernel === undefined || this.shown - kernel <= NEAR;
+    if (near && this.listings().filter((listing) => listing.reveal(lines)).length) {
+      if (this.shown !== MODULE) this.showTab((kernel ?? 0) + 1);
+      this.showTab();
+      return true;
+    }
+    if (kernel === undefined) return false;
     this.open(kernel + 1);
     this.pages.get(kernel + 1)?.listing?.reveal(exact.filter((one) => !heads.has(one)));
     return true;

@@ -57,4 +57,6 @@ export interface App {
   say(sentence: string): void;
   /** Opens the pane of a stage (or brings it forward) and reveals items in it. */
   show(stage: number, items: number[]): void;
+  /** Brings what the items came from and became into view beside the pane of a stage. */
+  beside(stage: number, items: number[]): void;
 }

@@ -358,7 +358,7 @@ export class Drawing {
     const [path, ...texts] = view.element.children;
     path.setAttribute("d", curve(view.points));
     const [x, y] = view.labelAt ?? halfway(view.points);
-    texts.forEach((text, line) => putLabel(text, [x, y + line * 11]));
+    texts.forEach((text, line) => putLabel(text, [x, y + line * 13]));
   }
 
   /** @param {StubView} view */

@@ -29,9 +29,9 @@ const DRAWN_KINDS = new Set([
 
 /** Sizes of text in pixels, as the places of the boxes were made for. */
 const LINE_SIZES = /** @type {Record<string, number>} */ ({ name: 13, target: 12, small: 12 });
-const LABEL_SIZE = 10;
+const LABEL_SIZE = 12;
 /** Of badges at the corners of a box. */
-const BADGE_SIZE = 10;
+const BADGE_SIZE = 12;
 const LINE_STEP = 1.32;
 const CHARACTER = 0.602;
 const WING = 5.2;
@@ -82,7 +82,7 @@ export function cardShapes(box, w, h, saved, banded = false) {
     const name = role in LINE_SIZES ? role : "small";
     shapes.push(s("text", { class: name, x: pixel(w / 2), y: pixel(y - size(role) * 0.36) }, text));
   }
-  if (saved > 0) shapes.push(...tagShapes("badge", several ? `${saved} saved` : "saved", w + 7, -7));
+  if (saved > 0) shapes.push(...tagShapes("badge", several ? `${saved} saved` : "saved", w + 7, -9));
   return shapes;
 }
 
@@ -96,8 +96,8 @@ export function cardShapes(box, w, h, saved, banded = false) {
 export function tagShapes(name, text, right, top) {
   const across = text.length * CHARACTER * BADGE_SIZE + 9;
   return [
-    s("rect", { class: name, x: pixel(right - across), y: top, width: pixel(across), height: 14, rx: 7 }),
-    s("text", { class: `on-${name}`, x: pixel(right - across / 2), y: top + 10.5 }, text),
+    s("rect", { class: name, x: pixel(right - across), y: top, width: pixel(across), height: 16, rx: 8 }),
+    s("text", { class: `on-${name}`, x: pixel(right - across / 2), y: top + 12.2 }, text),
   ];
 }
 

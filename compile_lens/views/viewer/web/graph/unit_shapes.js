@@ -8,8 +8,8 @@ import { pixel } from "./shapes.js";
 
 /** Units of a band; the rest is only counted. */
 const MOST_UNITS = 8;
-const BAND = 13;
-const TAG_SIZE = 10;
+const BAND = 15;
+const TAG_SIZE = 12;
 const CHARACTER = 0.602;
 
 /**
@@ -63,10 +63,10 @@ export function unitShapes(units, own, box, w, h) {
       }),
     );
     if (tag.length * CHARACTER * TAG_SIZE + 2 <= across)
-      shapes.push(s("text", { class: "seg-tag", x: pixel(x + across / 2), y: pixel(Number(y) + 10) }, tag));
+      shapes.push(s("text", { class: "seg-tag", x: pixel(x + across / 2), y: pixel(Number(y) + 11.5) }, tag));
     x += across;
   });
-  if (rest) shapes.push(s("text", { class: "seg-rest", x: pixel(x + 11), y: pixel(Number(y) + 10) }, `+${rest}`));
+  if (rest) shapes.push(s("text", { class: "seg-rest", x: pixel(x + 11), y: pixel(Number(y) + 11.5) }, `+${rest}`));
   return shapes;
 }
 
@@ -90,11 +90,11 @@ function tagShape(tag, w, h) {
     s("rect", {
       class: "unit-tag",
       x: pixel(right - across),
-      y: pixel(h - 8),
+      y: pixel(h - 4),
       width: pixel(across),
-      height: 14,
+      height: 16,
       rx: 4,
     }),
-    s("text", { class: "on-unit-tag", x: pixel(right - across / 2), y: pixel(h + 2.5) }, tag),
+    s("text", { class: "on-unit-tag", x: pixel(right - across / 2), y: pixel(h + 8.2) }, tag),
   ];
 }

@@ -28,6 +28,7 @@ export class Side {
       choose: () => undefined,
       say: (sentence) => put(voice, sentence),
       show: () => undefined,
+      beside: () => undefined,
     };
     /** @type {CodePane | null} */
     this.pane = null;

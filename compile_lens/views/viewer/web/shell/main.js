@@ -6,7 +6,7 @@ import { Payload } from "../data/payload.js";
 import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
 import { button, h, put, turnOfOthers } from "../dom.js";
-import { OUTCOME, placeOfFinding, STORY } from "./arrangement.js";
+import { OUTCOME, placeOf, placeOfFinding, STORY } from "./arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
 import { FindAll } from "./find.js";
@@ -64,6 +64,7 @@ class Shell {
       choose: (number) => this.choose(number),
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),
+      beside: (stage, items) => this.panes.bring(this.app.chain.through(items), placeOf(stage).key),
     };
     this.details = new Details(this.app, standalone);
     this.strip = new Strip(this.app, (place) => this.panes.toggle(place));

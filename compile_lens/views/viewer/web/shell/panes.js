@@ -6,6 +6,7 @@ import { Reach } from "../data/reasons.js";
 import { h, put } from "../dom.js";
 import { carriedOver, inPhase, phoneHeight, PHONE_WIDTH, placeOf, roomFor } from "./arrangement.js";
 import { firstLook } from "./first_look.js";
+import { toFirstHits } from "./first_hits.js";
 import { regrouped, sideBySide, withPlace, withoutPlace } from "./groups.js";
 import { columnBorder, rowBorder } from "./pane_borders.js";
 import { PaneFrame } from "./pane_frame.js";
@@ -381,13 +382,21 @@ export class Panes {
     this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
     if (this.reach && pins.length > this.pins) {
       const [used] = this.groups[0] ?? [];
-      for (const frame of this.shown) {
-        if (frame.place.key !== used?.key) frame.follow([...this.reach.all]);
-        else if (last) frame.keepInView(last.items);
-      }
+      this.bring(this.reach.all, used?.key);
+      for (const frame of this.shown) if (last && frame.place.key === used?.key) frame.keepInView(last.items);
     }
     this.pins = pins.length;
     this.explain();
+  }
+
+  /**
+   * Brings every pane but one to the first of a chain's items.
+   * @param {Iterable<number>} chain
+   * @param {string | undefined} but key of its place
+   */
+  bring(chain, but) {
+    const others = this.shown.filter(({ place }) => place.key !== but);
+    toFirstHits(this.app, others, chain);
   }
 
   /** Where a pane shows nothing of the last pin, it says why. */
