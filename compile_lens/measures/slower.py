@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
+from compile_lens.record.messages import plain
 from compile_lens.record.program import (
     COMPILED,
-    GIVEN_UP,
     LEFT,
     LIMIT,
     RAISED,
@@ -52,8 +52,11 @@ class Cause:
         recompilation: what made a code be compiled again: of what took most compile time, or of the last time.
         others: the same of the other times at which something else changed, one of each.
         limit: the setting that was reached.
+        met: the line that caused it, where that is in another function, which ``function`` calls; ``None`` where
+            ``place`` is that line, or it is of no line.
         reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
+        also_reached: other lines from which it was reached.
         certain: whether it is certain that something ran eagerly for it.
         rest: whether what it costs is what follows a graph break.
         unasked: of what Dynamo was not asked about, ``Unvisited.kind``.
@@ -74,6 +77,8 @@ class Cause:
     through: str = ""
     rest: bool = False
     others: tuple[Recompilation, ...] = ()
+    met: Frame | None = None
+    also_reached: tuple[Frame, ...] = ()
 
 
 def slower(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -101,7 +106,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
             if own:
                 why = own[-1].why
                 times = sum(v.times for v in own)
-                place = _place(frame, None if outcome == LIMIT else why)
+                place, met = _place(frame, None if outcome == LIMIT else why)
                 found.append(
                     Cause(
                         kind,
@@ -114,12 +119,14 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         own[-1].limit,
                         through=frame.through,
                         rest=frame.resumes is not None,
+                        met=met,
                     )
                 )
-        met = [v for v in frame.visits if for_good(v)]
-        if met:
-            place = _place(frame, None)
-            found.append(Cause(GIVEN_UP_ON, place, frame.function, len(met), rest=frame.resumes is not None))
+        for_ever = [v for v in frame.visits if for_good(v)]
+        if for_ever:
+            place, _ = _place(frame, None)
+            rest = frame.resumes is not None
+            found.append(Cause(GIVEN_UP_ON, place, frame.function, len(for_ever), rest=rest))
     return found
 
 
@@ -133,24 +140,46 @@ def _unasked(program: ProgramRecord) -> list[Cause]:
     return found
 
 
-def _place(frame: ProgramFrame, why: Ending | None) -> Frame:
-    if why is not None and why.frames:
-        return why.frames[-1]
-    return Frame(frame.file, frame.resumes or frame.line, frame.function)
+def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None]:
+    """Where a code is that something was met in, and the line that was met where it is another one: of a function the
+    line itself where it is in it, and where it begins else."""
+    own = Frame(frame.file, frame.resumes or frame.line, frame.function)
+    at = why.frames[-1] if why is not None and why.frames else None
+    if at is None:
+        return own, None
+    if frame.through:  # what begins is torch's
+        return at, None
+    if not _inside(at, frame):
+        return own, at
+    return (at, None) if frame.resumes is None or frame.resumes == at.line else (own, at)
+
+
+def _inside(at: Frame, frame: ProgramFrame) -> bool:
+    """Whether a line is one of a code's own, and not of a function that it calls."""
+    lines = not frame.code or any(first <= at.line <= last for first, last in frame.code)
+    return (at.file, plain(at.function)) == (frame.file, frame.function) and lines
 
 
 def _broken(program: ProgramRecord) -> list[Cause]:
     found = []
-    met = {id(b): (f.function, v.caller) for f in program.frames for v in f.visits for b in v.breaks}
+    met = {id(b): (f, v.caller) for f in program.frames for v in f.visits for b in v.breaks}
     for own in places(program.breaks).values():
         worst = next((b for then in (LEFT, RESUMED) for b in own if b.then == then), None)
-        if worst is None:  # all of them are told as functions that were left to Python
+        if (
+            worst is None
+        ):  # all of them are told as functions that were left to Python, or as calls that raised
             continue
         kind = LEFT_REST if worst.then == LEFT else BREAKS
-        times = sum(b.then != GIVEN_UP for b in own)
-        function, caller = met[id(worst)]
-        reached = _reached(worst.ending, caller)
-        found.append(Cause(kind, at_line(worst), function, times, worst.ending, reached=reached))
+        counted = [b for b in own if b.then in (LEFT, RESUMED)]
+        frame, _ = met[id(worst)]
+        place, line = at_line(worst), None
+        if kind == LEFT_REST and place is not None and not frame.through and not _inside(place, frame):
+            within = [at for at in worst.ending.frames if _inside(at, frame)]
+            place, line = within[-1] if within else _place(frame, None)[0], place
+        reached = [_reached(b.ending, met[id(b)][1]) for b in (worst, *counted)]
+        known = list(dict.fromkeys(at for at in reached if at is not None))
+        one = Cause(kind, place, frame.function, len(counted), worst.ending, met=line)
+        found.append(replace(one, reached=next(iter(known), None), also_reached=tuple(known[1:])))
     return found
 
 

@@ -34,6 +34,7 @@ OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
 RESUMED = "resumed"
 LEFT = "rest left to Python"
 GIVEN_UP = "function left to Python"
+CALL_RAISED = "the call raised"
 """These are what ``Break.then`` can be."""
 
 
@@ -108,7 +109,7 @@ class Recompilation:
         asks: the line of the program that tells the two apart by what changed, so that no form is for both; ``None``:
             no such line is known.
         nearest: the place in ``failed`` of the form that the call came nearest to: in which least fails of what failed
-            in any of them, as far as it could be asked; the newest where that is not known.
+            in any of them, now or earlier, as far as it could be asked; the newest where that is not known.
     """
 
     failed: tuple[FailedGuard, ...]
@@ -140,7 +141,8 @@ class Break:
         type: torch's name of the reason (``Call to `torch._dynamo.graph_break()```).
         identity: torch's number of it (``GB0025``), ``""`` where it has none.
         then: ``resumed``: what follows was looked at as a function of its own. ``rest left to Python``: Dynamo
-            compiled up to an earlier line and skipped what follows. ``function left to Python``: it skipped all.
+            compiled up to an earlier line and skipped what follows. ``function left to Python``: it skipped all. ``the
+            call raised``: the compile ended in an error.
         consequence: what Dynamo could not do about it, in its words; ``""`` where it resumed.
         before: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` where there is none.
     """

@@ -47,6 +47,10 @@ def summed(x: torch.Tensor, **k: int) -> torch.Tensor:
     return x * len(k) + sum(k.values())
 
 
+def switched(x: torch.Tensor, on: bool) -> torch.Tensor:
+    return x.sin() if on else x.cos()
+
+
 def programs() -> dict[str, Farther]:
     double = torch.float64
     learnt = ones(4, requires_grad=True)
@@ -84,6 +88,16 @@ def programs() -> dict[str, Farther]:
             call(ones(6, requires_grad=True)),
             {"dynamic": False},
             2,
+        ),
+        "what failed earlier": Farther(
+            switched,
+            (call(ones(4), True), call(learnt, True), call(learnt, False), call(ones(6), True)),
+            call(ones(6, requires_grad=True), False),
+            "x.size(0)",
+            call(learnt, False),
+            call(ones(6), False),
+            {"dynamic": False},
+            4,
         ),
         "as newest": Farther(
             residual,

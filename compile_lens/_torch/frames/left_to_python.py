@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
+from collections.abc import Mapping
 from typing import Any
 
 from ...record.messages import plain as plain
@@ -58,6 +60,34 @@ def computes(code: Any) -> bool:
     start = _target(instructions) if is_rest(code) else None
     first = _reached(instructions, start) if start is not None else 0
     return any(x.offset >= first and x.opname.startswith(_COMPUTING) for x in instructions)
+
+
+def of_plain_values(code: Any, names: Mapping[str, Any]) -> bool:
+    """Whether a code reaches nothing but constants, Python's own functions and plain containers that it finds by their
+    names: no value is given to it, or made in it, that could be a tensor (``calls.append(1)``)."""
+    of_python = vars(builtins)
+    for x in dis.get_instructions(code):
+        if x.opname.startswith(_OF_A_FRAME):
+            return False
+        if x.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            value = names.get(x.argval, of_python.get(x.argval))
+            if type(value) not in _PLAIN and value is not of_python.get(x.argval):
+                return False
+    return True
+
+
+_OF_A_FRAME = (
+    "BINARY_SUBSCR",
+    "FOR_ITER",
+    "IMPORT_",
+    "LOAD_CLASSDEREF",
+    "LOAD_CLOSURE",
+    "LOAD_DEREF",
+    "LOAD_FAST",
+    "MAKE_FUNCTION",
+)
+"""How instructions begin that come to a value that was given, or that a container holds."""
+_PLAIN = (list, dict, set, int, float, str, bool)
 
 
 def _reached(instructions: list[dis.Instruction], start: int) -> int:

@@ -106,6 +106,7 @@ class Visiting:
         self.dropped: set[types.CodeType] = set()  # that earlier attempts traced
         self.without_node: set[int] = set()  # of its own lines where it began or broke, that no graph has
         self.times = 1
+        self.plain = False  # nothing that it reaches can be a tensor
         self.rest: int | None = None
         self.graphs: list[Graph] = []
         self.breaks: list[Break] = []

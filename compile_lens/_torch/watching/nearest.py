@@ -24,14 +24,22 @@ _CHECK = re.compile(
 )
 
 
-def nearest(entries: Sequence[Any], failed: Sequence[FailedGuard], names: Names, globals: Names) -> int:
-    """The place in ``failed`` of the form in which least fails of what failed in any of them, the newest of several."""
+def nearest(
+    entries: Sequence[Any],
+    failed: Sequence[FailedGuard],
+    earlier: Sequence[FailedGuard],
+    names: Names,
+    globals: Names,
+) -> int:
+    """The place in ``failed`` of the form in which least fails of what failed in any of them, now or ``earlier``; the
+    newest of several."""
     if len({(one.source, one.text) for one in failed}) < 2:
         return 0
     roots = {str(one.compile_id): getattr(one.guard_manager, "root", None) for one in entries}
-    abouts = list(dict.fromkeys(about for one in failed for about in _abouts(one.source)))
-    parts = {one.source for one in failed}
-    settings = any(one.text.startswith(failed_guards.STATE) for one in failed)
+    known = (*failed, *earlier)
+    abouts = list(dict.fromkeys(about for one in known for about in _abouts(one.source)))
+    parts = {one.source for one in known}
+    settings = any(one.text.startswith(failed_guards.STATE) for one in known)
     fails = []
     for one in failed:
         found = {_TYPE.sub(r"\1", one.source) or one.text}

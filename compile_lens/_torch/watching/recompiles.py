@@ -28,7 +28,11 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
                 )
                 for text in reasons
             ]
-            visiting.nearest = nearest(found, visiting.failed, frame.f_locals, frame.f_globals)
+            own = (v for scope in visiting.scopes[:1] for v in list(scope.visits) if v.code is visiting.code)
+            earlier = {one.source: one for v in own for one in v.failed}
+            visiting.nearest = nearest(
+                found, visiting.failed, list(earlier.values()), frame.f_locals, frame.f_globals
+            )
     return reasons
 
 

@@ -72,10 +72,10 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
                 process = ranks.process()
                 for scope in mine:
                     scope.process = process or scope.process
-                _keep(visiting)
+                _keep(visiting, frame)
 
 
-def _keep(visiting: Visiting) -> None:
+def _keep(visiting: Visiting, frame: Any) -> None:
     worked = visiting.guarded or visiting.raised or visiting.limit
     for scope in visiting.scopes:
         if visiting.reason == _OWN:
@@ -94,6 +94,7 @@ def _keep(visiting: Visiting) -> None:
             if known is not visiting:
                 known.times += 1
                 continue
+            visiting.plain = left_to_python.of_plain_values(visiting.code, frame.f_globals)
         scope.visits.append(visiting)
         if scope.kept is not None:
             scope.kept(visiting)

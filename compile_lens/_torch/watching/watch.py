@@ -18,6 +18,7 @@ from ...record.absent import Missing
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame, Source
 from ...record.program import (
+    CALL_RAISED,
     COMPILED,
     GIVEN_UP,
     LEFT,
@@ -229,6 +230,8 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
     outcome = _outcome(v)
     before = graphs[v.graphs[-1]] if v.graphs else None
     broken = tuple(dataclasses.replace(b, before=before if b.then != GIVEN_UP else None) for b in v.breaks)
+    if outcome == RAISED:
+        broken = tuple(dataclasses.replace(b, then=CALL_RAISED, consequence="") for b in broken)
     if v.behind is not None:
         broken = tuple(
             dataclasses.replace(b, ending=things.shown(b.ending, v.behind, v.caller)) for b in broken
@@ -253,7 +256,7 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         seconds=v.seconds,
         number=number,
         times=v.times,
-        computes=left_to_python.computes(v.code),
+        computes=left_to_python.computes(v.code) and not v.plain,
     )
 
 

@@ -21,6 +21,7 @@ from ..compilation import DynamicDim
 from ..compile_events import paired
 from ..graph import Frame
 from ..program import (
+    CALL_RAISED,
     COMPILED,
     GIVEN_UP,
     NO_GRAPH,
@@ -210,6 +211,8 @@ def _visit(
     metrics = own.metrics or {}
     breaks = tuple(_broken(text, place, made) for text in own.breaks)
     outcome = _outcome(own, bool(made))
+    if outcome == RAISED:
+        breaks = tuple(dataclasses.replace(one, then=CALL_RAISED, consequence="") for one in breaks)
     compiled = outcome in (COMPILED, NO_GRAPH)
     dynamic: tuple[DynamicDim, ...] = ()
     if own.graphs:

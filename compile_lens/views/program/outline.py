@@ -100,9 +100,10 @@ def _why(program: ProgramRecord) -> Finding | None:
     known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
     for number, cause in enumerate(causes, 1):
         advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
+        hinted = "torch says" if words.of_torch(cause) else "try"
         said = tuple(
             f"{title}: {text}"
-            for title, text in (("because", words.because(cause)), ("try", advice), ("more", link))
+            for title, text in (("because", words.because(cause)), (hinted, advice), ("more", link))
             if text
         )
         text = "\n".join(said)

@@ -144,7 +144,14 @@ def reason(ending: Ending) -> Reason:
     stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
     why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
     whole = ending.reason.strip() if any(lines[stop:]) else ""
-    return Reason(what or UNSAID, why, without_folders(ending.hint.strip()), whole, ending.link.strip())
+    hint = without_folders(ending.hint.strip())
+    for said, meant in _MEANT:
+        hint = hint.replace(said, meant)
+    return Reason(what or UNSAID, why, hint, whole, ending.link.strip())
+
+
+_MEANT = (("torch._dynamo.trace_autograd_ops", "torch._dynamo.config.trace_autograd_ops"),)
+"""What torch's hints name that does not exist, and what they mean."""
 
 
 _AFTER = ("Hint:", "Developer debug context:", "For more details about this graph break")

@@ -23,7 +23,7 @@ from compile_lens.measures.slower import (
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE
 from compile_lens.record.graph import Frame
-from compile_lens.record.messages import plain_source
+from compile_lens.record.messages import plain, plain_source
 from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
 from compile_lens.record.unvisited import STANCE
 
@@ -172,6 +172,11 @@ def head(cause: Cause, program: ProgramRecord) -> str:
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
     what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
     did = HEADS[cause.kind]
+    if cause.rest:
+        what = f"what follows {what}"
+    elif cause.kind == BREAKS and cause.place is not None and plain(cause.place.function) != cause.function:
+        what = f"{place(cause.place)} in {plain(cause.place.function)}"
+        did = f"{did} of {cause.function}"
     if not cause.certain:
         did = _PERHAPS if cause.unasked == STANCE else f"{did}{_AS_FAR}"
     return f"{what} {did}{times}{spent}"
@@ -201,7 +206,8 @@ def because(cause: Cause) -> str:
     if cause.ending is None:
         return ""
     said = reason(cause.ending)
-    return ": ".join(x for x in (said.what, said.why) if x)
+    met = f"{place(cause.met)} in {plain(cause.met.function)}" if cause.met is not None else ""
+    return ": ".join(x for x in (met, said.what, said.why) if x)
 
 
 def _of_forms(cause: Cause) -> bool:
@@ -223,8 +229,17 @@ def advice(cause: Cause) -> str:
         if tried := to_try(cause.recompilation, cause.through, cause.rest):
             return tried
     if cause.reached is not None and cause.place is not None:
-        return of_library(cause.place, cause.reached)
+        return of_library(cause.place, cause.reached, cause.also_reached)
     return reason(cause.ending).hint if cause.ending is not None else ""
+
+
+def of_torch(cause: Cause) -> bool:
+    """Whether what is to be tried is in torch's words, which know the kind of a reason and not the program."""
+    said = advice(cause)
+    if cause.kind == UNASKED or not said:
+        return False
+    hints = [cause.recompilation.changed.hint] if cause.recompilation and cause.recompilation.changed else []
+    return said in (*hints, reason(cause.ending).hint if cause.ending is not None else "")
 
 
 def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
@@ -354,10 +369,12 @@ def _of_objects(failed: FailedGuard) -> str | None:
     return None
 
 
-def of_library(at: Frame, reached: Frame) -> str:
+def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
     """What to try where the line is a library's own, which the program called in ``reached``."""
     name = os.path.basename(at.file)
     where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
+    where += "".join(f", {place(one)}" for one in more[:_OTHERS])
+    where += f" and {len(more) - _OTHERS} more" if len(more) > _OTHERS else ""
     said = f"the line is in {name}, not in your program, which came there from {where}"
     if "/torch/optim/" in at.file.replace(os.sep, "/"):
         return (
