@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from .frames import breaks, dynamo
+from .frames import breaks, dynamo, skipped
 from .graphs import aot, eager, fx, passes, run_here, unread
 from .graphs.followed import FOLLOWED, Followed
 from .graphs.provenance import Lineage
@@ -34,6 +34,10 @@ def make(recorder: Recorder) -> Callable[..., Any]:
                 return _noting(recorder, draft, _compile(recorder, draft, gm, example_inputs))
         except torch._dynamo.exc.RestartAnalysis:
             recorder.begin_again(draft)
+            raise
+        except torch._dynamo.exc.SkipFrame as error:  # no graph of the frame is compiled
+            recorder.begin_again(draft)
+            skipped.by_the_compiler(recorder, code, error)
             raise
         except BaseException:
             recorder.fail(draft)
@@ -151,7 +155,9 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                     return compile_fx_inner(gm, example_inputs, **kwargs)
             except torch._dynamo.exc.RestartAnalysis:
                 raise
-            except BaseException:
+            except BaseException as error:
+                if isinstance(inner := getattr(error, "inner_exception", None), torch._dynamo.exc.SkipFrame):
+                    raise inner from None  # torch wraps it where its caches are off, as they are here
                 recorder.fail(draft)
                 raise
             finally:

@@ -53,7 +53,7 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
         if FRAME_COMPILE_COUNTER.get(visited.frame_id, 0) > tried:
             recorder.numbers.pass_over(visited.frame_id, tried)
     reason = getattr(result, "skip_reason", None)
-    if reason:
+    if reason and recorder.frames.now.given_up is None:
         recorder.frames.skips.append(f"{name}: {messages.gist(str(reason))}")
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
         recorder.frames.skips.append(f"{name}: no operation to compile (this torch does not say why)")
@@ -175,6 +175,20 @@ def _given_up(code: Any, error: Exception) -> Skip:
     return _skip(
         code, kind, breaks.cause(error, BREAK if logged else NOT_TRACED), messages.consequence(str(error))
     )
+
+
+_NO_BFLOAT16 = (
+    "Inductor compiles no graph that takes or gives bfloat16 for a GPU of a compute capability below 8.0: float16 is "
+    "compiled there."
+)
+
+
+def by_the_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
+    """The compiler asks to leave the frame alone, and Python runs it."""
+    if code is not None:
+        kind = REST if left_to_python.is_rest(code) else WHOLE
+        hint = _NO_BFLOAT16 if "BF16" in str(error) else ""
+        recorder.frames.now.given_up = _skip(code, kind, Ending(NOT_TRACED, str(error), hint=hint))
 
 
 def _skip(code: Any, kind: str, why: Ending, consequence: str = "") -> Skip:

@@ -42,7 +42,7 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
         finally:
             made_for.questions = stand_in.questions.told()
             made_for.traced = AS_THERE
-            if any(
+            if recorder.frames.skipped or any(
                 draft.ending is not None and draft.ending.kind != "return"
                 for draft in recorder.drafts.values()
             ):
