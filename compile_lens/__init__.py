@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .api.watch import watch
     from .api.what_if import what_if
     from .engine.environment import device
-    from .errors import BuildError, LayoutError, LensError, RecordError, StageMissing, UsageError
+    from .errors import BuildError, ChildError, LayoutError, LensError, RecordError, StageMissing, UsageError
     from .results.capture import Capture, CaptureError, NotOneKernelError
     from .results.expectations import ExpectationError
     from .results.program import Program
@@ -39,6 +39,7 @@ __all__ = [
     "BuildError",
     "Capture",
     "CaptureError",
+    "ChildError",
     "ExpectationError",
     "LayoutError",
     "LensError",

@@ -52,3 +52,22 @@ class BuildError(LensError, RuntimeError):
     """Generated code cannot be built on this machine; the message names what is missing and what to do."""
 
     __module__ = "compile_lens"
+
+
+class ChildError(LensError, RuntimeError):
+    """The process in which a capture for a target runs could not be started, or ended in the middle of it.
+
+    What it ran ended it (a crash of the program's own code, too little memory), or somebody else did. The next capture
+    starts another.
+
+    Attributes:
+        code: its exit code, negative for a signal; ``None`` where it did not end by itself.
+        last: what it wrote last to standard error.
+        began: whether it was ready for requests.
+    """
+
+    __module__ = "compile_lens"
+
+    def __init__(self, said: str, code: int | None = None, last: str = "", began: bool = True) -> None:
+        super().__init__(said)
+        self.code, self.last, self.began = code, last, began

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import LensError
+from ..errors import ChildError
 from . import life, message, start
 from .output import Heard
 
@@ -21,20 +21,6 @@ BEAT = 0.5
 
 STOPPED = 20.0
 """Seconds for which a child may be held by a signal before it is given up."""
-
-
-class ChildError(LensError, RuntimeError):
-    """The child process could not be started, or ended in the middle of a request.
-
-    Attributes:
-        code: its exit code, negative for a signal; ``None`` where it did not end by itself.
-        last: what it wrote last to standard error.
-        began: whether it was ready for requests.
-    """
-
-    def __init__(self, said: str, code: int | None = None, last: str = "", began: bool = True) -> None:
-        super().__init__(said)
-        self.code, self.last, self.began = code, last, began
 
 
 class TooLong(ChildError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import base64
 import contextlib
 import os
 import pickle
@@ -13,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from . import crossing, imports, message, surroundings
-from .child import Child, ChildError
+from ..errors import ChildError
+from . import crossing, imports, message, raised, surroundings
+from .child import Child
 
 _children: dict[tuple[tuple[str, str], ...], Child] = {}
 _lock = threading.RLock()
@@ -122,10 +122,7 @@ def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
 
 
 def _error(said: dict[str, Any], failed: Callable[[str, str], BaseException] | None) -> BaseException:
-    try:
-        original: BaseException = pickle.loads(base64.b64decode(said["packed"]))
-    except Exception:  # it is of a class that does not survive pickling
-        original = RuntimeError(f"{said['original']}: {said['said']}")
+    original = raised.made(said["raised"])
     if said["capture"] and failed is not None:
         error = failed(said["message"], said["capture"])
         error.__cause__ = original
@@ -134,6 +131,5 @@ def _error(said: dict[str, Any], failed: Callable[[str, str], BaseException] | N
     if ours is not None:
         return ours(said["message"])  # type: ignore[no-any-return]
     if isinstance(original, Exception):
-        original.add_note(said["traceback"]) if hasattr(original, "add_note") else None
         return original
     return ChildError(f"{said['type']} in the child process: {said['message']}\n{said['traceback']}")

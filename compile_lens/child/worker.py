@@ -6,7 +6,6 @@ replies, which are JSON.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import gc
 import importlib
@@ -24,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from . import imports, message
+from . import imports, message, raised
 from .output import Said
 
 IDLE = 1800.0
@@ -217,18 +216,12 @@ class _Environment:
 def _error(error: BaseException) -> dict[str, Any]:
     capture = getattr(error, "capture", None)
     original = error.__cause__ if capture is not None else error
-    try:
-        packed = base64.b64encode(pickle.dumps(original)).decode()
-        pickle.loads(base64.b64decode(packed))
-    except Exception:  # an exception of the program's that does not survive pickling: its text does
-        packed = ""
+    assert original is not None  # a capture that failed has its reason
     return {
         "type": type(error).__name__,
         "module": type(error).__module__,
         "message": str(error),
-        "original": type(original).__name__,
-        "said": str(original),
         "traceback": "".join(traceback.format_exception(error)),
-        "packed": packed,
+        "raised": raised.packed(original),
         "capture": capture.to_json() if capture is not None else "",
     }

@@ -45,7 +45,7 @@ def capture(
 ) -> Capture:
     """As ``compile_lens.capture``, for the device of ``model``."""
     from ..child import crossing, process
-    from ..child.child import ChildError
+    from ..errors import ChildError
 
     try:
         made, how = _in_child(fn, args, kwargs, asked, model, later)
@@ -118,7 +118,7 @@ def _in_child(
 def _unfit(model: DeviceModel) -> str:
     """Why torch cannot be told of the device: what stands for it ends a process at once. ``""`` if it does not."""
     from ..child import process
-    from ..child.child import ChildError
+    from ..errors import ChildError
 
     try:
         process.call("compile_lens._torch.targets.accelerator:probe", model.device, first=FIRST)

@@ -18,8 +18,8 @@ import pytest
 import torch
 
 import compile_lens
+from compile_lens import ChildError
 from compile_lens.child import crossing, output, process
-from compile_lens.child.child import ChildError
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 

@@ -63,5 +63,5 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
         last = frames[-1]
         ends = [d.ending.frames for d in recorder.drafts.values() if d.ending is not None and d.ending.frames]
         ends = [e for e in ends if (e[0].file, e[0].function) == (last.file, last.function)]
-        frames = (*frames[:-1], *ends[-1]) if ends else frames
+        frames = (*frames[:-1], ends[-1][0]) if ends else frames  # the rest is what Dynamo looked into there
     return frames

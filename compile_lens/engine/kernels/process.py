@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...child.child import Child, ChildError, TooLong
-from ...errors import BuildError, UsageError
+from ...child.child import Child, TooLong
+from ...errors import BuildError, ChildError, UsageError
 from ...record.device import DeviceModel
 from ...record.kernel import Kernel
 from .message import filled

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from compile_lens import CaptureError, capture
+from compile_lens import CaptureError, ChildError, capture
 from compile_lens._torch.targets import accelerator
 from compile_lens._torch.targets.replaced import Places
 from compile_lens.child import process
-from compile_lens.child.child import ChildError
 from compile_lens.errors import UsageError
 
 pytestmark = [

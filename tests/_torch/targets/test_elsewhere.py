@@ -16,9 +16,8 @@ import torch
 from state import unchanged
 from suite import rand, wave
 
-from compile_lens import CaptureError, capture
+from compile_lens import CaptureError, ChildError, capture
 from compile_lens.child import crossing, process
-from compile_lens.child.child import ChildError
 from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
@@ -351,3 +350,45 @@ print(type(kept).__name__, kept.render(a=1, b="2") == made.render(a=1, b="2") ==
 """
     )
     assert said.splitlines() == ["True True", "True 2", "Template Later True True", "Later True"]
+
+
+class Refused(Exception):
+    """Its arguments are not those that it keeps, as of many a program's."""
+
+    def __init__(self, code: int, *, where: str) -> None:
+        super().__init__(f"{code} at {where}")
+        self.code, self.where = code, where
+
+
+def refuses(x: torch.Tensor) -> torch.Tensor:
+    try:
+        raise LookupError("nothing is there")
+    except LookupError as error:
+        raise Refused(x.numel(), where="the gate") from error  # here
+
+
+@pytest.mark.parametrize("target", [None, "mps", "h100"])
+def test_an_exception_of_the_programs_own_is_what_it_was(target: str | None) -> None:
+    with pytest.raises(CaptureError, match="Refused: 5 at the gate") as raised:
+        capture(refuses, rand(5), target=target)
+    cause = raised.value.__cause__
+    assert isinstance(cause, Refused) and (cause.code, cause.where) == (5, "the gate")
+    assert cause.args == ("5 at the gate",) and isinstance(cause.__cause__, LookupError)
+    assert str(cause.__cause__) == "nothing is there"
+    assert raised.value.capture.failure is not None
+    assert raised.value.capture.failure.frames[-1].text.endswith("# here")
+    assert "in refuses: raise Refused(" in str(raised.value)
+    if target is not None and hasattr(cause, "__notes__"):  # Python 3.10 has none
+        assert "In the child process" in cause.__notes__[0] and "# here" in cause.__notes__[0]
+
+
+def test_an_exception_whose_class_is_only_there_has_its_words() -> None:
+    def local(x: torch.Tensor) -> torch.Tensor:
+        class Local(Exception):
+            pass
+
+        raise Local("of the function")
+
+    with pytest.raises(CaptureError, match="Local: of the function") as raised:
+        capture(local, rand(5), target="mps")
+    assert repr(raised.value.__cause__) == "RuntimeError('Local: of the function')"
