@@ -137,7 +137,13 @@ def _say(made: Capture) -> str:
             f"\n{region}Python that is not traced made a tensor on {made.target.model.device}, and nothing here can "
             "hold it. Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
         )
-    elif made.target is not None and re.search(_DRIVERS, failure.message):
+    elif (
+        made.target is not None
+        and re.search(_DRIVERS, failure.message)
+        and not (
+            made.target.model.device == "mps" and "CUDA" in failure.message
+        )  # nor has torch for a Mac CUDA
+    ):
         next_step = (
             f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
             "what is computed without it"

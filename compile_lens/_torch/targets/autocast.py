@@ -18,7 +18,7 @@ import torch
 from ...record.graph import Frame
 from ..ground.undo import Undo
 from .interfaces import MARK, PHASE
-from .questions import Questions, frame_at, internal
+from .questions import Questions, frame_at, internal, written_by_dynamo
 from .replaced import Places, on
 
 CAST = "nothing was cast: Python that is not traced runs with tensors of the CPU"
@@ -127,7 +127,7 @@ def _untraced(places: Places, kind: str, questions: Questions, traced: Traced) -
         if frame is not None and not internal(frame.f_code.co_filename):
             line = frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
             of = (mode.device, mode.fast_dtype, mode._enabled)
-            broke = _compiled(frame.f_code)
+            broke = written_by_dynamo(frame.f_code)
             if broke:
                 line = traced.get((line.file, line.function, of[0], of[1]), line)
             _told(questions, of, kind, mode not in made, line, broke)
@@ -139,11 +139,6 @@ def _untraced(places: Places, kind: str, questions: Questions, traced: Traced) -
     ):
         not_compiled(ours)
         places.attribute(owner, name, MARK, ours)
-
-
-def _compiled(code: Any) -> bool:
-    """Whether Dynamo wrote this code. It enters a region anew around the call that broke a graph."""
-    return any(name.startswith(("__compiled_fn_", "__resume_at_")) for name in code.co_names)
 
 
 def _traced(places: Places, kind: str, questions: Questions, traced: Traced) -> None:

@@ -25,11 +25,13 @@ from .questions import (
     MARKS,
     METHODS,
     OF_THE_BUILD,
+    ON_THE_DEVICE,
     Questions,
     frame_at,
     internal,
     line_traced,
     text,
+    written_by_dynamo,
 )
 from .replaced import Places, on
 
@@ -55,12 +57,15 @@ _USES = (
 def place(places: Places, kind: str, questions: Questions) -> None:
     """Listen to torch, on marked threads; ``kind`` is the device's."""
     note = _noting(questions)
+    not_compiled(written_by_dynamo)
     for path in FUNCTIONS:
         found = hook_points.find(path)
-        if found is None:
+        if found is None or (kind == "cuda" and path.startswith("torch.backends.mps:")):  # no Mac has CUDA
             continue
         owner, name = found
-        places.attribute(owner, name, MARK, _listening(note, path.replace(":", "."), getattr(owner, name)))
+        there = ON_THE_DEVICE.get(kind, {}).get(path)
+        ours = _listening(note, path.replace(":", "."), getattr(owner, name), there)
+        places.attribute(owner, name, MARK, ours)
         if path not in BY_THE_MODEL:
             _as_torchs(places, getattr(owner, name))
         not_compiled(getattr(owner, name))
@@ -175,8 +180,10 @@ def _as_torchs(places: Places, ours: Any) -> None:
             places.entry(table, ours, table[original])
 
 
-def _listening(note: Note, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _listening(note: Note, name: str, real: Callable[..., Any], there: Any) -> Callable[..., Any]:
     def listening(*args: Any, **kwargs: Any) -> Any:
+        if there is not None and written_by_dynamo(sys._getframe(2).f_code):
+            return there
         answer = real(*args, **kwargs)
         if not torch.compiler.is_compiling() and not on(
             PHASE
@@ -247,12 +254,13 @@ class _Attribute:
         self._note, self._name = note, f"Tensor.{name}"
         self._real = getattr(torch.Tensor, name)
         not_compiled(_Attribute.__get__)
+        not_compiled(_Attribute._told)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
-        if tensor is None:
-            return self._real
+        return self._real if tensor is None else self._told(tensor, owner, sys._getframe(1))
+
+    def _told(self, tensor: Any, owner: Any, frame: Any) -> Any:
         answer = self._real.__get__(tensor, owner)
-        frame = sys._getframe(1)
         if not frame.f_code.co_filename.startswith(_TORCH):
             self._note(self._name, answer, frame)
         return answer
@@ -272,9 +280,10 @@ class _Device(_Attribute):
         not_compiled(_Device.__get__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
-        if tensor is not None and sys._getframe(1).f_code is self._asks_for_the_device and on(MARK):
+        frame = sys._getframe(1)
+        if tensor is not None and frame.f_code is self._asks_for_the_device and on(MARK):
             return self._there
-        return super().__get__(tensor, owner)
+        return self._real if tensor is None else self._told(tensor, owner, frame)
 
 
 class _Method(_Attribute):

@@ -122,7 +122,10 @@ def _cuda(places: Places, model: DeviceModel) -> None:
         "synchronize": lambda device=None: None,
         "set_device": _set_device,
     }
+    from .heard import not_compiled
+
     for name, answer in answers.items():
+        not_compiled(answer)
         places.attribute(torch.cuda, name, MARK, answer)
     import torch.cuda.amp.common as amp
 

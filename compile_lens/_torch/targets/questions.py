@@ -50,6 +50,17 @@ FUNCTIONS = (
 )
 """Functions that ask for a device."""
 
+ON_THE_DEVICE = {
+    "cuda": {"torch.cuda:device_count": 1, "torch.accelerator:device_count": 1},
+    "mps": {
+        "torch.backends.mps:is_available": True,
+        "torch.backends.mps:is_built": True,
+        "torch.accelerator:device_count": 1,
+    },
+}
+"""By kind of device, what those of ``FUNCTIONS`` answer there that Dynamo leaves to Python in the middle of a function:
+what comes after them is traced again."""
+
 OF_THE_BUILD = (
     "torch.cuda:get_arch_list",
     "torch.cuda:mem_get_info",
@@ -83,6 +94,14 @@ _NOT_THE_PROGRAM_S = tuple(
 def internal(file: str) -> bool:
     """Whether a file is torch's, also one that it only generated, or ours."""
     return file.startswith((*_NOT_THE_PROGRAM_S, "<eval_with_key>"))
+
+
+def written_by_dynamo(code: Any) -> bool:
+    """Whether Dynamo wrote this code: it calls graphs, and in between what broke them."""
+    for name in code.co_names:  # no generator, whose frame Dynamo would look at
+        if name.startswith(("__compiled_fn_", "__resume_at_")):
+            return True
+    return False
 
 
 class Questions:

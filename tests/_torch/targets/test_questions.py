@@ -41,6 +41,7 @@ def questions(found: Capture) -> list[tuple[str, str, str]]:
 
 BY_DYNAMO = "torch.mps.is_available" in trace_rules.manual_torch_name_rule_map
 """Whether Dynamo asks for itself whether there is a Mac's GPU, instead of leaving that to Python."""
+NONE_HERE = not torch.cuda.is_available()
 ASKED_OF_PYTHON = pytest.mark.skipif(BY_DYNAMO, reason="this torch's Dynamo answers it while it traces")
 
 
@@ -74,8 +75,6 @@ def built(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("fn", "asked", "answer"),
     [
-        (count, "torch.cuda.device_count()", "0"),
-        pytest.param(apple, "torch.backends.mps.is_available()", "False", marks=ASKED_OF_PYTHON),
         (held, "torch.cuda.memory_allocated()", "0"),
         (cudnn, "torch.backends.cudnn.is_available()", str(torch.version.cuda is not None)),
         (built, "torch.backends.cuda.is_built()", str(torch.version.cuda is not None)),
@@ -88,19 +87,49 @@ def test_what_dynamo_leaves_to_python(fn: Callable[..., Any], asked: str, answer
     assert questions(found) == [(asked, answer, "here")] and len(found.breaks) == 1
 
 
+def traced_calls(found: Capture) -> list[str]:
+    graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
+    return [n.target for graph in graphs for n in graph.calls]
+
+
 @pytest.mark.parametrize(("target", "taken"), [("h100", "cos"), ("mps", "sin")])
 def test_what_dynamo_asks_of_torch_is_answered_as_there(target: str, taken: str) -> None:
-    """Newer ones leave nothing to Python; older ones do, which is said."""
+    """Newer ones leave nothing to Python; older ones break the graph to ask it, and what follows is traced."""
     found = capture(apple, rand(4, 4), target=target)
-    calls = [
-        n.target
-        for c in found.compilations
-        for n in (c.graphs["dynamo"].calls if "dynamo" in c.graphs else ())
-    ]
-    if not BY_DYNAMO:
-        assert found.breaks
-    else:
-        assert calls == [taken] and not found.breaks and questions(found) == []
+    assert traced_calls(found) == [taken] and questions(found) == []
+    assert len(found.breaks) == (0 if BY_DYNAMO else 1)
+
+
+def test_there_is_one_device_where_a_break_asks_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls are those of plain torch where it says so. Python that is not traced is told."""
+    found = here(count, rand(4, 4))
+    seen: list[str] = []
+
+    def keep(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        seen.extend(str(n.target) for n in gm.graph.nodes if n.op.startswith("call"))
+        return gm.forward
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    torch._dynamo.reset()
+    torch.compile(count, backend=keep)(rand(4, 4))
+    monkeypatch.undo()
+    torch._dynamo.reset()
+    assert traced_calls(found) == seen == ["sin"] and questions(found) == [] and len(found.breaks) == 1
+    untraced = here(lambda x: torch.compiler.disable(count)(x.sin()), rand(4, 4))
+    assert questions(untraced) == ([("torch.cuda.device_count()", "0", "here")] if NONE_HERE else [])
+
+
+def state(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.cuda.get_rng_state().numel()  # here
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the answer is the device's own")
+def test_what_answers_for_the_device_is_nothing_that_is_compiled() -> None:
+    """The device gives 16 bytes, which its driver fills: no operator of the program's."""
+    found = here(state, rand(4, 4))
+    assert traced_calls(found) == ["operator.add"] and len(found.breaks) == 1
+    ((asked, _, mark),) = questions(found)
+    assert (asked, mark) == ("torch.cuda.get_rng_state()", "here")
 
 
 def architectures(x: torch.Tensor) -> torch.Tensor:
@@ -171,7 +200,7 @@ def test_a_function_without_a_name_may_ask_torch_s_backends() -> None:
     found = capture(
         lambda x: x.sin() if torch.backends.mps.is_available() else x.cos(), rand(4, 4), target="h100"
     )
-    assert [q[0] for q in questions(found)] == ["torch.backends.mps.is_available()"]
+    assert traced_calls(found) == ["cos"] and questions(found) == []
 
 
 def asks_around(x: torch.Tensor) -> torch.Tensor:
@@ -193,7 +222,7 @@ def test_listening_changes_no_stage() -> None:
         ended = [(b.reason.splitlines()[0], frames) for b, frames in zip(found.breaks, mine)]
         return len(found.compilations), [[n.target for n in g.calls] for g in graphs], ended
 
-    for fn in (asks_around, count, apple):
+    for fn in (asks_around, cudnn, held):
         plain = told(capture(fn, rand(4, 4)))
         assert told(here(fn, rand(4, 4))) == plain == told(here(fn, rand(4, 4)))
 
@@ -357,7 +386,10 @@ def test_a_region_around_a_break_is_told_of_what_broke_alone() -> None:
     assert one[::2] == ("torch.autocast('cuda', torch.float16)", "e")
     assert not one[1].startswith("nothing was cast") and "what was traced was cast" in one[1]
     cast = [
-        n.value.dtype for c in found.compilations for n in c.graphs["inference"].calls if "mm" in n.target
+        n.outputs[0].dtype
+        for c in found.compilations
+        for n in c.graphs["inference"].calls
+        if "mm" in n.target
     ]
     assert cast == ["float16", "float16"]
 
