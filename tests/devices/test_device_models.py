@@ -81,7 +81,7 @@ def test_an_architecture_of_several_models_has_a_usual_one() -> None:
     archs = [m.arch for m in models.models() if m.device == "cuda"]
     assert {arch for arch in archs if archs.count(arch) > 1} == {*models.USUAL}
     for arch, name in models.USUAL.items():
-        assert models.resolve(name).arch == arch
+        assert models.models.resolve(name).arch == arch
 
 
 def test_a_model_of_the_users_own(tmp_path: Path) -> None:
@@ -117,3 +117,15 @@ def test_a_model_that_is_none(tmp_path: Path, change: dict[str, object], said: s
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(UsageError, match=r"there is no device model 'nowhere.json': .*h100.*h100\.json"):
         models.resolve("nowhere.json")
+
+
+def test_memory_is_what_cuda_says_where_that_is_known() -> None:
+    """PyTorch prints it in MiB: 81090 of an H100. That is neither 80 times 10^9 bytes nor 80 times 2^30."""
+    said = {"h100": 81090, "a100-pcie": 81049, "b200": 182631}
+    assert {name: models.resolve(name).figure("total_memory") for name in said} == {
+        n: m * 2**20 for n, m in said.items()
+    }
+    assert {n: models.resolve(n).figure("total_memory") for n in ("t4", "rtx5090")} == {
+        "t4": 15_843_721_216,
+        "rtx5090": 33_677_180_928,
+    }

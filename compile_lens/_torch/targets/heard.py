@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..ground import hook_points
-from .interfaces import MARK, PHASE
+from .interfaces import MARK, PHASE, Properties
 from .questions import (
     ATTRIBUTES,
     BUILD_FLAGS,
@@ -87,6 +87,7 @@ def place(places: Places, kind: str, questions: Questions) -> None:
     if kind == "cuda":  # torch for a Mac has no CUDA either
         _build_flags(places, questions)
         _acceptable(places, questions)
+        _memory(places, questions)
     watched = _Watched(note, kind)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
@@ -113,6 +114,21 @@ def _build_flags(places: Places, questions: Questions) -> None:
         return real(variable, tx, name)
 
     places.attribute(PythonModuleVariable, "var_getattr", PHASE, read)
+
+
+def _memory(places: Places, questions: Questions) -> None:
+    """How much memory the device has is what its driver leaves: about a percent less or more than any figure of it."""
+    from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+
+    real: Any = UserDefinedObjectVariable.var_getattr
+
+    def read(variable: Any, tx: Any, name: str) -> Any:
+        if name == "total_memory" and isinstance(variable.value, Properties):
+            asked = "torch.cuda.get_device_properties().total_memory"
+            questions.put("asked", asked, text(variable.value.total_memory), line_traced(), once=True)
+        return real(variable, tx, name)
+
+    places.attribute(UserDefinedObjectVariable, "var_getattr", PHASE, read)
 
 
 def _acceptable(places: Places, questions: Questions) -> None:

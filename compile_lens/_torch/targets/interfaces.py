@@ -24,7 +24,9 @@ MACOS = (15, 0)
 """The system that an Apple device is taken to run."""
 
 
-class _Properties(types.SimpleNamespace):
+class Properties(types.SimpleNamespace):
+    """What the model says of the device."""
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -37,7 +39,7 @@ class _Properties(types.SimpleNamespace):
 def properties(model: DeviceModel) -> Any:
     """What ``torch.cuda.get_device_properties`` gives, or its like for another type."""
     known = {figure.name: figure.value for figure in model.properties}
-    found = _Properties(name=model.known_as[0] if model.known_as else model.title, **known)
+    found = Properties(name=model.known_as[0] if model.known_as else model.title, **known)
     found.__dict__["_of"] = model.name or model.title
     if model.device == "cuda":
         found.gcnArchName = model.arch

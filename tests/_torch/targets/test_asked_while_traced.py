@@ -75,6 +75,10 @@ def free(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if torch.cuda.mem_get_info()[0] > 2**30 else x.cos()  # here
 
 
+def large(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if torch.cuda.get_device_properties(0).total_memory / 2**30 > 78 else x.cos()  # here
+
+
 def flash(x: torch.Tensor) -> torch.Tensor:
     return x.sin() if torch.backends.cuda.is_flash_attention_available() else x.cos()  # here
 
@@ -95,7 +99,8 @@ def state(x: torch.Tensor) -> torch.Tensor:
         (cuda, "torch.version.cuda", "'12.8'", "cos"),
         (flag, "torch._C._has_cuda", "False", "cos"),
         (nccl, "torch.distributed.is_nccl_available()", str(torch.distributed.is_nccl_available()), "cos"),
-        (free, "torch.cuda.mem_get_info()", "(80000000000, 80000000000)", "sin"),
+        (free, "torch.cuda.mem_get_info()", "(85029027840, 85029027840)", "sin"),
+        (large, "torch.cuda.get_device_properties().total_memory", "85029027840", "sin"),
         (flash, "torch.backends.cuda.is_flash_attention_available()", "True", "sin"),
         (acceptable, "torch.backends.cudnn.is_acceptable()", "True", "sin"),
         (state, "torch.cuda.get_rng_state()", "tensor([0", "sin"),
