@@ -81,7 +81,7 @@ def test_an_architecture_of_several_models_has_a_usual_one() -> None:
     archs = [m.arch for m in models.models() if m.device == "cuda"]
     assert {arch for arch in archs if archs.count(arch) > 1} == {*models.USUAL}
     for arch, name in models.USUAL.items():
-        assert models.models.resolve(name).arch == arch
+        assert models.resolve(name).arch == arch
 
 
 def test_a_model_of_the_users_own(tmp_path: Path) -> None:
