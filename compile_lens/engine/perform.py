@@ -148,6 +148,11 @@ def _say(made: Capture) -> str:
             f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
             "what is computed without it"
         )
+    if made.target is not None and os.path.join("graphs", "run_here.py") in failure.traceback:
+        next_step += (
+            "\nThe captured graph ran on the CPU, operator by operator: "
+            f"whether {made.target.model.title} raises this too is not known here"
+        )
     seen = [key for c in made.compilations for key in c.graphs]
     # Where several calls were asked for, those that were begun are told: the last of them is the one that failed.
     which = f" in calls[{len(made.calls) - 1}] ({', '.join(made.calls[-1].inputs)})" if made.calls else ""

@@ -7,6 +7,7 @@ for gives zeros of the right shape, and the record says so. Of tensors on ``meta
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,9 @@ from . import fx, fx_values
 _AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
 
 _ATTENTION = torch._C._nn.scaled_dot_product_attention
+
+_NAMES_DEVICES = r"\b(?i:cpu|cuda|gpu|mps)\b|_cpu\b|not implemented for '"
+"""What PyTorch says where an operator has a limit on one kind of device that it has not on others."""
 
 _HALVES = torch.float16, torch.bfloat16
 
@@ -99,7 +103,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
                 )
         except Exception as error:
             higher = isinstance(node.target, torch._ops.HigherOrderOperator)
-            if not (higher or self._casting or isinstance(error, NotImplementedError)):
+            if not (higher or self._casting or _is_of_the_cpu(error)):
                 raise  # the program's own
             self._say(node, error)
             return self._zeros(node)
@@ -144,6 +148,13 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         grad = _example(node)
         needs = isinstance(grad, torch.Tensor) and grad.requires_grad
         return torch.utils._pytree.tree_map(lambda v: _real(v, "cpu", needs), found)
+
+
+def _is_of_the_cpu(error: Exception) -> bool:
+    """Whether it is raised for the kind of device that the operator runs on here, which is not the target's."""
+    lines = str(error).strip().splitlines()
+    names = isinstance(error, RuntimeError) and lines and re.search(_NAMES_DEVICES, lines[0])
+    return isinstance(error, NotImplementedError) or bool(names)
 
 
 def _single(value: Any) -> Any:

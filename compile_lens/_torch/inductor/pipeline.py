@@ -209,7 +209,7 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if wanted.build else "generated only"
-    model, may_differ = targets.said_of(draft.recorder, kernels)
+    model, may_differ = targets.said_of(draft, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
     followed = FOLLOWED.of(draft)

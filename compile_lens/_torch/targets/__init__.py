@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ...record.device import DeviceModel
     from ...record.kernel import Kernel
-    from ..ground.recorder import Recorder
+    from ..ground.recorder import Draft, Recorder
 
 
 AS_THERE = "as on the device"
@@ -52,13 +52,16 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
             made_for.stand_in = None
 
 
-def said_of(recorder: Recorder, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
+def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
     """The name of the model that code was generated for, and what may be otherwise on the real device."""
+    recorder = draft.recorder
     model = recorder.made_for.model
     if model is None:
         return "", ()
     if model.device == "cpu":
         return model.name, recorder.made_for.may_differ
+    from ...record.graph import Graph
     from . import may_differ
 
-    return model.name, may_differ.of_code(model, kernels)
+    captured = draft.stages.get("dynamo")
+    return model.name, may_differ.of_code(model, kernels, captured if isinstance(captured, Graph) else None)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...record.device import DeviceModel
+from ...record.graph import Graph
 from ...record.kernel import Kernel
 from ...record.support import FOR_TEMPLATES
 from . import attention, interfaces
@@ -22,6 +23,10 @@ NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
 
 AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 """Inductor's settings that have it time several ways of the same."""
+
+
+def _has_any_on_the_cpu(graph: Graph) -> bool:
+    return any(made.device.startswith("cpu") for node in graph.nodes for made in node.outputs)
 
 
 def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
@@ -55,10 +60,16 @@ def _autotuned(model: DeviceModel) -> str:
     )
 
 
-def of_code(model: DeviceModel, kernels: Sequence[Kernel]) -> tuple[str, ...]:
-    """Sentences about the code of one phase."""
+def of_code(model: DeviceModel, kernels: Sequence[Kernel], captured: Graph | None = None) -> tuple[str, ...]:
+    """Sentences about the code of one phase, of a graph that Dynamo ``captured``."""
     found = []
     languages = {k.language for k in kernels}
+    beside = [k.name for k in kernels if k.language == "cpp"]
+    if beside and captured is not None and not _has_any_on_the_cpu(captured):
+        found.append(
+            f"{', '.join(beside)} {'is' if len(beside) == 1 else 'are'} C++ for the CPU beside the device, though the "
+            "captured graph has no tensor there: what the device's own compile has in its place was not seen"
+        )
     called = " ".join(k.name for k in kernels if k.language == "extern")
     count = model.figure("multi_processor_count")
     units = "multiprocessors" if model.device == "cuda" else "GPU cores"

@@ -176,6 +176,25 @@ def test_on_a_mac_torch_moves_what_was_made_on_the_cpu(fn: Callable[..., Any]) -
     assert "_tensor_constant0_mps0 = None  # device(type='mps', index=0)" in str(found.code["inference"])
 
 
+def in_both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sin(), torch.arange(1000.0).sin()
+
+
+def rotated(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.tensor([1 + 2j] * 64, device=x.device)
+
+
+def test_a_kernel_for_the_cpu_that_nobody_asked_for_is_said() -> None:
+    """Torch for a Mac lifts a literal on the CPU. A kernel for a tensor that the program makes there needs no word."""
+    words = "C++ for the CPU beside the device, though the captured graph has no tensor there"
+    found = as_there(rotated, torch.rand(64), target="mps", backward=False)
+    (kernel,) = [k.name for k in found.kernels if k.language == "cpp"]
+    assert any(f"{kernel} is {words}" in said for said in found.compilations[0].code["inference"].may_differ)
+    found = as_there(in_both, torch.rand(64), backward=False)
+    assert {k.language for k in found.kernels} == {"cpp", "triton"}
+    assert not any(words in said for said in found.compilations[0].code["inference"].may_differ)
+
+
 @pytest.fixture(params=["cuda", "mps"])
 def device(request: pytest.FixtureRequest) -> Any:
     found = torch.device(request.param, 0)
