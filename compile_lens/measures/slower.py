@@ -10,12 +10,14 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain
 from compile_lens.record.program import (
+    CALL_RAISED,
     COMPILED,
     LEFT,
     LIMIT,
     RAISED,
     RESUMED,
     SKIPPED,
+    Break,
     ProgramFrame,
     ProgramRecord,
     Recompilation,
@@ -102,8 +104,9 @@ def _left(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
         for outcome, kind in ((RAISED, RAISES), (LIMIT, AT_LIMIT), (SKIPPED, LEFT_WHOLE)):
-            own = [v for v in frame.visits if v.outcome == outcome]
-            if own:
+            ended = [v for v in frame.visits if v.outcome == outcome]
+            for limit in dict.fromkeys(v.limit for v in ended):
+                own = [v for v in ended if v.limit == limit]
                 why = own[-1].why
                 times = sum(v.times for v in own)
                 place, met = _place(frame, None if outcome == LIMIT else why)
@@ -145,7 +148,7 @@ def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None
     line itself where it is in it, and where it begins else."""
     own = Frame(frame.file, frame.resumes or frame.line, frame.function)
     at = why.frames[-1] if why is not None and why.frames else None
-    if at is None:
+    if at is None or (at.file, at.line, plain(at.function)) == (own.file, own.line, own.function):
         return own, None
     if frame.through:  # what begins is torch's
         return at, None
@@ -163,24 +166,32 @@ def _inside(at: Frame, frame: ProgramFrame) -> bool:
 def _broken(program: ProgramRecord) -> list[Cause]:
     found = []
     met = {id(b): (f, v.caller) for f in program.frames for v in f.visits for b in v.breaks}
-    for own in places(program.breaks).values():
-        worst = next((b for then in (LEFT, RESUMED) for b in own if b.then == then), None)
-        if (
-            worst is None
-        ):  # all of them are told as functions that were left to Python, or as calls that raised
+    told = {id(b) for v in program.visits for b in v.breaks if _is_why(b, v)}
+    for there in places(program.breaks).values():
+        own = [b for b in there if b.then in (LEFT, RESUMED, CALL_RAISED) and id(b) not in told]
+        worst = next((b for then in (LEFT, RESUMED, CALL_RAISED) for b in own if b.then == then), None)
+        if worst is None:  # told as functions that were left to Python, or as calls that raised
             continue
         kind = LEFT_REST if worst.then == LEFT else BREAKS
-        counted = [b for b in own if b.then in (LEFT, RESUMED)]
         frame, _ = met[id(worst)]
         place, line = at_line(worst), None
         if kind == LEFT_REST and place is not None and not frame.through and not _inside(place, frame):
             within = [at for at in worst.ending.frames if _inside(at, frame)]
             place, line = within[-1] if within else _place(frame, None)[0], place
-        reached = [_reached(b.ending, met[id(b)][1]) for b in (worst, *counted)]
+        reached = [_reached(b.ending, met[id(b)][1]) for b in (worst, *own)]
         known = list(dict.fromkeys(at for at in reached if at is not None))
-        one = Cause(kind, place, frame.function, len(counted), worst.ending, met=line)
+        one = Cause(kind, place, frame.function, len(own), worst.ending, met=line)
         found.append(replace(one, reached=next(iter(known), None), also_reached=tuple(known[1:])))
     return found
+
+
+def _is_why(found: Break, visit: Visit) -> bool:
+    """Whether a compile raised for a break itself, and not for what it could not do about it."""
+    return (
+        found.then == CALL_RAISED
+        and visit.why is not None
+        and found.ending.reason.partition("\n")[0] == visit.why.reason.partition("\n")[0]
+    )
 
 
 def _reached(ending: Ending, caller: Frame | None) -> Frame | None:

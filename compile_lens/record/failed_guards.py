@@ -81,6 +81,14 @@ def failed(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
     return FailedGuard(id, rest, source, old, new, line, hint)
 
 
+def listed(message: str) -> list[str]:
+    """Torch's sentences about guards that failed, of an error that lists them."""
+    _, _, told = message.partition("triggered by the following guard failure(s):\n")
+    return [
+        text.strip() for text in re.split(r"^\s*- (?=\S*\d+/\d+: )", told, flags=re.MULTILINE) if text.strip()
+    ]
+
+
 def object_of(guard: str) -> str:
     """What a guard asks for one certain object; ``""`` of other guards."""
     found = _CHECKED.match(guard)

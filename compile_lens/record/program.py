@@ -31,6 +31,10 @@ RAISED = "raised"
 OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
 """What ``Visit.outcome`` can be."""
 
+FAILS = "fail_on_recompile"
+ERROR = "error_on_recompile"
+"""``Visit.limit`` where the program told torch to raise rather than to compile: a stance, and a setting."""
+
 RESUMED = "resumed"
 LEFT = "rest left to Python"
 GIVEN_UP = "function left to Python"
@@ -188,7 +192,7 @@ class Visit:
         graphs: numbers of its graphs in ``ProgramRecord.graphs``.
         breaks: the graph breaks that Dynamo logged for it.
         recompilation: why it was compiled again; ``None`` for the first time.
-        limit: the setting that kept it from being compiled again.
+        limit: the setting, or the stance, that kept it from being compiled again.
         traced: the lines that are in its graphs, by function.
         eager: the lines of its own that were left to Python; they ran if Python reached them.
         guards: under which conditions the compilation may be used.

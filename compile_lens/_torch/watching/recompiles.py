@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ...record import failed_guards
+from ...record.program import ERROR
 from . import scopes, settings
+from .draft import Visiting
 from .nearest import nearest
 from .observers import noting, observe
 from .reading import now
@@ -16,24 +19,33 @@ from .reading import now
 @observe("torch._dynamo.convert_frame:get_and_maybe_log_recompilation_reasons", "recompiles")
 def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Torch asks why older forms of a code did not fit."""
-    reasons = real(entries, frame, *args, **kwargs)
     visiting = scopes.current()
+    try:
+        reasons = real(entries, frame, *args, **kwargs)
+    except torch._dynamo.exc.RecompileError as error:  # the program asked for one (``error_on_recompile``)
+        if visiting is not None:
+            with noting(visiting.scopes, "why a function was compiled again"):
+                note(visiting, entries, frame, failed_guards.listed(str(error)))
+                visiting.limit = ERROR
+        raise
     if visiting is not None:
         with noting(visiting.scopes, "why a function was compiled again"):
-            found = entries if isinstance(entries, list) else _chain(entries)
-            visiting.recompiled = len(found), int(torch._dynamo.config.recompile_limit)
-            visiting.failed = [
-                failed_guards.failed(
-                    str(text), lambda source: now(source, frame.f_locals, frame.f_globals), settings.now
-                )
-                for text in reasons
-            ]
-            own = (v for scope in visiting.scopes[:1] for v in list(scope.visits) if v.code is visiting.code)
-            earlier = {one.source: one for v in own for one in v.failed}
-            visiting.nearest = nearest(
-                found, visiting.failed, list(earlier.values()), frame.f_locals, frame.f_globals
-            )
+            note(visiting, entries, frame, [str(text) for text in reasons])
     return reasons
+
+
+def note(visiting: Visiting, entries: Any, frame: Any, reasons: Sequence[str]) -> None:
+    """Keep why no form fits a call: torch's sentence about each of them, read beside what the call was given."""
+    found = entries if isinstance(entries, list) else _chain(entries)
+    names, globals = frame.f_locals, frame.f_globals
+    visiting.recompiled = len(found), int(torch._dynamo.config.recompile_limit)
+    visiting.failed = [
+        failed_guards.failed(text, lambda source: now(source, names, globals), settings.now)
+        for text in reasons
+    ]
+    own = (v for scope in visiting.scopes[:1] for v in list(scope.visits) if v.code is visiting.code)
+    earlier = {one.source: one for v in own for one in v.failed}
+    visiting.nearest = nearest(found, visiting.failed, list(earlier.values()), names, globals)
 
 
 def _chain(entry: Any) -> list[Any]:

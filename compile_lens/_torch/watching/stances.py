@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import types
@@ -9,13 +10,16 @@ from typing import Any
 
 import torch
 
+from ...record import failed_guards
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame
+from ...record.program import FAILS
 from ...record.unvisited import STANCE
+from ..frames import left_to_python
 from ..ground import hook_points, torch_source
-from . import scopes, things
+from . import recompiles, scopes, things, visits
 from .callers import caller, library
-from .draft import Scope, Uncompiled
+from .draft import Scope, Uncompiled, Visiting
 from .observers import noting, observe, observe_late, place_late
 
 _DEFAULT = "default"
@@ -27,6 +31,7 @@ _LEAVES = {
     _FIRST: "the first call of each function runs eagerly, to see what varies",
 }
 """What each stance does that runs calls eagerly."""
+_DOES = _LEAVES | {FAILS: "nothing is compiled: calls that fit a compiled form run it, the others raise"}
 
 
 @observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
@@ -49,7 +54,7 @@ def before(scope: Scope) -> None:
 
 def _now(scope: Scope, name: str, at: Frame | None) -> None:
     scope.stance = (name, at)
-    if name in _LEAVES:
+    if name in (*_LEAVES, FAILS):
         for path in (_CALLS, _INPUTS):
             if hook_points.find(path) is None:
                 scope.failed["calls under a stance", hook_points.lacks(path)] += 1
@@ -77,7 +82,41 @@ def called(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
                     code = things.code_of(thing)
                     sure = found is None or not _has_forms(function)
                     _note(mine, things.named(thing).function, code, sure)
-    return found
+    return _refusing(found) if callable(found) and _name() == FAILS else found
+
+
+def _refusing(real: Any) -> Any:
+    """What torch asks about a call that fits no form, where the program told it to raise then: noted when it does."""
+
+    def refused(frame: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return real(frame, *args, **kwargs)
+        except RuntimeError as error:
+            mine = scopes.owners(frame.f_code.co_name)
+            with noting(mine, "calls under a stance"):
+                _refuse(mine, frame, str(error))
+            raise
+
+    for name, value in vars(real).items():  # among them the backend, by which torch finds the forms
+        setattr(refused, name, value)
+    return refused
+
+
+def _refuse(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
+    if not mine:
+        return
+    visiting = Visiting(frame.f_code, mine, "", caller())
+    visiting.behind = things.behind(frame)
+    visiting.raised, visiting.limit = True, FAILS
+    entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(frame.f_code)
+    if entries:
+        recompiles.note(visiting, entries, frame, failed_guards.listed(message))
+    where = next((scope.stance[1] for scope in mine if scope.stance is not None), None)
+    at = Frame(
+        frame.f_code.co_filename, frame.f_code.co_firstlineno, left_to_python.plain(frame.f_code.co_name)
+    )
+    visiting.error = dataclasses.replace(_why(FAILS, where), frames=(at,))
+    visits.keep(visiting, frame)
 
 
 _INPUTS = "torch._dynamo.eval_frame:_get_or_add_example_inputs"
@@ -121,7 +160,7 @@ def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure:
 def _why(stance: str, where: Frame | None) -> Ending:
     set_ = f"torch.compiler.set_stance({stance!r}) was set"
     place = "before the watch" if where is None else f"({os.path.basename(where.file)}:{where.line})"
-    reason = f"{set_} {place}\n  Explanation: {_LEAVES[stance]}"
+    reason = f"{set_} {place}\n  Explanation: {_DOES[stance]}"
     frames = () if where is None else (where,)
     return Ending(
         NOT_TRACED, reason, frames, "set the stance back to 'default' where calls are to be compiled"

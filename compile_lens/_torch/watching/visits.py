@@ -72,10 +72,11 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
                 process = ranks.process()
                 for scope in mine:
                     scope.process = process or scope.process
-                _keep(visiting, frame)
+                keep(visiting, frame)
 
 
-def _keep(visiting: Visiting, frame: Any) -> None:
+def keep(visiting: Visiting, frame: Any) -> None:
+    """Put a visit that is over among those of its watches, or count it where it is none of the program's."""
     worked = visiting.guarded or visiting.raised or visiting.limit
     for scope in visiting.scopes:
         if visiting.reason == _OWN:

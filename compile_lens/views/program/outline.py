@@ -226,7 +226,7 @@ def _again(program: ProgramRecord) -> Finding | None:
             nearest.id if nearest is not None else "",
             made,
             words.place(visit.caller) if visit.caller is not None else "",
-            words.again(found),
+            words.again(found, visit.number in again),
             line,
             "\n".join(filter(None, (words.also(found), f"try: {tried}" if tried else ""))),
         )

@@ -24,7 +24,16 @@ from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain, plain_source
-from compile_lens.record.program import COMPILED, NO_GRAPH, FailedGuard, ProgramRecord, Recompilation, Visit
+from compile_lens.record.program import (
+    COMPILED,
+    ERROR,
+    FAILS,
+    NO_GRAPH,
+    FailedGuard,
+    ProgramRecord,
+    Recompilation,
+    Visit,
+)
 from compile_lens.record.unvisited import STANCE
 
 from .outcome import reason
@@ -115,10 +124,12 @@ def changed(failed: FailedGuard) -> str:
     return failed.text
 
 
-def again(found: Recompilation) -> str:
-    """Why a code was compiled again, how often it was, and what became a symbol."""
+def again(found: Recompilation, made: bool = True) -> str:
+    """Why a code was compiled again, or was to be, how often it was, and what became a symbol."""
     newest = changed(found.changed) if found.changed is not None else "torch found no guard that failed"
     dims = [f"{plain_source(d.source)} became {d.symbol}, for any {_kind(d)}" for d in found.dynamic]
+    if not made and found.count < found.limit:
+        return "; ".join((newest, *dims, f"none of {plural(found.count, 'form')} fits"))
     if not found.limit:  # the log of it does not say
         return "; ".join((newest, *dims, f"form {found.count + 1}"))
     most = f"form {found.count + 1} of at most {found.limit}"
@@ -197,6 +208,11 @@ def because(cause: Cause) -> str:
             "more, also none that it compiled before"
         )
     if cause.recompilation is not None and _of_forms(cause):
+        if cause.limit == FAILS and cause.ending is not None:
+            return f"{reason(cause.ending).what}: {again(cause.recompilation, made=False)}"
+        if cause.limit == ERROR:
+            told = again(cause.recompilation, made=False)
+            return f"torch._dynamo.config.{ERROR} is set, so that a call which fits no form raises: {told}"
         if cause.kind == RAISES:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
             return f"{reached}: {again(cause.recompilation)}"
@@ -236,7 +252,7 @@ def advice(cause: Cause) -> str:
 def of_torch(cause: Cause) -> bool:
     """Whether what is to be tried is in torch's words, which know the kind of a reason and not the program."""
     said = advice(cause)
-    if cause.kind == UNASKED or not said:
+    if cause.kind == UNASKED or cause.limit == FAILS or not said:
         return False
     hints = [cause.recompilation.changed.hint] if cause.recompilation and cause.recompilation.changed else []
     return said in (*hints, reason(cause.ending).hint if cause.ending is not None else "")
