@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import pytest
 import samples
 import samples_findings
+from samples_machine import h100
 
 from compile_lens.measures.chain import Address
 from compile_lens.measures.neighbours import CROWD, apart
 from compile_lens.record.capture import ABLATIONS
+from compile_lens.record.device import Figure
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
 from compile_lens.views.drawing import timeline
@@ -304,6 +306,50 @@ def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
     )
     texts = [s.text for s in found.sections if isinstance(s, Block)]
     assert texts == ["acc += tl.dot(a, b)", "bmm = aten.bmm(x, y)"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "built", "words"),
+    [
+        (24_576, True, ""),
+        (
+            24_575,
+            True,
+            "1 of 1 template needs more than the 24,575 bytes of shared memory that a block has there, and",
+        ),
+        (
+            24_575,
+            False,
+            "which templates need more than the 24,575 bytes of shared memory that a block has there, and fall out, is "
+            "known once all are built (build=True)",
+        ),
+    ],
+)
+def test_templates_that_the_device_refuses_are_no_contenders_there(
+    limit: int, built: bool, words: str
+) -> None:
+    """The one of the sample asks for 24,576 bytes a block."""
+    told, there = samples_findings.told(), h100().target
+    assert there is not None
+    model = dataclasses.replace(
+        there.model, properties=(Figure("shared_memory_per_block_optin", limit, "by hand"),)
+    )
+    (compilation, *others) = told.compilations
+    (one,) = compilation.contests
+    contenders = tuple(k if built else dataclasses.replace(k, machine=None) for k in one.contenders)
+    compilation = dataclasses.replace(
+        compilation, contests=(dataclasses.replace(one, contenders=contenders),)
+    )
+    told = dataclasses.replace(
+        told,
+        compilations=(compilation, *others),
+        target=dataclasses.replace(there, model=model),
+    )
+    found = by_key(told)["contests"]
+    (table,) = tables(found).values()
+    (brief,) = found.brief
+    assert words in brief and (words in table.words[-1] if words else len(table.words) == 2)
+    assert "shared memory" in brief or not words
 
 
 def test_the_pages_say_them_in_brief() -> None:

@@ -36,22 +36,47 @@ def contests(capture: Record) -> Finding | None:
         return None
     held = [(place, one) for place in places(capture) for one in place.compilation.contests]
     held = [(place, one) for place, one in held if one.phase == place.phase]
-    sections: list[Section] = [_table(place, one) for place, one in held[:CONTESTS]]
+    limit = capture.target.model.figure("shared_memory_per_block_optin") if capture.target else None
+    sections: list[Section] = [_table(place, one, limit) for place, one in held[:CONTESTS]]
     sections += _texts([one for _, one in held])
     every = sum(len(one.contenders) for one in found)
-    brief = [f"{_what(one)}: {_contenders(one)}, none of them timed" for one in found[:4]]
+    brief = [
+        "; ".join((f"{_what(one)}: {_contenders(one)}, none of them timed", *_room(one, limit)))
+        for one in found[:4]
+    ]
     if len(found) > len(brief):
         brief.append(f"{len(found) - len(brief):,} more")
     fact = f"{outline.plural(len(found), 'contest')}, {outline.plural(every, 'contender')}"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
-def _table(place: Place, one: Contest) -> Table:
+def _table(place: Place, one: Contest, limit: object) -> Table:
     addresses = tuple(place.at("post_grad", name) for name in one.nodes)
     rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.contenders], CONTENDERS)
     words = [f"for {outline.names(one.nodes, 6)}"] if one.nodes else []
     words.append(f"in the code stands {one.contenders[one.shown].name}, since nothing was timed")
+    words += _room(one, limit)
     return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), False, left, WHERE)
+
+
+def _room(one: Contest, limit: object) -> list[str]:
+    """Which templates the device refuses: a block of each has so much shared memory, which its compiler says."""
+    if not one.templates or not isinstance(limit, int):
+        return []
+    built = [k.machine for k in one.templates if k.machine is not None and k.machine.shared is not None]
+    if len(built) < len(one.templates):
+        return [
+            f"which templates need more than the {limit:,} bytes of shared memory that a block has there, "
+            "and fall out, is known once all are built (build=True)"
+        ]
+    over = sum((machine.shared or 0) > limit for machine in built)
+    if not over:
+        return []
+    need, fall = ("needs", "falls") if over == 1 else ("need", "fall")
+    return [
+        f"{over} of {outline.plural(len(built), 'template')} {need} more than the {limit:,} bytes of shared memory "
+        f"that a block has there, and {fall} out"
+    ]
 
 
 def _what(one: Contest) -> str:
