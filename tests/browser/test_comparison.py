@@ -10,6 +10,7 @@ import torch
 
 import compile_lens
 from compile_lens.measures.comparison.own_lines import OwnLines
+from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison.html import document
 from compile_lens.views.words.outline import figure
 
@@ -53,6 +54,14 @@ def units(lines: Locator) -> set[str]:
     return set(found)
 
 
+NODES_IN_VIEW = """
+(all) => all.filter((e) => {
+  const r = e.getBoundingClientRect(), f = e.closest(".frame-body").getBoundingClientRect();
+  return r.top >= f.top - 1 && r.bottom <= f.bottom + 1 && r.left >= f.left && r.right <= f.right;
+}).flatMap((e) => [.../unit-(\\d)/g[Symbol.matchAll](e.getAttribute("class"))].map((m) => m[1]))
+"""
+
+
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
@@ -70,6 +79,9 @@ def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
         place = box(column)
         assert place["x"] + place["width"] <= viewport[0] + 1
         assert set(calls) & units(column.locator(".listing-number.coloured")), "the same colour"
+    nodes = set(page.locator(".compare-graph .node").evaluate_all(NODES_IN_VIEW))
+    lines = units(page.locator(".compare-column .listing-number.coloured"))
+    assert set(calls) & nodes & lines, "and a node of the graph"
     for words in (".compare-agreement", ".flow-count", ".flow-what", ".compare-chips .top-chip"):
         for element in page.locator(words).all():
             assert contrast(element) >= 4.5, words
@@ -202,6 +214,50 @@ def test_the_whole_chain_of_a_click_is_in_view(app: Open, viewport: tuple[int, i
             )
             assert seen > 0, (call.inner_text(), column.get_attribute("aria-label"))
         page.page.keyboard.press("Escape")
+
+
+def test_one_graph_stands_for_all_where_they_are_equal_and_is_lit_with_them(app: Open) -> None:
+    """Names of the nodes of each: the record's. A pin from any column, and from a node to all of them."""
+    comparison = captures.compared()
+    graphs = [
+        [node.name for node in c.compilations[0].graphs["inference"].nodes]
+        for c in comparison.captures.values()
+    ]
+    page = app()
+    graph = page.locator(".compare-graph")
+    assert graphs[0] == graphs[2]
+    if graphs[0] == graphs[1]:
+        assert "the same for all" in graph.inner_text() and graph.locator(".frame-tab").count() == 0
+    names = set(graph.locator(".node").evaluate_all("all => all.map(e => e.textContent)"))
+    assert any(name.startswith("mm") for name in names)
+    page.locator(".compare-band .call").filter(has_text="x @ w").last.click(position={"x": 4, "y": 8})
+    page.page.mouse.move(1, 1)
+    page.page.wait_for_timeout(60)
+    assert graph.locator(".node.lit").count() > 0
+    page.page.keyboard.press("Escape")
+    assert graph.locator(".node.lit").count() == 0
+    graph.locator(".node", has_text="aten.mul").first.click()
+    page.page.mouse.move(1, 1)
+    for column in page.locator(".compare-column").all():
+        assert column.locator(".listing-line.lit").count() > 0
+
+
+def test_graphs_that_differ_are_chosen_by_column(standalone: Callable[..., Page]) -> None:
+    """One adds for the CPU what the other does not have: each has its own nodes."""
+    one = compile_lens.capture(lambda x: x.sin() + 1, torch.rand(64))
+    two = compile_lens.capture(lambda x: x.cos() * x.exp(), torch.rand(64))
+    page = standalone(document(Comparison.of(one, two)))
+    alive(page)
+    graph = page.locator(f"{ROOT} .compare-graph")
+    graph.locator(".node", has_text="sin").first.wait_for()
+    assert graph.locator(".node", has_text="exp").count() == 0
+    heads = graph.locator(".frame-tab")
+    assert heads.count() == 2
+    heads.nth(1).focus()
+    page.keyboard.press("Enter")
+    graph.locator(".node", has_text="exp").first.wait_for()
+    assert heads.nth(1).get_attribute("aria-pressed") == "true"
+    assert heads.nth(1).evaluate("e => e === e.getRootNode().activeElement")
 
 
 def test_without_scripts_all_of_it_is_there(standalone: Callable[..., Page]) -> None:

@@ -36,7 +36,7 @@ def compared(found: DifferenceRecord) -> dict[str, object]:
     return {
         "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
         "agreement": line(outline.amount(found)),
-        "summary": _summary(found),
+        "summary": [line(words) for words in (outline.summary(found) if found else ())],
         "facts": [],
         "columns": [
             column_of(Column(title, capture)) for title, capture in zip(_titles(a, b), (a, b), strict=True)
@@ -58,12 +58,6 @@ def compared(found: DifferenceRecord) -> dict[str, object]:
         ],
         "mayDiffer": [line(reason) for reason in found.unknown[:MANY]],
     }
-
-
-def _summary(found: DifferenceRecord) -> list[list[object]]:
-    """The lines on top, and whether each stands there before the reader asks: the first cause and what it came to."""
-    brief = (*outline.causes(found)[:1], *outline.came_to(found)) if found else ()
-    return [[line(words), words in brief] for words in (outline.summary(found) if found else ())]
 
 
 def _titles(a: Record, b: Record) -> list[str]:

@@ -253,9 +253,8 @@ export interface IndexStage {
 export interface Compared {
   function: string;
   agreement: string;
-  /** Lines above all else: the cause, and what it came to. */
-  /** Lines on top, and whether each stands there at first. */
-  summary: [string, boolean][];
+  /** Lines above all else: the first cause, and what it came to. */
+  summary: string[];
   facts: string[];
   columns: { target: string; failure: string; facts: string[] }[];
   /** Generated modules that stand for each other; values stand in the order of the columns. */

@@ -35,8 +35,9 @@ export class CodePane {
    * @param {CodeData} data
    * @param {Own} [own] lines that the others lack
    * @param {(page: "kernel" | "module") => void} [turned] is told what is shown instead of the other
+   * @param {number} [listed] kernels from which on there is a list of them
    */
-  constructor(app, stage, data, own = new Map(), turned = () => undefined) {
+  constructor(app, stage, data, own = new Map(), turned = () => undefined, listed = 2) {
     this.own = own;
     this.turned = turned;
     this.app = app;
@@ -75,7 +76,7 @@ export class CodePane {
     /** The kernel that is shown, or was before the module. */
     const joined = mostJoined(app.model.units, data.kernels);
     this.kernel = joined || (data.kernels.length ? 1 : MODULE);
-    const [only] = data.kernels.length === 1 ? data.kernels : [];
+    const [only] = data.kernels.length === 1 && listed > 1 ? data.kernels : [];
     this.heads = [
       this.headTab("kernel", "code-kernels", only?.item),
       this.headTab("module", "code-module", undefined, "the whole module"),
@@ -84,7 +85,7 @@ export class CodePane {
     /** Rows of the kernels, where there are several. @type {HTMLButtonElement[]} */
     this.tabs = [];
     const { units } = app.model;
-    const list = data.kernels.length > 1 ? launchList(units, data.kernels, (page) => this.choose(page)) : null;
+    const list = data.kernels.length >= listed ? launchList(units, data.kernels, (page) => this.choose(page)) : null;
     if (list) this.tabs = list.tabs;
     this.body = h("div", { class: "code-body" });
     this.element = h("div", { class: "code-pane" }, list?.element, this.body);

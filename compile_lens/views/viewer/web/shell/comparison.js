@@ -6,15 +6,17 @@ import { SourcePane } from "../code/source_pane.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { button, h, plural, put } from "../dom.js";
+import { ComparisonGraph } from "./comparison_graph.js";
+import { reasonsOf } from "./comparison_reasons.js";
 import { onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
-import { Summary } from "./comparison_summary.js";
+import { summaryOf } from "./comparison_summary.js";
 import { one } from "./comparison_words.js";
 import { FindAll } from "./find.js";
 import { ownName } from "./header.js";
 import { Popover } from "./popover.js";
 
-/** @import { Compared, ComparedChange, ComparedModule } from "../types.d.ts" */
+/** @import { Compared, ComparedModule } from "../types.d.ts" */
 
 /** What led from one count to the next. @type {Record<string, string>} */
 const VERBS = { loops: "inlined", groups: "fused", kernels: "written", launches: "called" };
@@ -71,29 +73,22 @@ class ComparisonPage {
     // One source for all, unless each has its own.
     const shown = compared.sources.length ? this.there : this.there.slice(0, 1);
     this.sources = shown.map((side, number) => new SourcePane(side.app, compared.sources[number]));
+    this.graph = new ComparisonGraph(compared, sides);
     this.band = h(
       "section",
-      { class: "compare-band", "aria-label": "Python source" },
+      { class: "compare-band", "aria-label": "Python source and graph" },
       this.sources.map(({ element }) => element),
+      this.graph.element,
     );
     this.columns = h("div", { class: "compare-columns" });
     this.flow = h("nav", { class: "flow compare-flow", "aria-label": "what is counted" });
     this.find = new FindAll(() => [this.columns]);
-    this.summary = new Summary(compared.summary);
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone compare" : "shell compare" },
       // What one sees first, as high as the window; the reasons follow below.
-      h(
-        "div",
-        { class: "compare-screen" },
-        this.header(standalone),
-        this.summary.element,
-        this.flow,
-        this.band,
-        this.columns,
-      ),
-      this.reasons(),
+      h("div", { class: "compare-screen" }, this.header(standalone), this.flow, this.band, this.columns),
+      reasonsOf(compared, sides),
       voice,
     );
     /** Whether the sources stand where the first causes are. */
@@ -118,7 +113,7 @@ class ComparisonPage {
       compared.columns.map(({ target, failure }) =>
         h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
       ),
-      h("span", { class: "compare-agreement" }, compared.agreement),
+      summaryOf(compared.summary) ?? h("span", { class: "compare-agreement" }, compared.agreement),
       h("span", { class: "top-rest" }),
       this.find.element,
       h("div", { class: "top-more" }, about, more.element),
@@ -204,6 +199,7 @@ class ComparisonPage {
     put(this.columns, frames);
     for (const source of this.sources) source.recolour();
     this.resized();
+    await this.graph.show(now);
   }
 
   /**
@@ -271,59 +267,14 @@ class ComparisonPage {
     /** @type {Map<number, Map<number, string>>} */
     const lines = new Map();
     for (const [kernel, at, words] of own) lines.set(kernel, (lines.get(kernel) ?? new Map()).set(at, words));
-    side.pane = new CodePane(
-      side.app,
-      stage,
-      this.only ? onlyDifferences(data, lines, this.compared.alike) : data,
-      lines,
-    );
+    const shown = this.only
+      ? onlyDifferences(data, lines, this.compared.alike, this.compared.same ? side.model.units : null)
+      : data;
+    // One kernel has its row as well: its bars say which lines are in it.
+    side.pane = new CodePane(side.app, stage, shown, lines, undefined, 1);
     put(side.body, side.pane.element);
     put(side.tools, side.pane.pageTabs(), side.pane.tools);
     return frame;
-  }
-
-  /** What differs, and why, below the columns. */
-  reasons() {
-    const levels = this.compared.levels.filter(({ changes }) => changes.length > 0);
-    if (levels.length === 0) return null;
-    return h(
-      "section",
-      { class: "compare-reasons", "aria-label": "what differs, and why" },
-      levels.map(({ title, open, changes }) =>
-        h("details", { open }, h("summary", {}, h("h2", {}, title)), ...changes.map((change) => this.reason(change))),
-      ),
-    );
-  }
-
-  /** @param {ComparedChange} change */
-  reason({ mark, sentence, places, facts }) {
-    const signs = /** @type {Record<string, string>} */ ({ "+": "added", "−": "removed", "~": "changed" });
-    return h(
-      "div",
-      { class: "compare-reason" },
-      h(
-        "p",
-        {},
-        mark ? h("span", { class: `compare-mark compare-${signs[mark]}`, title: signs[mark] }, mark) : null,
-        h("b", {}, sentence),
-        places.flatMap(([text, at]) => [" ", at ? this.place(text, at) : text]),
-      ),
-      h(
-        "ul",
-        {},
-        facts.map(([target, text]) => h("li", {}, target ? h("b", {}, `${target}: `) : null, text)),
-      ),
-    );
-  }
-
-  /**
-   * A Python line that pins itself, and with it its like in the other columns.
-   * @param {string} text
-   * @param {[number, number]} at column and item
-   */
-  place(text, [column, item]) {
-    const side = this.sides[column];
-    return button(text, () => side?.selection.toggle([item], text), { class: "compare-place", label: `pin ${text}` });
   }
 
   /**
@@ -350,7 +301,9 @@ class ComparisonPage {
     side.pane?.mark(marks);
     this.sources[this.there.indexOf(side)]?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;
-    if (last) side.pane?.reveal([...side.app.chain.through(last.items)]);
+    const through = last && [...side.app.chain.through(last.items)];
+    if (through) side.pane?.reveal(through);
+    this.graph.mark(side, marks, through);
   }
 
   /** Each source of a difference opens on the first cause that is of it. */
@@ -365,10 +318,10 @@ class ComparisonPage {
   }
 
   resized() {
-    this.summary.fit();
     for (const source of this.sources) source.resized();
     for (const side of this.there) side.pane?.resized();
     this.firstLook();
+    this.graph.resized();
   }
 
   /** @param {KeyboardEvent} event */

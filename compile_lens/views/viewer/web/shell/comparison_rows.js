@@ -3,6 +3,7 @@
 import { signsOf } from "../code/kernel_facts.js";
 
 /** @import { Own } from "../code/kernel_facts.js" */
+/** @import { Units } from "../data/units.js" */
 /** @import { CodeData, Fold, KernelData } from "../types.d.ts" */
 
 /**
@@ -10,26 +11,47 @@ import { signsOf } from "../code/kernel_facts.js";
  * @param {CodeData} data
  * @param {Own} own lines that others lack
  * @param {string} alike what is said of the lines that are folded
+ * @param {Units | null} units given, lines of none are folded though they have a sign
  * @returns {CodeData}
  */
-export function onlyDifferences(data, own, alike) {
-  return { ...data, kernels: data.kernels.map((kernel) => ({ ...kernel, folds: foldsBetween(kernel, own, alike) })) };
+export function onlyDifferences(data, own, alike, units) {
+  return {
+    ...data,
+    kernels: data.kernels.map((kernel) => ({ ...kernel, folds: foldsBetween(kernel, own, alike, units) })),
+  };
 }
 
 /**
  * @param {KernelData} kernel
  * @param {Own} own
  * @param {string} alike
+ * @param {Units | null} units
  */
-function foldsBetween(kernel, own, alike) {
+function foldsBetween(kernel, own, alike, units) {
   /** @type {Fold[]} */
   const folds = [];
   const count = kernel.source?.text.replace(/\n$/, "").split("\n").length ?? 0;
-  const shown = [...signsOf(kernel, own).keys()].sort((a, b) => a - b);
+  const signed = new Set(signsOf(kernel, own).keys());
+  const shown = (units ? coloured(kernel, signed, units) : [...signed]).sort((a, b) => a - b);
   let first = 1;
   for (const line of [...shown, count + 1]) {
-    if (line > first) folds.push({ first, last: line - 1, label: alike });
+    if (line > first) {
+      const idle = [...signed].filter((one) => one >= first && one < line).length;
+      const label = !idle ? alike : `${idle} of no operation differ${idle === 1 ? "s" : ""}`;
+      folds.push({ first, last: line - 1, label });
+    }
     first = line + 1;
   }
   return folds;
+}
+
+/**
+ * Lines that have a sign and came from something; all that have one where none came from anything.
+ * @param {KernelData} kernel
+ * @param {Set<number>} signed
+ * @param {Units} units
+ */
+function coloured(kernel, signed, units) {
+  const found = kernel.items.filter(([line, item]) => signed.has(line) && units.of(item).length).map(([line]) => line);
+  return found.length ? found : [...signed];
 }

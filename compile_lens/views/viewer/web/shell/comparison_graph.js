@@ -1,0 +1,142 @@
+// The graph of one column beside the source: of all of them where they are equal, else of the one that is chosen.
+
+import { GraphPane } from "../graph/pane.js";
+import { button, h, put } from "../dom.js";
+
+/** @import { Marks } from "../data/app.d.ts" */
+/** @import { Compared, ComparedModule } from "../types.d.ts" */
+/** @import { Side } from "./comparison_side.js" */
+
+export class ComparisonGraph {
+  /**
+   * @param {Compared} compared
+   * @param {(Side | null)[]} sides in the order of the columns
+   */
+  constructor(compared, sides) {
+    this.compared = compared;
+    this.sides = sides;
+    /** The column whose graph is shown: of a difference what came of it. */
+    this.chosen = compared.same ? sides.length - 1 : 0;
+    /** Stage of each column, -1 where there is none. @type {number[]} */
+    this.stages = [];
+    /** @type {GraphPane | null} */
+    this.pane = null;
+    this.asked = 0;
+    this.title = h("span", { class: "frame-title" }, "graph");
+    this.heads = h("div", { class: "frame-tabs" });
+    this.tools = h("div", { class: "frame-tools" });
+    this.body = h("div", { class: "frame-body" });
+    this.element = h(
+      "section",
+      { class: "frame compare-graph", "aria-label": "graph" },
+      h("div", { class: "frame-head" }, this.title, this.heads, this.tools),
+      this.body,
+    );
+  }
+
+  /**
+   * Shows the graph of a module.
+   * @param {ComparedModule | undefined} now
+   */
+  async show(now) {
+    this.stages = this.sides.map((side, number) => {
+      const [id, phase] = now?.places[number] ?? ["", ""];
+      const { model } = side ?? {};
+      const compilation = model?.core.compilations.findIndex((one) => one.id === id) ?? -1;
+      return compilation < 0 || !model ? -1 : model.stage(compilation, phase);
+    });
+    const there = this.stages.findIndex((stage) => stage >= 0);
+    if ((this.stages[this.chosen] ?? -1) < 0) this.chosen = there;
+    this.element.hidden = there < 0;
+    await this.draw();
+  }
+
+  /** Whether each column that has a graph has the same one: nodes of the same names from the same above them. */
+  get equal() {
+    const told = this.sides.flatMap((side, number) => {
+      if (!side || this.stages[number] < 0) return [];
+      const { start, count } = side.model.index.stages[this.stages[number]];
+      const names = side.model.index.names;
+      const rows = names
+        .slice(start, start + count)
+        .map((name, i) =>
+          [name, side.model.kind(start + i), ...side.app.chain.above(start + i).map((one) => names[one])].join(" "),
+        );
+      return [rows.join("\n")];
+    });
+    return told.length === this.sides.length && told.every((one) => one === told[0]);
+  }
+
+  async draw() {
+    const asked = ++this.asked;
+    const side = this.sides[this.chosen];
+    const stage = this.stages[this.chosen];
+    this.pane?.close();
+    this.pane = null;
+    const equal = this.equal && !this.compared.same;
+    this.title.hidden = equal;
+    put(
+      this.heads,
+      equal
+        ? h("span", { class: "compare-same" }, "graph, the same for all")
+        : this.compared.columns.map(({ target }, number) =>
+            this.stages[number] < 0 ? null : this.head(target, number),
+          ),
+    );
+    if (!side || stage < 0) return;
+    const data = await side.model.graph(stage);
+    if (asked !== this.asked) return;
+    this.pane = new GraphPane(side.app, stage, data);
+    put(this.body, this.pane.element);
+    put(this.tools, this.pane.tools);
+    this.pane.resized();
+    this.mark(side, side.selection.marks);
+    this.look();
+  }
+
+  /**
+   * @param {string} target
+   * @param {number} number of the column
+   */
+  head(target, number) {
+    const pressed = number === this.chosen;
+    return button(target, () => void this.choose(number), { class: "frame-tab", pressed });
+  }
+
+  /** @param {number} number of the column */
+  async choose(number) {
+    this.chosen = number;
+    await this.draw();
+    /** @type {HTMLElement | null} */ (this.heads.querySelector("[aria-pressed=true]"))?.focus();
+  }
+
+  /** At first something is in view whose colour the code of its column shows as well. */
+  look() {
+    const side = this.sides[this.chosen];
+    if (!this.pane || !side || side.selection.pins.length) return;
+    const { units, index } = side.model;
+    const seen = new Set(side.pane?.inView().flatMap(([item, cut]) => (cut ? [] : units.of(item))));
+    const { start, count } = index.stages[this.stages[this.chosen]];
+    const nodes = Array.from({ length: count }, (_, i) => start + i);
+    const alike = nodes.filter((item) => units.of(item).some((unit) => seen.has(unit)));
+    if (alike.length && this.pane.far(alike)) this.pane.reveal(alike);
+  }
+
+  /**
+   * @param {Side} side
+   * @param {Marks} marks
+   * @param {number[]} [pinned] what comes into view
+   */
+  mark(side, marks, pinned) {
+    if (side !== this.sides[this.chosen] || !this.pane) return;
+    this.pane.mark(marks);
+    const { start, count } = side.model.index.stages[this.stages[this.chosen]];
+    const own = pinned?.filter((item) => item >= start && item < start + count);
+    if (own?.length) this.pane.reveal(own);
+  }
+
+  resized() {
+    this.pane?.resized();
+    this.look();
+  }
+}

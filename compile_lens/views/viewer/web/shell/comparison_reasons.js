@@ -1,0 +1,59 @@
+// What differs between captures, and why, below their columns.
+
+import { button, h } from "../dom.js";
+
+/** @import { Compared, ComparedChange } from "../types.d.ts" */
+/** @import { Side } from "./comparison_side.js" */
+
+/**
+ * @param {Compared} compared
+ * @param {(Side | null)[]} sides
+ */
+export function reasonsOf(compared, sides) {
+  const levels = compared.levels.filter(({ changes }) => changes.length > 0);
+  if (levels.length === 0) return null;
+  return h(
+    "section",
+    { class: "compare-reasons", "aria-label": "what differs, and why" },
+    levels.map(({ title, open, changes }) =>
+      h("details", { open }, h("summary", {}, h("h2", {}, title)), ...changes.map((change) => reason(change, sides))),
+    ),
+  );
+}
+
+/** @type {Record<string, string>} */
+const SIGNS = { "+": "added", "−": "removed", "~": "changed" };
+
+/**
+ * @param {ComparedChange} change
+ * @param {(Side | null)[]} sides
+ */
+function reason({ mark, sentence, places, facts }, sides) {
+  return h(
+    "div",
+    { class: "compare-reason" },
+    h(
+      "p",
+      {},
+      mark ? h("span", { class: `compare-mark compare-${SIGNS[mark]}`, title: SIGNS[mark] }, mark) : null,
+      h("b", {}, sentence),
+      places.flatMap(([text, at]) => [" ", at ? place(text, at, sides) : text]),
+    ),
+    h(
+      "ul",
+      {},
+      facts.map(([target, text]) => h("li", {}, target ? h("b", {}, `${target}: `) : null, text)),
+    ),
+  );
+}
+
+/**
+ * A Python line that pins itself, and with it its like in the other columns.
+ * @param {string} text
+ * @param {[number, number]} at column and item
+ * @param {(Side | null)[]} sides
+ */
+function place(text, [column, item], sides) {
+  const pin = () => sides[column]?.selection.toggle([item], text);
+  return button(text, pin, { class: "compare-place", label: `pin ${text}` });
+}
