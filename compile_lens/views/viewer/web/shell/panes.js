@@ -11,7 +11,7 @@ import { regrouped, sideBySide, withPlace, withoutPlace } from "./groups.js";
 import { columnBorder, rowBorder } from "./pane_borders.js";
 import { PaneFrame } from "./pane_frame.js";
 import { kindOf, tabsOf } from "./tabs.js";
-import { heightOfSource, linesOf, usualGroups } from "./usual_panes.js";
+import { graphBelow, heightOfSource, tableBeside, usualGroups, WIDE } from "./usual_panes.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Place } from "./arrangement.js" */
@@ -19,14 +19,6 @@ import { heightOfSource, linesOf, usualGroups } from "./usual_panes.js";
 
 /** Frames that are kept, with what they have read and drawn, whether they are open or not. */
 const MOST_KEPT = 12;
-/** Lines of a source below which there is room for the graph, and the width from which three long panes fit. */
-const SHORT_SOURCE = 12;
-/** Compilations whose table has the room below the source for itself, so that the graph stands below the code. */
-const MANY_COMPILATIONS = 3;
-const WIDE = 1100;
-/** Pixels of height below which a source with a table leaves no room below it. */
-const LOW = 560;
-
 export class Panes {
   /**
    * @param {App} app
@@ -95,9 +87,7 @@ export class Panes {
 
   /** Whether the graph stands below the source: where that is short, and where three would be too narrow. */
   get below() {
-    const { sources, compilations } = this.app.model.core;
-    const short = linesOf(sources) <= SHORT_SOURCE || compilations.length > MANY_COMPILATIONS;
-    return sources.length > 0 && (short || (this.width > 0 && this.width < WIDE));
+    return graphBelow(this.app.model.core, this.width);
   }
 
   /** Puts the usual panes where they tell most; others stand side by side and share the room. */
@@ -110,8 +100,7 @@ export class Panes {
     this.row.classList.toggle("panes-stacked", stacked);
     this.row.classList.toggle("panes-usual", usual && !stacked && this.width >= WIDE);
     const { compilations } = model.core;
-    const table = compilations.length > (this.row.clientHeight < LOW ? 1 : MANY_COMPILATIONS);
-    this.row.classList.toggle("panes-program", stacked && table);
+    this.row.classList.toggle("panes-program", stacked && tableBeside(compilations.length, this.row.clientHeight));
     const most = compilations.length > 1 ? "62%" : "50%";
     const height = heightOfSource(model.core);
     this.row.style.setProperty("--source", `min(${height}px, ${most})`);

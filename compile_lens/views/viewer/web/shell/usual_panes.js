@@ -10,11 +10,37 @@ import { kindOf } from "./tabs.js";
 /** @import { Place } from "./arrangement.js" */
 /** @import { Group } from "./groups.js" */
 
+/** Lines of a source below which there is room for the graph, and the width from which three long panes fit. */
+const SHORT_SOURCE = 12;
+export const WIDE = 1100;
+/** Compilations whose table has the room below the source for itself, so that the graph stands below the code. */
+const MANY_COMPILATIONS = 3;
+/** Pixels of height below which a source with a table leaves no room below it. */
+const LOW = 560;
 /** Lines of a note with a hint. */
 const HINTED = 2;
 
+/**
+ * Whether the graph stands below the source: where that is short, and where three would be too narrow.
+ * @param {Core} core
+ * @param {number} width pixels
+ */
+export function graphBelow({ sources, compilations }, width) {
+  const short = linesOf(sources) <= SHORT_SOURCE || compilations.length > MANY_COMPILATIONS;
+  return sources.length > 0 && (short || (width > 0 && width < WIDE));
+}
+
+/**
+ * Whether the table of the compilations has all of the room below the source.
+ * @param {number} count
+ * @param {number} height pixels of the panes
+ */
+export function tableBeside(count, height) {
+  return count > (height < LOW ? 1 : MANY_COMPILATIONS);
+}
+
 /** Lines of all functions. @param {Source[]} sources */
-export function linesOf(sources) {
+function linesOf(sources) {
   return sources.reduce((sum, { code }) => sum + code.text.trimEnd().split("\n").length, 0);
 }
 
