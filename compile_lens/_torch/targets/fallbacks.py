@@ -28,6 +28,8 @@ UNKNOWN = (
     "device, there it does not"
 )
 
+RESERVE = "for whose backward cuDNN keeps bytes, of which only it knows how many: none here"
+
 _COMPOSITE = (
     "CompositeExplicitAutograd",
     "CompositeImplicitAutograd",
@@ -61,7 +63,13 @@ def place(places: Places, device: torch.device, questions: Questions) -> None:
             "goes on; here is no device, and none of its kernels"
         )
 
+    def reserve(*given: Any) -> int:
+        questions.put("called", "batch_norm", RESERVE, line_traced(), once=True)
+        return 0
+
     places.attribute(fake_tensor, "run_fallback_kernel", PHASE, run)
+    if device.type == "cuda":
+        places.attribute(torch._C, "_get_cudnn_batch_norm_reserve_space_size", PHASE, reserve)
 
 
 @functools.cache

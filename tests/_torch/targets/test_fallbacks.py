@@ -148,3 +148,18 @@ def test_a_ctc_loss_is_cudnns_by_its_types() -> None:
         assert calls(found, "_cudnn_ctc_loss") == [[(1,), (30, 10, 1)]]
         (ending,) = here(F.ctc_loss, probabilities, labels.long(), lengths, of_each).breaks
     assert "`aten._ctc_loss.Tensor`'s output shape depends on input" in ending.reason
+
+
+@torch.no_grad()
+def test_what_cudnn_keeps_of_a_batch_norm_is_said_to_be_unknown() -> None:
+    """Of three dimensions and more batch norm is cuDNN's (``Normalization.cpp``): of fewer nothing is kept."""
+
+    def normed(x: Any, of_each: Any) -> Any:
+        kept = (of_each.clone() for _ in range(2))
+        return torch.ops.aten._batch_norm_with_update(x, of_each, of_each, *kept, 0.1, 1e-5)[0]
+
+    found = here(normed, torch.rand(4, 6, 8, 8), torch.rand(6)).target
+    assert found is not None and [(q.kind, q.asked) for q in found.questions] == [("called", "batch_norm")]
+    assert "of which only it knows how many" in stamp.of_target(found)[-1]
+    found = here(normed, torch.rand(4, 6), torch.rand(6)).target
+    assert found is not None and found.questions == ()
