@@ -19,7 +19,7 @@ from ...record.graph import Frame
 from ..ground.undo import Undo
 from .interfaces import MARK, PHASE
 from .questions import Questions, frame_at, internal, written_by_dynamo
-from .replaced import Places, on
+from .replaced import Places, not_compiled, on
 
 CAST = "nothing was cast: Python that is not traced runs with tensors of the CPU"
 CPU = "it cast, as Python that is not traced runs with tensors of the CPU"
@@ -57,8 +57,6 @@ def _scaler(places: Places, kind: str, questions: Questions) -> None:
 
 class _Enabled:
     def __init__(self, kind: str, questions: Questions) -> None:
-        from .heard import not_compiled
-
         self._kind = kind
         self._put = torch.compiler.disable(questions.put)
         not_compiled(_Enabled.__get__)
@@ -101,8 +99,6 @@ Traced = dict[tuple[str, str, Any, Any], Frame]
 
 
 def _untraced(places: Places, kind: str, questions: Questions, traced: Traced) -> None:
-    from .heard import not_compiled
-
     autocast = torch.amp.autocast_mode.autocast
     real_enter, init = autocast.__enter__, autocast.__init__.__code__
     available: Any = getattr(torch.amp.autocast_mode, "is_autocast_available", None)

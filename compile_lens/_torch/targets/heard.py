@@ -33,7 +33,7 @@ from .questions import (
     text,
     written_by_dynamo,
 )
-from .replaced import Places, on
+from .replaced import Places, not_compiled, on
 
 Note = Callable[..., None]
 
@@ -173,13 +173,6 @@ def _noting(questions: Questions) -> Note:
 
     disabled: Note = torch.compiler.disable(note)
     return disabled
-
-
-def not_compiled(function: Any) -> None:
-    """Dynamo is not to compile a frame of this function. It may still trace it from within another's."""
-    from torch._dynamo.eval_frame import skip_code
-
-    skip_code(function.__code__)
 
 
 def _as_torchs(places: Places, ours: Any) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from ...record.device import DeviceModel
 from . import launches
-from .replaced import Places, aware
+from .replaced import Places, aware, not_compiled
 
 MARK = "stand-in"
 """Threads on which a device model answers for the device."""
@@ -124,8 +124,6 @@ def _cuda(places: Places, model: DeviceModel) -> None:
         "synchronize": lambda device=None: None,
         "set_device": _set_device,
     }
-    from .heard import not_compiled
-
     for name, answer in answers.items():
         not_compiled(answer)
         places.attribute(torch.cuda, name, MARK, answer)

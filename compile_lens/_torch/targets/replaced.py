@@ -39,6 +39,13 @@ def aware(mark: str, ours: Callable[..., Any], real: Callable[..., Any]) -> Call
     return chosen
 
 
+def not_compiled(function: Any) -> None:
+    """Dynamo is not to compile a frame of this function. It may still trace it from within another's."""
+    from torch._dynamo.eval_frame import skip_code
+
+    skip_code(function.__code__)
+
+
 class Places(Undo):
     """Attributes and entries that were replaced, in order."""
 
