@@ -169,18 +169,3 @@ NEEDS = {
 }
 """Operators whose lowering needs more than loops: the backend feature that torch asks for, and what it gives
 (``torch/_inductor/ir.py``: ``Scan.create``, ``Sort.create``; ``torch/_inductor/lowering.py``: ``bucketize``)."""
-
-TEMPLATES = (
-    "mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "_grouped_mm", "convolution", "flex_attention",
-    "flex_attention_backward",
-)  # fmt: skip
-"""Operators that Inductor has templates of."""
-
-_CONSTANTS = "on a CPU Inductor has templates for weights that are constants of the graph alone"
-
-ON_CPU = {"mm": _CONSTANTS, "addmm": _CONSTANTS, "bmm": ""}
-"""Of those for which it has templates in C++, what keeps them from being tried (``use_cpp_gemm_template``, and
-``use_cpp_bmm_template``, in ``torch/_inductor/utils.py``)."""
-
-FOR_TEMPLATES = 68
-"""Multiprocessors of a GPU from which on Inductor tries templates (``torch._inductor.utils.is_big_gpu``)."""

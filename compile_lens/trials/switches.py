@@ -11,7 +11,7 @@ from ..measures.quantities import OF_ALL
 from ..record.capture import Record
 from ..record.figures import Figure
 from ..record.graph import Node
-from ..record.support import TEMPLATES
+from ..record.templates import TEMPLATES, why_none
 from ..views.words.outline import plural
 
 
@@ -51,6 +51,14 @@ class Held:
             self.device = capture.target.model.device
         self.operators = {
             n.target for stage, n in nodes if stage in ("forward", "backward", "inference", "post_grad")
+        }
+        self.model = capture.target.model if capture.target is not None else None
+        self.products = {
+            (name, n.outputs[0].dtype if n.outputs else "")
+            for stage, n in nodes
+            if stage in ("forward", "backward", "inference", "post_grad") and n.op == "call_function"
+            for name in TEMPLATES
+            if f".{name}." in f".{n.target}."
         }
         self.loops: list[Node] = [n for stage, n in nodes if stage == "loops" and n.op == "loop"]
         self.groups = sum(n.kind != "nop" for stage, n in nodes if stage == "groups" and n.op == "group")
@@ -211,17 +219,29 @@ def only_run(held: Held) -> tuple[tuple[str, str], ...]:
         else f"it makes CUDA graphs, and the code is for {held.device}"
     )
     found = [("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs)]
-    if held.device != "mps" and held.has(*TEMPLATES):
+    if _tf32(held):
         found.append(_PRECISION)
     if held.device == "cpu":
         found.append(_VECTORS)
     return tuple(found)
 
 
+def _tf32(held: Held) -> bool:
+    """Whether a product or convolution in float32 may be computed in less: not on GPUs before sm_80."""
+    major = held.model.figure("major") if held.model is not None else None
+    old = held.device == "cuda" and isinstance(major, int) and major < 8
+    return held.device != "mps" and not old and any(dtype in ("float32", "") for _, dtype in held.products)
+
+
 def _autotune(held: Held) -> str:
     if held.device == "mps":
-        return "Inductor has neither templates nor launch configurations for Metal: there is nothing to time"
-    if not held.has(*TEMPLATES):
+        return f"{why_none('mps', held.model, 'mm')}, nor launch configurations: there is nothing to time"
+    reasons = [why_none(held.device, held.model, *one) for one in sorted(held.products)]
+    if reasons and all(reasons):
+        if held.device == "cpu":
+            return f"it has nothing to time: {reasons[0]}"
+        return f"{reasons[0]}: it chooses launch configurations alone, by timing on the device: {_TIMES}"
+    if not reasons:
         if held.device == "cpu":
             return "it times templates of matrix products on a CPU, and there is no matrix product"
         return (

@@ -277,6 +277,8 @@ def test_the_default_of_each_switch_is_another() -> None:
         (lambda x: x @ x, None, {"cpp.simdlen": True, "TF32": True}),
         (lambda x: x @ x, "h100", {"cpp.simdlen": False, "TF32": True}),
         (lambda x: x @ x, "mps", {"cpp.simdlen": False, "TF32": False}),
+        (lambda x: x @ x, "t4", {"cpp.simdlen": False, "TF32": False}),  # tensor cores for it came with sm_80
+        (lambda x: x.bfloat16() @ x.bfloat16(), "h100", {"cpp.simdlen": False, "TF32": False}),
     ],
 )
 def test_what_only_a_run_tells_is_told_where_it_applies(
@@ -284,3 +286,23 @@ def test_what_only_a_run_tells_is_told_where_it_applies(
 ) -> None:
     names = [name for name, _ in only_run(Held(capture(fn, torch.rand(16, 16), target=target)))]
     assert {part: any(part in name for name in names) for part in told} == told
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "said"),
+    [
+        (torch.float32, "h100", "it chooses by timing on the device"),
+        (torch.int64, "h100", "no template of it for int64: it chooses launch configurations alone"),
+        (torch.float32, "t4", "NVIDIA T4 has 40: it chooses launch configurations alone"),
+        (torch.float32, "mps", "no templates for Metal, nor launch configurations"),
+        (
+            torch.float32,
+            None,
+            "nothing to time: on a CPU Inductor has templates for weights that are constants",
+        ),
+    ],
+)
+def test_max_autotune_is_told_as_what_it_would_do(dtype: torch.dtype, target: str | None, said: str) -> None:
+    x = torch.ones(16, 16, dtype=dtype)
+    found = dict(only_run(Held(capture(lambda x: x @ x, x, target=target))))
+    assert said in found["mode='max-autotune'"]

@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ...record import templates
 from ...record.device import DeviceModel
 from ...record.graph import Graph
 from ...record.kernel import Kernel
-from ...record.support import FOR_TEMPLATES
 from . import attention, interfaces
 
 UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
@@ -42,15 +42,11 @@ def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
 def _autotuned(model: DeviceModel) -> str:
     """What max-autotune does on the device, and did here."""
     if model.device == "mps":
-        return (
-            "max-autotune times nothing: Inductor has neither templates nor launch configurations for Metal"
-        )
-    count = model.figure("multi_processor_count")
-    if isinstance(count, int) and count < FOR_TEMPLATES:
-        return (
-            f"max-autotune times launch configurations alone: {model.title} has {count} multiprocessors, and "
-            f"Inductor tries templates of matrix products from {FOR_TEMPLATES} on"
-        )
+        none = templates.why_none(model.device, model, "mm")
+        return f"max-autotune times nothing: {none}, nor launch configurations"
+    small = templates.too_small(model)
+    if small:
+        return f"max-autotune times launch configurations alone: {small}"
     if importlib.util.find_spec("triton") is None:
         return "max-autotune times templates on the device: left out here, since they are written with Triton"
     return (

@@ -15,7 +15,8 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.support import FOR_TEMPLATES, NEEDS, ON_CPU, TEMPLATES
+from compile_lens.record.support import NEEDS
+from compile_lens.record.templates import TEMPLATES, why_none
 
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
@@ -152,19 +153,18 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
 
 def _no_templates(capture: Record, operator: str) -> str:
     """Why ``max-autotune`` has no template of an operator to time for the device that the code is for; ``""`` where it
-    may have some."""
-    device = capture.environment.target
-    if device == "mps":
-        return "Inductor has no templates for Metal"
-    if device == "cpu":
-        return ON_CPU.get(operator, "Inductor has no template of it for a CPU")
+    may have some for one of its calls."""
     model = capture.target.model if capture.target is not None else None
-    count = model.figure("multi_processor_count") if model is not None else None
-    if model is not None and isinstance(count, int) and count < FOR_TEMPLATES:
-        return (
-            f"Inductor has templates from {FOR_TEMPLATES} multiprocessors on, and {model.title} has {count}"
-        )
-    return ""
+    types = {
+        node.outputs[0].dtype if node.outputs else ""
+        for compilation in capture.compilations
+        for stage, graph in compilation.graphs.items()
+        if stage.endswith("post_grad")
+        for node in graph.calls
+        if operators.bare(node.target.removeprefix("aten.").partition(".")[0]) == operator
+    }
+    reasons = [why_none(capture.environment.target, model, operator, dtype) for dtype in types or {""}]
+    return reasons[0] if all(reasons) else ""
 
 
 def by_bytes(capture: Record, phase: str = "") -> Explained:

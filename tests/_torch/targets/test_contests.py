@@ -149,7 +149,7 @@ def test_a_product_that_is_taken_apart() -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [("l4", "58 multiprocessors"), ("t4", "40 multiprocessors"), ("mps", "times nothing")],
+    [("l4", "NVIDIA L4 has 58"), ("t4", "NVIDIA T4 has 40"), ("mps", "times nothing")],
 )
 def test_where_it_changes_no_product_it_says_so(target: str, words: str) -> None:
     dtype = torch.float32 if target == "mps" else torch.float16
