@@ -338,6 +338,21 @@ def test_a_failure_in_the_backward_opens_there(viewer: Open, viewport: tuple[int
     assert page.find(".flow-stopped").count() == 0
 
 
+def test_addresses_in_what_torch_says_lead_there_and_nothing_else_does(viewer: Open) -> None:
+    plain = captures.wrong_shapes()
+    assert plain.failure is not None
+    (address,) = re.findall(r"https://\S+html", plain.failure.message)
+    lures = (
+        "javascript:alert('link') data:text/html,x <a href=x onclick=alert('tag')>x</a> http://a.b/'onload=c"
+    )
+    failure = dataclasses.replace(plain.failure, message=f"{plain.failure.message}\n{lures}")
+    page = viewer(dataclasses.replace(plain, failure=failure))
+    links = page.find(".outcome-said a")
+    assert [link.get_attribute("href") for link in links.all()] == [address, "http://a.b/"]
+    assert {link.get_attribute("rel") for link in links.all()} == {"noopener noreferrer"}
+    assert lures in page.find(".outcome-said").inner_text()
+
+
 @pytest.mark.parametrize("viewport", SIZES)
 def test_a_page_of_nothing_says_why(viewer: Open, viewport: tuple[int, int]) -> None:
     shown = captures.nothing()
@@ -346,6 +361,7 @@ def test_a_page_of_nothing_says_why(viewer: Open, viewport: tuple[int, int]) -> 
     assert page.find(".flow-stopped").count() == 0
     right = page.find(".frame").last
     assert shown.nothing in right.inner_text()
+    assert right.inner_text().count("nothing was compiled") == 1, "in the head of the pane"
     assert box(page.find(".panes-row"))["height"] > viewport[1] / 2, "no half of the page is blank"
 
 

@@ -70,6 +70,17 @@ export function button(text, act, options = {}) {
 }
 
 /**
+ * A text whose addresses of the web lead there; nothing else of it is one.
+ * @param {string} text
+ * @returns {(string | Node)[]}
+ */
+export function linked(text) {
+  return text
+    .split(/(https?:\/\/[^\s"'`<>()[\]{}]*[\w/])/)
+    .map((part, i) => (i % 2 ? h("a", { href: part, target: "_blank", rel: "noopener noreferrer" }, part) : part));
+}
+
+/**
  * `1 node`, `2 nodes`.
  * @param {number} count
  * @param {string} one

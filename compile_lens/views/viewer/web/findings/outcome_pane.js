@@ -1,7 +1,7 @@
 // How a capture ended that did not go well: what torch or the program said, whole, or why nothing was compiled.
 
 import { copyButton } from "../code/finder.js";
-import { button, h, put } from "../dom.js";
+import { button, h, linked, put } from "../dom.js";
 
 /** @import { App, Pane } from "../data/app.d.ts" */
 /** @import { Core } from "../types.d.ts" */
@@ -52,9 +52,14 @@ export class OutcomePane {
     const label = this.traced ? "traceback" : "message of the failure";
     put(
       this.body,
-      h("p", { class: failure ? "outcome-verdict failed" : "outcome-verdict" }, verdict),
+      // The head of the pane says already that nothing was compiled.
+      h(
+        "p",
+        { class: failure ? "outcome-verdict failed" : "outcome-verdict" },
+        verdict.replace(/^nothing was compiled: /, ""),
+      ),
       said
-        ? h("pre", { class: "outcome-said", tabindex: "0", role: "group", "aria-label": label }, said)
+        ? h("pre", { class: "outcome-said", tabindex: "0", role: "group", "aria-label": label }, linked(said))
         : h("p", {}, below),
       failure ? null : this.eager(),
     );
@@ -62,7 +67,7 @@ export class OutcomePane {
 
   /** What Python ran instead, and why. */
   eager() {
-    const { eager } = this.core;
+    const { eager, outcome } = this.core;
     if (eager.length === 0) return null;
     return h(
       "ul",
@@ -72,7 +77,9 @@ export class OutcomePane {
           "li",
           {},
           h("b", {}, head),
-          h("p", {}, whole || [what, why].filter(Boolean).join(" ")),
+          what && outcome.verdict.includes(what)
+            ? null
+            : h("p", {}, linked(whole || [what, why].filter(Boolean).join(" "))),
           hint ? h("p", {}, hint) : null,
         ),
       ),

@@ -1,6 +1,6 @@
 // The sections below the panes: ledger, why a compilation ended or was made again, guards, notes.
 
-import { h, plural, put } from "../dom.js";
+import { h, linked, plural, put } from "../dom.js";
 import { ledgerTable } from "./ledger.js";
 
 /** @import { App } from "../data/app.d.ts" */
@@ -174,7 +174,7 @@ function reasonOf(ending, became, words) {
     ending.why ? h("p", {}, ending.why) : null,
     became ? h("p", {}, became) : null,
     ending.hint ? h("p", {}, h("b", {}, "Hint "), ending.hint) : null,
-    ending.link ? h("p", {}, h("b", {}, "More "), ending.link) : null,
+    ending.link ? h("p", {}, h("b", {}, "More "), ...linked(ending.link)) : null,
     ending.frames.length
       ? h(
           "ul",
@@ -182,7 +182,7 @@ function reasonOf(ending, became, words) {
           ending.frames.map((frame) => h("li", {}, frame)),
         )
       : null,
-    ending.whole ? h("details", {}, h("summary", {}, words.wholeMessage), h("pre", {}, ending.whole)) : null,
+    ending.whole ? h("details", {}, h("summary", {}, words.wholeMessage), h("pre", {}, linked(ending.whole))) : null,
   );
 }
 
