@@ -113,7 +113,7 @@ _NEGATED = {"True": "False", "False": "True"}
 
 def _another(old: str, new: str) -> str:
     """Two objects of which the same is told are two all the same."""
-    return f"another {new}" if new and new == old else new
+    return f"another {new.removeprefix('a ')}" if new and new == old else new
 
 
 def _hinted(text: str) -> tuple[str, str, str]:

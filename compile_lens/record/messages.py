@@ -45,7 +45,7 @@ def gist(message: str) -> str:
     """The first line of an error, and Dynamo's explanation of it where it gives one."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
-    return ". ".join((lines[:1] + explained)[:2])[:600]
+    return ". ".join((lines[:1] + explained)[:2]).replace(":. ", ": ")[:600]
 
 
 _NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
+from typing import Any
 
 import farther_forms
 import pytest
+import torch
 
 import compile_lens
+from compile_lens._torch.watching.watch import Watch
 from compile_lens.views.program import text
 from compile_lens.views.words import program as words
 
@@ -43,3 +48,42 @@ def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
     assert others and told, "something else changed from another form"
     assert all(f" {words.changed(failed)}" in told for failed in again.others if failed.source in others)
     assert told in " ".join(text.page(program.record).split())
+
+
+def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() -> None:
+    """A thread ends its compile, and is held before torch keeps the form; the other one compiles meanwhile."""
+    begun, done = threading.Event(), threading.Event()
+    torch._dynamo.reset()
+
+    def backend(gm: Any, inputs: Any) -> Any:
+        begun.set()
+        time.sleep(
+            0.5 if threading.current_thread().name == "first" else 0
+        )  # the other one begins, and waits
+        return gm.forward
+
+    def held(seen: Any) -> None:
+        if threading.current_thread().name == "first":
+            done.wait(60)
+
+    def second() -> None:
+        begun.wait(60)
+        compiled(torch.ones(1, 1, 4))
+        done.set()
+
+    compiled = torch.compile(farther_forms.sine, backend=backend, dynamic=False)
+    compiled(torch.ones(4))
+    begun.clear()
+    watch = Watch(whole=True)
+    watch.open(kept=held)
+    first = threading.Thread(target=lambda: compiled(torch.ones(2, 4)), name="first")
+    other = threading.Thread(target=second)
+    for thread in (first, other):
+        thread.start()
+    for thread in (first, other):
+        thread.join()
+    watch.close("")
+    entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(farther_forms.sine.__code__)
+    visits = [visit for frame in watch.seen().frames for visit in frame.visits]
+    counts = [visit.recompilation.count for visit in visits if visit.recompilation is not None]
+    assert sorted(counts) == [1, 2] and len(entries) == 3, "the first form, and one for each thread"

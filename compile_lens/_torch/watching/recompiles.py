@@ -39,6 +39,7 @@ def note(visiting: Visiting, entries: Any, frame: Any, reasons: Sequence[str]) -
     found = entries if isinstance(entries, list) else _chain(entries)
     names, globals = frame.f_locals, frame.f_globals
     visiting.recompiled = len(found), int(torch._dynamo.config.recompile_limit)
+    visiting.asked = frozenset(str(one.compile_id) for one in found)
     visiting.failed = [
         failed_guards.failed(text, lambda source: now(source, names, globals), settings.now)
         for text in reasons

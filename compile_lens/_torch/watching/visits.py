@@ -78,6 +78,9 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
 def keep(visiting: Visiting, frame: Any) -> None:
     """Put a visit that is over among those of its watches, or count it where it is none of the program's."""
     worked = visiting.guarded or visiting.raised or visiting.limit
+    if visiting.recompiled is not None:
+        count, limit = visiting.recompiled
+        visiting.recompiled = count + _meanwhile(visiting), limit
     for scope in visiting.scopes:
         if visiting.reason == _OWN:
             continue
@@ -99,6 +102,17 @@ def keep(visiting: Visiting, frame: Any) -> None:
         scope.visits.append(visiting)
         if scope.kept is not None:
             scope.kept(visiting)
+
+
+def _meanwhile(visiting: Visiting) -> int:
+    """How many forms other threads made of a code while it was visited, of which torch did not know when it asked."""
+    return sum(
+        v.guarded
+        and v.code is visiting.code
+        and v.id not in visiting.asked
+        and v.began + v.seconds > visiting.began
+        for v in list(visiting.scopes[0].visits)
+    )
 
 
 def generated(code: types.CodeType) -> bool:
