@@ -104,7 +104,8 @@ def place(places: Places, kind: str, questions: Questions) -> None:
 def _build_flags(places: Places, questions: Questions) -> None:
     from torch._dynamo.variables.misc import PythonModuleVariable
 
-    real: Any = getattr(PythonModuleVariable, "var_getattr", None)
+    method = _reading(PythonModuleVariable)
+    real: Any = getattr(PythonModuleVariable, method)
 
     def read(variable: Any, tx: Any, name: str) -> Any:
         module = getattr(variable.value, "__name__", "")
@@ -113,14 +114,15 @@ def _build_flags(places: Places, questions: Questions) -> None:
             questions.put("asked", f"{module}.{name}", text(answer), line_traced())
         return real(variable, tx, name)
 
-    places.attribute(PythonModuleVariable, "var_getattr", PHASE, read)
+    places.attribute(PythonModuleVariable, method, PHASE, read)
 
 
 def _memory(places: Places, questions: Questions) -> None:
     """How much memory the device has is what its driver leaves: about a percent less or more than any figure of it."""
     from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
-    real: Any = UserDefinedObjectVariable.var_getattr
+    method = _reading(UserDefinedObjectVariable)
+    real: Any = getattr(UserDefinedObjectVariable, method)
 
     def read(variable: Any, tx: Any, name: str) -> Any:
         if name == "total_memory" and isinstance(variable.value, Properties):
@@ -128,7 +130,12 @@ def _memory(places: Places, questions: Questions) -> None:
             questions.put("asked", asked, text(variable.value.total_memory), line_traced(), once=True)
         return real(variable, tx, name)
 
-    places.attribute(UserDefinedObjectVariable, "var_getattr", PHASE, read)
+    places.attribute(UserDefinedObjectVariable, method, PHASE, read)
+
+
+def _reading(variable: Any) -> str:
+    """With which method Dynamo reads an attribute: torch 2.15 names it as CPython does."""
+    return "var_getattr" if hasattr(variable, "var_getattr") else "tp_getattro_impl"
 
 
 def _acceptable(places: Places, questions: Questions) -> None:
