@@ -122,17 +122,16 @@ def test_what_the_device_has_no_kernel_for_breaks_as_there() -> None:
 
 @torch.no_grad()
 def test_what_only_the_device_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in libraries.RESULTS if "gru_cell" in name]:
+    for name in [name for name in libraries.RESULTS if "grid" in name]:
         monkeypatch.delitem(libraries.RESULTS, name)
-    cell = torch.nn.GRUCell(16, 32)
-    found = here(lambda x, h: cell(x, h), torch.rand(4, 16), torch.rand(4, 32))
+    found = here(lambda x, grid: F.grid_sample(x, grid, align_corners=True), *sampled())
     (ending,) = found.breaks
-    assert "aten._thnn_fused_gru_cell has no fake implementation. Where the device is, torch runs it" in (
+    assert "aten.cudnn_grid_sampler has no fake implementation. Where the device is, torch runs it" in (
         ending.reason
     )
     assert found.target is not None
     said = stamp.of_target(found.target)[-1]
-    assert "called aten._thnn_fused_gru_cell, which torch runs on the device to see what it gives" in said
+    assert "called aten.cudnn_grid_sampler, which torch runs on the device to see what it gives" in said
     assert f"{__file__.rpartition('/')[2]}:" in said
 
 
