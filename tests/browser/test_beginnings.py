@@ -10,6 +10,7 @@ import pytest
 
 from compile_lens import Capture, capture
 
+from . import captures
 from .test_first_sight import COLOURS_IN_VIEW, LIT_IN_VIEW
 from .viewer import Viewer, box
 
@@ -173,3 +174,42 @@ def test_words_of_a_graph_and_of_launches_are_whole(
         word = part.get_attribute("data-tag") or ""
         if word.rpartition(":")[2].isdecimal():
             assert word.rpartition(":")[2] in numbers, "the number of a line is whole"
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_it_opens_at_the_beginning_too(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(encoder())
+    assert page.page.evaluate("() => scrollY") == 0
+    # No further than to what source and code are open on.
+    assert page.find(".graph-view").evaluate("e => e.scrollTop <= e.clientHeight")
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_what_is_too_large_to_be_drawn_whole_says_what_to_do(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(encoder())
+    note = page.find(".graph-note")
+    assert "drawn at once: double-click a box" in note.inner_text().replace("\n", " ")
+    frames = page.find(".graph-frame").count()
+    note.get_by_role("button", name="open all by one level").click()
+    page.frame()
+    assert page.find(".graph-frame").count() > frames
+    note.get_by_role("button", name="find a node").click()
+    assert page.find(".graph-query").evaluate("e => e === e.getRootNode().activeElement")
+    assert not viewer(captures.sin_cos()).find(".graph-note").is_visible()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_a_pinned_line_without_a_unit_keeps_the_colours_of_what_it_calls(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(encoder())
+    page.click(page.find(".source-pane .listing-line:has-text('+ self._sa_block(x, src_mask')").last)
+    page.frame()
+    assert len(page.pins()) == 1
+    number = page.find(".source-pane .listing-number.lit-self")
+    assert number.count() == 1 and "coloured" not in str(number.get_attribute("class"))
+    painted = "e => /rgb/.test(getComputedStyle(e).backgroundImage)"
+    assert number.evaluate(painted), "it has a bar"
+    assert page.find(".code-tab.lit .part:not(.off)").count() > 0
+    bars = page.find(".code-pane .listing-number.lit.coloured").all()
+    assert any("unit-off" not in str(bar.get_attribute("style")) for bar in bars)

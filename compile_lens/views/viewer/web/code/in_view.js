@@ -15,15 +15,15 @@ export function farFrom(listing, items) {
 }
 
 /**
- * Items of the lines that are seen, in part or whole, and came from a unit, from the top; each with the pixels of its
- * line that are out of view.
+ * Items of the lines that came from a unit and are not folded, from the top; each with the pixels from the view to its
+ * line.
  * @param {Listing} listing
  * @returns {[number, number][]}
  */
 export function itemsInView(listing) {
   const far = farOf(listing);
   return [...listing.coloured.own.keys()]
-    .filter((line) => far(line) < listing.rows.height)
+    .filter((line) => far(line) < Infinity)
     .sort((a, b) => a - b)
     .flatMap((line) => listing.links.itemsOf(line).map((item) => /** @type {[number, number]} */ ([item, far(line)])));
 }

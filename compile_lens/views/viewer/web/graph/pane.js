@@ -8,6 +8,7 @@ import { GraphInput } from "./input.js";
 import { Minimap } from "./minimap.js";
 import { Narrowing } from "./narrowing.js";
 import { boxesDrawn, closedBodies, Holders, initialForm, MOST_BOXES } from "./scene.js";
+import { nextSteps } from "./next_steps.js";
 import { NodeSearch } from "./search.js";
 import { SearchBox } from "./search_box.js";
 import { GraphTools } from "./tools.js";
@@ -21,8 +22,7 @@ import { GraphWords } from "./words.js";
 /** @import { ViewState } from "./viewport.js" */
 /** @import { BoxView, StubView } from "./views.js" */
 
-/** Milliseconds for which a node that was gone to is shown. */
-const FLASH = 1600;
+const FLASH = 1600; // milliseconds for which a node that was gone to is shown
 
 /** @implements {Pane} */
 export class GraphPane {
@@ -169,7 +169,7 @@ export class GraphPane {
     this.drawing.element.setAttribute("aria-label", `graph of ${shortened(name, 200)}: ${plural(this.count, "node")}`);
     const notes = [scene?.note ?? "there is no drawing"];
     if (this.body < 0 && !notes[0]) notes[0] = "this graph was not drawn";
-    put(this.note, notes.filter(Boolean).join(" "));
+    put(this.note, [notes.filter(Boolean).join(" "), ...nextSteps(this)]);
     this.note.hidden = this.note.textContent === "";
     this.viewport.element.hidden = this.body < 0;
   }

@@ -10,13 +10,15 @@ import { PYTHON } from "../data/model.js";
  * are any.
  * @param {App} app
  * @param {PaneFrame[]} frames
+ * @param {string | undefined} but key of the place of one that stays
  * @param {Iterable<number>} chain of Python lines the nearest first: it says more than those that called it
  */
-export function toFirstHits({ model, selection }, frames, chain) {
+export function toFirstHits({ model, selection }, frames, but, chain) {
   const nearest = [...chain];
   const first = [...nearest].sort((a, b) => a - b);
   const coloured = first.filter((item) => model.units.of(item).some((unit) => selection.units?.has(unit)));
   for (const frame of frames) {
+    if (frame.place.key === but) continue;
     if (frame.place.stage === PYTHON) frame.follow(nearest);
     else frame.follow(frame.own(coloured).length ? coloured : first);
   }

@@ -10,6 +10,7 @@ import { OUTCOME, placeOf, placeOfFinding, STORY } from "./arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
 import { FindAll } from "./find.js";
+import { toFirstHits } from "./first_hits.js";
 import { Flow } from "./flow.js";
 import { pageHeader } from "./header.js";
 import { Inspector } from "./inspector.js";
@@ -54,7 +55,12 @@ class Shell {
     this.compilation = 0;
     this.voice = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
     const chain = new Chain(model.index);
-    const selection = new Selection(chain, (items) => model.units.ofAll(items));
+    const selection = new Selection(chain, (items) => {
+      const { units } = model;
+      const own = units.ofAll(items);
+      // A line that only calls others keeps the colours of what it calls.
+      return own.length ? own : units.ofAll(items.flatMap((item) => chain.below(item)));
+    });
     /** @type {App} */
     this.app = {
       model,
@@ -64,7 +70,7 @@ class Shell {
       choose: (number) => this.choose(number),
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),
-      beside: (stage, items) => this.panes.bring(this.app.chain.through(items), placeOf(stage).key),
+      beside: (stage, items) => toFirstHits(this.app, this.panes.shown, placeOf(stage).key, chain.through(items)),
     };
     this.details = new Details(this.app, standalone);
     this.strip = new Strip(this.app, (place) => this.panes.toggle(place));

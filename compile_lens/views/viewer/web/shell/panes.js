@@ -371,21 +371,11 @@ export class Panes {
     this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
     if (this.reach && pins.length > this.pins) {
       const [used] = this.groups[0] ?? [];
-      this.bring(this.reach.all, used?.key);
+      toFirstHits(this.app, this.shown, used?.key, this.reach.all);
       for (const frame of this.shown) if (last && frame.place.key === used?.key) frame.keepInView(last.items);
     }
     this.pins = pins.length;
     this.explain();
-  }
-
-  /**
-   * Brings every pane but one to the first of a chain's items.
-   * @param {Iterable<number>} chain
-   * @param {string | undefined} but key of its place
-   */
-  bring(chain, but) {
-    const others = this.shown.filter(({ place }) => place.key !== but);
-    toFirstHits(this.app, others, chain);
   }
 
   /** Where a pane shows nothing of the last pin, it says why. */
