@@ -44,7 +44,7 @@ def test_where_the_compiler_failed_the_way_stops() -> None:
 
 def test_a_break_is_a_word_of_the_way() -> None:
     (first, *_), *_ = said(samples.graph_break())
-    assert " → traced (1 break) → " in first
+    assert " → traced to a break → " in first
 
 
 def test_what_was_not_seen_and_what_there_is_not() -> None:

@@ -73,7 +73,7 @@ def _start(
     dynamo = shared.get("dynamo")
     if dynamo is not None:
         broke = compilation.ending is not None and compilation.ending.kind == "graph break"
-        yield "traced (1 break)" if broke else "traced"
+        yield "traced to a break" if broke else "traced"
         yield _count(dynamo, (*dynamo.facts[1:], *dynamo.facts)[0] if dynamo.facts else "", failed)
 
 
