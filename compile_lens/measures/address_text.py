@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from compile_lens.errors import UsageError
@@ -80,7 +81,18 @@ class AddressTexts:
         self._code_lines = code_lines
         self._lines = lines
         self._linked = linked
-        self._of_torch = {frame.file for node in nodes.values() for frame in node.frames if frame.of_torch}
+
+    @cached_property
+    def _of_torch(self) -> set[str]:
+        return {frame.file for node in self._nodes.values() for frame in node.frames if frame.of_torch}
+
+    @cached_property
+    def _by_name(self) -> dict[str, set[str]]:
+        """Files by their names without folders."""
+        found: dict[str, set[str]] = {}
+        for line in self._lines:
+            found.setdefault(_file(line).replace("\\", "/").rpartition("/")[2], set()).add(_file(line))
+        return found
 
     def find(self, text: str) -> tuple[Address, ...]:
         """The addresses that a text stands for, in order of the record. Raises ``UsageError`` for none or doubt."""
@@ -227,7 +239,7 @@ class AddressTexts:
     def short(self, line: Address) -> str:
         """A Python line without its folder, where no other file has its name."""
         name = line[2].replace("\\", "/").rpartition("/")[2]
-        return name if len(self._files(name.rpartition(":")[0])) == 1 else line[2]
+        return name if len(self._by_name.get(name.rpartition(":")[0], ())) == 1 else line[2]
 
     def _no_form(self, text: str) -> str:
         kernels = ", ".join(dict.fromkeys(a[2] for a in self._kernels)) or "none"

@@ -6,7 +6,8 @@ ordinary: fusion makes n→1, decomposition 1→n, and a rematerialised operator
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.address import PYTHON as PYTHON
@@ -35,6 +36,12 @@ class Chain:
     by the end of its path. A text stands for all that it names, in every compilation that has it (``find``): the
     answer is that of all of these together. What could mean different places is refused, with texts for each.
 
+    What autograd needs may be what the program computes anyway: the forward's ``sin`` of ``sin(x) + cos(x)`` is one
+    with the sine that the derivative of ``cos(x)`` needs, and both calls are above it. Links are complete.
+    ``derivatives=False`` leaves out of the joint graph and of the forward what is only needed by the derivative of the
+    call, and above a part of the forward the calls whose derivative needs it; of a backward, where all is there for
+    some derivative, nothing (``derivatives`` says for whose).
+
     Raises (every method that takes an address): ``UsageError`` if the record has no such node.
     """
 
@@ -53,7 +60,7 @@ class Chain:
         nodes that were traced from it, of all compilations. Raises ``UsageError`` for what is unknown or ambiguous."""
         return self.texts.find(text)
 
-    @property
+    @cached_property
     def texts(self) -> AddressTexts:
         """What texts for addresses stand for in this capture."""
         links = self._links
@@ -78,46 +85,74 @@ class Chain:
         for address in self.addresses():
             yield address, self._links.up.get(address, _NONE).keys()
 
-    def up(self, address: Address | str) -> tuple[Address, ...]:
+    def up(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """What it directly came from."""
-        return _direct(self._links.up, self._known(address))
+        links, known = self._links, self._known(address)
+        found = ((at, to) for at in known for to in links.up.get(at, ()))
+        return _each(
+            to for at, to in found if derivatives or not (to in links.derived and _phase(at) == "forward")
+        )
 
-    def down(self, address: Address | str) -> tuple[Address, ...]:
+    def down(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """What it directly became."""
-        return _direct(self._links.down, self._known(address))
+        links, known = self._links, self._known(address)
+        found = ((at, to) for at in known for to in links.down.get(at, ()))
+        return _each(to for at, to in found if derivatives or not self._needed(at, to))
 
-    def ancestors(self, address: Address | str) -> tuple[Address, ...]:
+    def _needed(self, above: Address, below: Address) -> bool:
+        """Whether what is below is there for a derivative of what is above, or serves it."""
+        derived = self._links.derived
+        return _phase(below) == "forward" if above in derived else below in derived
+
+    def ancestors(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Everything that it came from, nearest first; not itself."""
-        return _reach(self._links.up, self._known(address))
+        return self._above(self._known(address), derivatives)
 
-    def descendants(self, address: Address | str) -> tuple[Address, ...]:
+    def descendants(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Everything that it became, nearest first; not itself."""
-        return _reach(self._links.down, self._known(address))
+        return self._below(self._known(address), derivatives)
 
-    def lines(self, of: Kernel | Address | str) -> tuple[Frame, ...]:
+    def lines(self, of: Kernel | Address | str, derivatives: bool = True) -> tuple[Frame, ...]:
         """The innermost user frames that a kernel or node came from, by file and line.
 
-        A frame of torch's own counts only for a node that has no other.
+        A frame of torch's own counts only for a node that has no other. What is there for derivatives alone is of
+        their lines, also without ``derivatives``.
         Empty if the chain does not reach Python (``why_not`` says where it ends).
         """
         if isinstance(of, Kernel):
-            return self._frames(self._links.uses[self._position(of)])
+            return self._frames(self._links.uses[self._position(of)], derivatives)
         found: dict[Frame, None] = {}
         for one in self._known(of):
             if one[1] == PYTHON:
                 start = [a for a in self._links.down.get(one, ()) if self._innermost(a) == one]
                 frames = [f for f in self._frames(start) if python(f.file, f.line) == one]
             else:
-                frames = list(self._frames([one]))
+                frames = list(self._frames([one], derivatives))
             found.update(dict.fromkeys(frames))
         return _in_order(found)
 
-    def _frames(self, start: list[Address]) -> tuple[Frame, ...]:
+    def _frames(self, start: Sequence[Address], derivatives: bool = True) -> tuple[Frame, ...]:
         found: dict[Frame, None] = {}
-        for address in (*start, *_reach(self._links.up, start)):
+        for address in (*start, *self._above(start, derivatives)):
             if address in self._links.framed:
                 found.update(dict.fromkeys(self._links.nodes[address].innermost))
-        return _in_order(found)
+        return _in_order(found) if found or derivatives else self._frames(start)
+
+    def _above(self, start: Sequence[Address], derivatives: bool) -> tuple[Address, ...]:
+        whole, derived = _reach(self._links.up, start), self._links.derived
+        forward = [address for address in start if _phase(address) == "forward"]
+        if derivatives or not forward or derived.isdisjoint(whole):
+            return whole
+        rest = [address for address in start if _phase(address) != "forward"]
+        own = {*_reach(self._links.up, forward, derived), *_reach(self._links.up, rest)}
+        return tuple(address for address in whole if address in own)
+
+    def _below(self, start: Sequence[Address], derivatives: bool) -> tuple[Address, ...]:
+        whole, derived = _reach(self._links.down, start), self._links.derived
+        if derivatives or derived.isdisjoint((*start, *whole)):
+            return whole
+        own = {*_reach(self._links.down, [a for a in start if a not in derived], derived)}
+        return tuple(address for address in whole if address in own or _phase(address) == "backward")
 
     def derivatives(self, of: Address | str) -> tuple[Address, ...]:
         """For whose derivative a node of the joint graph is there, or anything of a backward down to a line of a
@@ -127,7 +162,9 @@ class Chain:
         """
         return tuple(dict.fromkeys(a for one in self._known(of) for a in self._derivatives.of(one)))
 
-    def kernels(self, file: Address | str, line: int | None = None) -> tuple[Kernel, ...]:
+    def kernels(
+        self, file: Address | str, line: int | None = None, derivatives: bool = True
+    ) -> tuple[Kernel, ...]:
         """The kernels that a Python line became, itself or through what it calls, in order of the record.
 
         ``kernels("/home/ada/model.py", 7)``, or an address alone: ``kernels("model.py:7:11-23")``. Empty for what
@@ -143,7 +180,7 @@ class Chain:
             raise UsageError(f"the record knows no file {file!r}; it knows {some}{more}")
         else:
             start = (python(file, line),)
-        reached = {*start, *_reach(self._links.down, start)}
+        reached = {*start, *self._below(start, derivatives)}
         every = zip(self._links.every, self._links.uses, strict=True)
         # A kernel is none of what it came from.
         return tuple(
@@ -230,8 +267,15 @@ class Chain:
 _NONE: dict[Address, None] = {}
 
 
-def _direct(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:
-    return tuple(dict.fromkeys(following for address in start for following in edges.get(address, ())))
+Edges = Mapping[Address, Collection[Address]]
+
+
+def _each(found: Iterable[Address]) -> tuple[Address, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _phase(address: Address) -> str:
+    return address[1].partition(".")[0]
 
 
 def _in_order(frames: Iterable[Frame]) -> tuple[Frame, ...]:
@@ -240,14 +284,14 @@ def _in_order(frames: Iterable[Frame]) -> tuple[Frame, ...]:
     )
 
 
-def _reach(edges: dict[Address, dict[Address, None]], start: Iterable[Address]) -> tuple[Address, ...]:
-    """Everything reachable from ``start``, breadth first, without ``start`` itself."""
+def _reach(edges: Edges, start: Iterable[Address], without: Collection[Address] = ()) -> tuple[Address, ...]:
+    """Everything reachable from ``start``, breadth first, without ``start`` itself, by none of ``without``."""
     begin = dict.fromkeys(start)
     seen = dict(begin)
     queue = list(begin)
     for address in queue:
         for following in edges.get(address, ()):
-            if following not in seen:
+            if following not in seen and following not in without:
                 seen[following] = None
                 queue.append(following)
     return tuple(a for a in seen if a not in begin)

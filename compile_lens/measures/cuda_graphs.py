@@ -45,4 +45,4 @@ def _lines(
     for stage, name in dict.fromkeys(wanted):
         address = compilation.id, f"{one.phase}.{stage}", name
         if address in chain:
-            yield name, tuple(chain.lines(address))
+            yield name, tuple(chain.lines(address, derivatives=False))

@@ -27,6 +27,8 @@ class Links:
     down: dict[Address, dict[Address, None]] = field(default_factory=dict)
     framed: set[Address] = field(default_factory=set)
     """Nodes that are linked to their own frames."""
+    derived: set[Address] = field(default_factory=set)
+    """Nodes of joint graphs that autograd made for a derivative."""
     lost: dict[Address, str] = field(default_factory=dict)
     missing: dict[tuple[str, str], str] = field(default_factory=dict)
     files: dict[str, None] = field(default_factory=dict)
@@ -61,6 +63,8 @@ def _compilation(links: Links, compilation: Compilation) -> None:
         elif isinstance(stage, Graph):
             for path, node in walk(stage):
                 links.nodes[compilation.id, stage.key, path + node.name] = node
+                if node.derivative:
+                    links.derived.add((compilation.id, stage.key, path + node.name))
     names = {key: _Names(graph) for key, graph in graphs.items()}
     reaches: set[Address] = set()
     for key in _before_first(graphs):

@@ -199,7 +199,9 @@ class _Finder:
                 reached = (address,)
             else:
                 lowered = [
-                    a for a in (address, *self.chain.descendants(address)) if a[1].endswith(".post_grad")
+                    a
+                    for a in (address, *self.chain.descendants(address, derivatives=False))
+                    if a[1].endswith(".post_grad")
                 ]
                 reached = tuple(loop for node in lowered for loop in self._computing(node))
             for where, at, loop in reached:

@@ -204,7 +204,7 @@ def _measured(
                 statistics.median(times),
                 max(times),
                 sum(ran.seconds for ran in timed) if gpu else None,
-                chain.lines(kernel),
+                chain.lines(kernel, derivatives=False),
                 kernel.origins,
                 tuple(dict.fromkeys(modules[o] for o in kernel.origins if modules.get(o))),
             )

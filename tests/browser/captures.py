@@ -378,6 +378,23 @@ def _failed(run: Callable[[], Capture]) -> Capture:
         return error.capture
 
 
+def written(text: str, name: str) -> Capture:
+    """The function ``f`` of a module that is written to a file, with a gradient."""
+    import importlib.util
+    import tempfile
+    from pathlib import Path
+
+    import torch
+
+    path = Path(tempfile.mkdtemp()) / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return capture(module.f, torch.rand(1000, requires_grad=True))
+
+
 def _quiet(run: Callable[[], T]) -> T:
     with contextlib.redirect_stdout(io.StringIO()):
         return run()

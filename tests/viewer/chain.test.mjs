@@ -14,7 +14,7 @@ function links(seed) {
     for (let k = item ? roll(4) : 0; k > 0; k--) above.push(roll(item));
     offsets.push(above.length);
   }
-  return { names: Array.from({ length: count }, (_, i) => `n${i}`), offsets, above };
+  return { names: Array.from({ length: count }, (_, i) => `n${i}`), offsets, above, stages: [], derivatives: [] };
 }
 
 /** Distance of everything that some items lead to, by trying every link until nothing changes. */
@@ -94,7 +94,13 @@ test("one item is in the chain of another exactly if that is in its own", () => 
 
 test("a chain follows its own direction only: what shares an origin is not linked", () => {
   // 0 became 1 and 2; 3 came from 2.
-  const chain = new Chain({ names: ["a", "b", "c", "d"], offsets: [0, 0, 1, 2, 3], above: [0, 0, 2] });
+  const chain = new Chain({
+    names: ["a", "b", "c", "d"],
+    offsets: [0, 0, 1, 2, 3],
+    above: [0, 0, 2],
+    stages: [],
+    derivatives: [],
+  });
   assert.deepEqual(sorted(chain.through([1])), [0, 1]);
   assert.deepEqual(sorted(chain.through([3])), [0, 2, 3]);
   assert.deepEqual(sorted(chain.through([0])), [0, 1, 2, 3]);

@@ -139,6 +139,7 @@ test("a node: what it calls, its tensor in full, module, source innermost first,
     source: "/home/me/m.py:3 in a: sin(x)\n/home/me/m.py:9 in f: a(x)",
     saved: "kept for backward",
     traffic: "reads 4,000 B, writes an unknown number of bytes (modelled)",
+    "in Python": '("0/0", "forward", "sin")',
   });
   assert.deepEqual(facts.texts, [{ label: "in full", text: "def body" }]);
   assert.equal(
@@ -152,7 +153,11 @@ test("a node of several tensors lists each; one without a tensor says nothing of
   assert.equal(rows["output 0"], "float32 [1000], stride [1], cpu, 4,000 B, requires grad");
   assert.equal(rows["output 1"], "float32 [1000], cpu, bytes not known");
   assert.ok(!("dtype" in rows));
-  assert.deepEqual(await rowsOf(3), { operation: "placeholder", "no origin": "an argument" });
+  assert.deepEqual(await rowsOf(3), {
+    operation: "placeholder",
+    "no origin": "an argument",
+    "in Python": '("0/0", "forward", "x")',
+  });
 });
 
 test("a group names its members", async () => {
@@ -176,6 +181,7 @@ test("a line of a kernel: its text, and where it stands in the module", async ()
     line: "11 of the module, 2 in its address",
     text: "a = 1;",
     "no origin": "a loop's head",
+    "in Python": '("0/0", "forward.code", "cpp:2")',
   });
 });
 
@@ -186,6 +192,7 @@ test("a Python line: file, text and function", async () => {
     line: "3 of /home/me/m.py",
     text: "text of /home/me/m.py:3",
     function: "f",
+    "in Python": '"m.py:3"',
   });
 });
 

@@ -25,9 +25,9 @@ const NO_WORK = {
 /**
  * A capture. Each stage is `[compilation, key, items]`, Python's first; an item is
  * `[name, kind, names of what it came from, reason why nothing]`, a name being `"key name"`, or `"id key name"`
- * in another compilation. `missing` holds `[compilation, key, reason, key before it]`.
+ * in another compilation. `derivatives` has for nodes that autograd made whose derivative they are for. `missing` holds `[compilation, key, reason, key before it]`.
  */
-export function capture(stages, missing = []) {
+export function capture(stages, missing = [], derivatives = {}) {
   const numbers = new Map();
   const index = {
     stages: [],
@@ -35,6 +35,8 @@ export function capture(stages, missing = []) {
     offsets: [0],
     above: [],
     noOrigin: [],
+    derivatives: [],
+    lineAddresses: [],
     lineTexts: [],
     kinds: [],
     kindOf: [],
@@ -64,6 +66,7 @@ export function capture(stages, missing = []) {
       numbers.set(`${compilation} ${key} ${name}`, item);
       index.names.push(name);
       if (key === "python") index.lineTexts.push(`text of ${name}`);
+      if (key === "python") index.lineAddresses.push(name.replace(/^.*\//, ""));
       if (!index.kinds.includes(kind)) index.kinds.push(kind);
       index.kindOf.push(index.kinds.indexOf(kind));
       for (const other of above) index.above.push(numbers.get(`${compilation} ${other}`) ?? numbers.get(other));
@@ -71,6 +74,7 @@ export function capture(stages, missing = []) {
       if (reason) index.noOrigin.push([item, reason]);
     }
   }
+  for (const [address, words] of Object.entries(derivatives)) index.derivatives.push([numbers.get(address), words]);
   for (const [compilation, key, reason, before] of missing) {
     const steps = lane(lanes, compilation, key);
     const at = steps.findIndex((known) => known.key === before);

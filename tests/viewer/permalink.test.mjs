@@ -57,7 +57,7 @@ function oddIndex() {
     add(compilation, "odd:key,of;a&stage", ODD);
     add(compilation, "forward.groups", [...ODD, "twice", "twice"]);
   }
-  return { stages, names, offsets: [], above: [], noOrigin: [], lineTexts: [], kinds: [], kindOf: [] };
+  return { stages, names, offsets: [], above: [], noOrigin: [], lineTexts: [], units: [], kinds: [], kindOf: [] };
 }
 
 const index = oddIndex();
@@ -279,4 +279,31 @@ test("a link says when it was made for another capture, and what is not in this 
   );
   for (const fine of ["", "#", "#section-2", "#of=", "#x=y", pinned(now, 0, 1, 2)])
     assert.equal(linkTrouble(fine, now), "");
+});
+
+test("a call is named as Python takes it, and comes back with its nodes and its name", () => {
+  const stage = { title: "", kernels: 0, firsts: [], part: "" };
+  const unit = { compilation: 0, colour: 0, line: 0, column: 31, end: 43 };
+  const index = {
+    ...oddIndex(),
+    stages: [
+      { ...stage, compilation: -1, key: "python", start: 0, count: 1 },
+      { ...stage, compilation: 0, key: "dynamo", start: 1, count: 2 },
+    ],
+    names: ["/home/ada/f.py:7", "sin", "cos"],
+    units: [
+      { ...unit, tag: "sin", items: [1], address: "f.py:7:11-23" },
+      { ...unit, tag: "cos", items: [2], address: "f.py:7:31-43" },
+    ],
+  };
+  const state = { compilation: 0, panes: null, pins: [{ items: [2], name: "cos" }] };
+  const hash = encodeState(state, index);
+  assert.match(decodeURIComponent(hash), /pin=cos;python:source:=f\.py:7:31-43/);
+  assert.deepEqual(decodeState(hash, index)?.pins, state.pins);
+  assert.deepEqual(
+    decodeState("pin=;python:source:=f.py:7:31-43", index)?.pins,
+    state.pins,
+    "also as a person writes it",
+  );
+  assert.equal(decodeState("pin=;python:source:=f.py:7:31-44", index), null);
 });

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Selection, COLOURS, HOVER, SELF, coloursOf } from "../../compile_lens/views/viewer/web/data/selection.js";
+import {
+  Selection,
+  COLOURS,
+  HOVER,
+  OWN,
+  SELF,
+  coloursOf,
+  isNeeded,
+} from "../../compile_lens/views/viewer/web/data/selection.js";
 import { diced } from "./made.mjs";
 
 function selected(seed = 7) {
@@ -11,8 +19,8 @@ function selected(seed = 7) {
 }
 
 test("the bits of the colours, of the preview and of items themselves differ", () => {
-  const bits = [...Array.from({ length: COLOURS }, (_, c) => 1 << c), HOVER, SELF];
-  assert.equal(new Set(bits).size, COLOURS + 2);
+  const bits = [...Array.from({ length: COLOURS }, (_, c) => 1 << c), HOVER, SELF, OWN];
+  assert.equal(new Set(bits).size, COLOURS + 3);
   for (const one of bits) for (const other of bits) if (one !== other) assert.equal(one & other, 0);
   assert.equal(COLOURS, 6);
   assert.deepEqual(coloursOf(0b100101 | HOVER | SELF), [0, 2, 5]);
@@ -29,7 +37,7 @@ test("marks are the union of the chains of all pins and of the preview, and of n
     if (made.roll(2)) selection.preview([made.roll(count), made.roll(count)], "two");
     const wanted = new Map();
     const light = (items, bit) => {
-      for (const item of made.chain.through(items)) wanted.set(item, (wanted.get(item) ?? 0) | bit);
+      for (const item of made.chain.through(items)) wanted.set(item, (wanted.get(item) ?? 0) | bit | OWN);
       for (const item of items) wanted.set(item, (wanted.get(item) ?? 0) | SELF);
     };
     for (const pin of selection.pins) light(pin.items, 1 << pin.colour);
@@ -110,9 +118,9 @@ test("who clicks on what they point at has its chain walked once", () => {
   const before = chain.walks;
   selection.toggle([2], "two");
   assert.equal(chain.walks - before, 2, "up and down");
-  assert.equal(selection.marks.get(2), 1 | HOVER | SELF);
+  assert.equal(selection.marks.get(2), 1 | HOVER | SELF | OWN);
   selection.preview([], "");
-  assert.equal(selection.marks.get(2), 1 | SELF);
+  assert.equal(selection.marks.get(2), 1 | SELF | OWN);
 });
 
 test("a focus that goes ends what it lit, and not what the pointer lit elsewhere since", () => {

@@ -157,11 +157,11 @@ class Side:
         """The innermost frames that a node came from."""
         number = self.numbers(address[1]).get((address[0], address[2]))
         own = self.stage(address[1])[number].node.innermost if number is not None else ()
-        return own or self.chain.lines(address)
+        return own or self.chain.lines(address, derivatives=False)
 
     def kernel_lines(self, kernel: Kernel) -> tuple[str, ...]:
         """The Python lines of a kernel."""
-        return said(self.chain.lines(kernel))
+        return said(self.chain.lines(kernel, derivatives=False))
 
 
 def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:

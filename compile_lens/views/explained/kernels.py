@@ -104,7 +104,7 @@ def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase:
             own = next((found for stage in stages if (found := (at[0], stage, thing.name)) in chain), None)
             for node in graph.nodes:
                 if loops & {node.name, *node.members}:
-                    of_lines = lines(chain.lines(own or place.at("groups", node.name)))
+                    of_lines = lines(chain.lines(own or place.at("groups", node.name), derivatives=False))
                     said.append(f"{place.title}: {thing.name} is in {named.named(node.name)}{of_lines}")
     return few(said, "groups", "capture.compilations[i].graphs['….groups']")
 
@@ -185,7 +185,7 @@ def told(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool =
     """A kernel in one line: name, kind, launches, or the bytes that it moves, and the Python lines that it computes."""
     often = outline.traffic(kernel) or "bytes unknown" if size else launched(code, kernel)
     kind = LANGUAGE.get(kernel.language, kernel.kind)
-    return f"{place.title}: {kernel.name}, {kind}, {often}{lines(Chain(capture).lines(kernel))}"
+    return f"{place.title}: {kernel.name}, {kind}, {often}{lines(Chain(capture).lines(kernel, derivatives=False))}"
 
 
 def lines(frames: Iterable[Frame], most: int = 3) -> str:
@@ -302,7 +302,7 @@ def groups(capture: Record, phase: str = "") -> Explained:
         named, chain = Groups(place), Chain(capture)
         for node in graph.calls:
             if node.kind != "nop":
-                at = chain.lines(place.at("groups", node.name))
+                at = chain.lines(place.at("groups", node.name), derivatives=False)
                 found.append(f"{place.title}: {named.named(node.name)}{lines(at)}")
         for pair in ranked(apart(capture, place.compilation.id, place.phase)):
             reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))

@@ -46,7 +46,9 @@ def cuda_graphs(capture: Record) -> Finding | None:
     def of(place: Place) -> At:
         def at(stage: str, asked: Iterable[str]) -> tuple[tuple[Address, ...], tuple[Frame, ...]]:
             known = tuple(a for name in asked if name and (a := place.at(stage, name)) in chain)
-            return known, tuple(dict.fromkeys(frame for address in known for frame in chain.lines(address)))
+            return known, tuple(
+                dict.fromkeys(frame for address in known for frame in chain.lines(address, derivatives=False))
+            )
 
         return at
 

@@ -116,7 +116,7 @@ class Codes:
     def _said(self, kernel: Kernel, origin: outline.Origin) -> list[machine.Remark]:
         """What is said of a kernel below its head."""
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
-        found = [machine.Remark(whose)] if whose else []
+        found = [machine.Remark(words) for words in (whose, line(outline.needed(origin))) if words]
         for title, shared in outline.shared(origin):
             lines = tuple(f"{name} (also in {outline.names(where)})" for name, where in shared[:MANY])
             if len(shared) > 1:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.chain import PYTHON, walk
+from compile_lens.measures.chain import PYTHON, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
 from ..words import outline
+from ..words.derivatives import Derivatives
 from .items import Items, SeenStage
 from .texts import Texts
 from .units import coloured
@@ -45,6 +46,7 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         )
         names += [line(name) for name in seen.names]
         kind_of += [kinds.setdefault(kind, len(kinds)) for kind in _kinds(seen)]
+    short = Chain(capture).texts.short
     offsets = [0]
     for above in items.above:
         offsets.append(offsets[-1] + len(above))
@@ -54,6 +56,12 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "offsets": offsets,
         "above": [up for above in items.above for up in above],
         "noOrigin": [[item, line(why)] for item, why in items.no_origin.items()],
+        "derivatives": [
+            [item, line(", ".join(words))]
+            for address, words in Derivatives(capture).made()
+            if (item := items.item(address)) is not None
+        ],
+        "lineAddresses": [line(short(address)) for address in items.lines],
         "lineTexts": _line_texts(capture, items),
         "kinds": [line(kind) for kind in kinds],
         "kindOf": kind_of,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.address import python
+from compile_lens.measures.chain import Chain
 from compile_lens.measures.source_units import Unit, units
 from compile_lens.record.capture import Record
 
@@ -18,10 +19,14 @@ def coloured(capture: Record, items: Items) -> dict[str, object]:
     sets: dict[tuple[int, ...], int] = {(): 0}
     of = [0] * len(items.above)
     texts = _Texts(capture)
+    short = Chain(capture).texts.short
     for number, compilation in enumerate(items.compilations):
         found = every[compilation.id]
         start = len(told)
-        told += [_unit(number, i, unit, items, texts) for i, unit in enumerate(found.all)]
+        told += [
+            _unit(number, i, unit, items, texts, short(python(unit.file, unit.line)))
+            for i, unit in enumerate(found.all)
+        ]
         for address, own in found.of.items():
             item = items.item(address)
             if item is not None:
@@ -29,14 +34,19 @@ def coloured(capture: Record, items: Items) -> dict[str, object]:
     return {"units": told, "unitSets": [list(one) for one in sets], "unitsOf": of}
 
 
-def _unit(compilation: int, number: int, unit: Unit, items: Items, texts: _Texts) -> dict[str, object]:
+def _unit(
+    compilation: int, number: int, unit: Unit, items: Items, texts: _Texts, place: str
+) -> dict[str, object]:
     column, end = texts.span(unit)
     nodes = [items.item(address) for address in unit.nodes]
     at = items.item(python(unit.file, unit.line))
+    # A call that takes all of its line goes by the line: there is nothing else in it.
+    columns = "" if unit.end_column is None else f":{unit.column}-{unit.end_column}"
     return {
         "compilation": compilation,
         "tag": line(unit.tag),
         "colour": number % len(UNITS),
+        "address": line(place + columns),
         "line": -1 if at is None else at,
         "column": column,
         "end": end,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from compile_lens.measures.chain import Address, Chain, walk
 from compile_lens.record.capture import Record
@@ -41,6 +41,19 @@ class Derivatives:
             if said:
                 found.append((origin, said))
         return tuple(found)
+
+    def made(self) -> Iterator[tuple[Address, tuple[str, ...]]]:
+        """Each node of a joint graph that autograd made, and the words for those whose derivative it is for."""
+        for compilation in self._compilations.values():
+            joint = compilation.graphs.get("joint")
+            words = self._of(compilation.id)
+            for path, node in walk(joint) if joint is not None else ():
+                address = (compilation.id, "joint", path + node.name)
+                if node.derivative:
+                    yield (
+                        address,
+                        tuple(dict.fromkeys(words[a] for a in self._chain.up(address) if a in words)),
+                    )
 
     def _of(self, cid: str) -> dict[Address, str]:
         if cid not in self._words:

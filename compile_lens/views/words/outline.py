@@ -218,8 +218,8 @@ class Origin:
 
     ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
     ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
-    ``whose`` says for each operator of a backward for whose derivative it is there; ``instead`` names kernels of which
-    a call launches one where it may launch this one.
+    ``whose`` says for each operator of a backward for whose derivative it is there; ``needed`` are lines that it does
+    not compute, but whose derivative needs what it does; ``instead`` are kernels of which a call launches one or it.
     """
 
     operators: tuple[str, ...]
@@ -229,6 +229,7 @@ class Origin:
     parts: Shared = ()
     whose: Whose = ()
     instead: tuple[str, ...] = ()
+    needed: tuple[Frame, ...] = ()
 
 
 class Origins:
@@ -254,23 +255,31 @@ class Origins:
 
     def of(self, kernel: Kernel) -> Origin:
         """The origins of one kernel. A Python line that several operators share stands once."""
-        frames = self._chain.lines(kernel)
-        lines = tuple({(f.file, f.line): f for f in frames}.values())
+        lines = _by_line(self._chain.lines(kernel, derivatives=False))
+        needed = tuple(f for at, f in _by_line(self._chain.lines(kernel)).items() if at not in lines)
         unknown = ""
         if not kernel.origins:
             unknown = kernel.no_origin or "the record names no operator for it"
-        elif not lines:
+        elif not lines and not needed:
             unknown = "no Python line is known for these operators"
         shared = self._others.get(id(kernel), ((), ()))
         whose, instead = self._whose.get(id(kernel), ()), self._instead.get(id(kernel), ())
-        return Origin(kernel.origins, lines, unknown, *shared, whose, instead)
+        return Origin(kernel.origins, tuple(lines.values()), unknown, *shared, whose, instead, needed)
+
+
+def _by_line(frames: Iterable[Frame]) -> dict[tuple[str, int], Frame]:
+    return {(f.file, f.line): f for f in frames}
+
+
+def needed(origin: Origin) -> str:
+    """Lines whose derivative needs what a kernel of a forward computes for others; ``""`` where there are none."""
+    return f"needed by the derivative of {places(origin.needed)}" if origin.needed else ""
 
 
 def again(origin: Origin) -> str:
-    """For whose derivative it is there; which operators other kernels compute as well, and which they do a part of:
+    """For whose derivative it is there, or needed; which operators others compute as well, and do a part of:
     ``computed more than once: cos (also in k1)``."""
-    whose = phrase(of_names(origin.whose, origin.operators), 8)
-    said = [whose] if whose else []
+    said = [w for w in (phrase(of_names(origin.whose, origin.operators), 8), needed(origin)) if w]
     said += [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
     if origin.instead:
         said.append(

@@ -206,9 +206,13 @@ export interface Index {
   noOrigin: [number, string][];
   /** For each Python line (items of stage 0) its text without indentation. */
   lineTexts: string[];
+  /** And its name as `capture.chain` takes it: without its folder, where no other file has its name. */
+  lineAddresses: string[];
   /** Kinds by letter index: `kinds[kindOf[i]]`; for a Python line "python", a kernel "kernel", its line "line". */
   kinds: string[];
   kindOf: number[];
+  /** Nodes of joint graphs that autograd made, each with the operators for whose derivative: `"cos, mul of line 7"`. */
+  derivatives: [number, string][];
   /** What has a colour of its own: those of one compilation follow each other, in the order of the source. */
   units: Unit[];
   /** Sets of units by number, in order; the first is empty. */
@@ -224,6 +228,8 @@ export interface Unit {
   tag: string;
   /** 0 to 5. */
   colour: number;
+  /** As `capture.chain` takes it: `"f.py:7:11-23"`. */
+  address: string;
   /** The item of its Python line. */
   line: number;
   /** Of a call its first character in the line, counted from 0, and the one past its last; -1 of a line. */

@@ -35,12 +35,12 @@ export class LineLinks {
     this.lines = new Uint32Array(pairs.length / 2);
     this.fillTable(pairs);
     /** The mark of each line, from line 0. */
-    this.bits = new Uint8Array(count);
-    this.spare = new Uint8Array(count);
+    this.bits = new Uint16Array(count);
+    this.spare = new Uint16Array(count);
     /** Lines with a mark. @type {number[]} */
     this.lit = [];
     /** The mark of each range. */
-    this.rangeBits = new Uint8Array(ranges.length);
+    this.rangeBits = new Uint16Array(ranges.length);
   }
 
   /** @param {number[]} pairs item, line, item, line, … */

@@ -258,12 +258,12 @@ export class Folds {
 
   /**
    * The bits of all rows gathered at a few places from top to bottom.
-   * @param {Uint8Array} lineBits
-   * @param {Uint8Array} foldBits of closed folds; an open one is told by its lines
+   * @param {Uint16Array} lineBits
+   * @param {Uint16Array} foldBits of closed folds; an open one is told by its lines
    * @param {number} places
    */
   summary(lineBits, foldBits, places) {
-    const gathered = new Uint8Array(places);
+    const gathered = new Uint16Array(places);
     this.runRows.forEach((first, run) => {
       const end = this.runRows[run + 1] ?? this.rows;
       const what = this.runLines[run];

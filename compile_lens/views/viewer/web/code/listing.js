@@ -65,7 +65,7 @@ export class Listing {
     this.unlinked = content.unlinked ?? "";
     /** What was found: where the matches start, their length, and the one that is shown. @type {{ starts: number[], length: number, current: number }} */
     this.found = { starts: [], length: 0, current: -1 };
-    this.foldBits = new Uint8Array(this.folds.folds.length);
+    this.foldBits = new Uint16Array(this.folds.folds.length);
     const mean = this.lines.text.length / Math.max(1, this.lines.count);
     this.cut = mean > LINE_CUT.many ? LINE_CUT.many : LINE_CUT.usual;
     /** Characters shown of lines that were made longer. @type {Map<number, number>} */

@@ -1,6 +1,6 @@
 // A block of neighbouring rows of a listing: numbers in one column, code in the other.
 
-import { coloursOf, HOVER, SELF } from "../data/selection.js";
+import { coloursOf, HOVER, isNeeded, SELF } from "../data/selection.js";
 import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
 import { cuts, without } from "./tidy.js";
@@ -235,5 +235,6 @@ export class ListingBlock {
 export function litLineClass(mark) {
   if (!mark) return "";
   const pins = coloursOf(mark).map((colour) => ` lit-pin-${colour}`);
-  return ` lit${mark & HOVER ? " lit-hover" : ""}${mark & SELF ? " lit-self" : ""}${pins.join("")}`;
+  const needed = isNeeded(mark) ? " lit-needed" : "";
+  return ` lit${mark & HOVER ? " lit-hover" : ""}${mark & SELF ? " lit-self" : ""}${needed}${pins.join("")}`;
 }

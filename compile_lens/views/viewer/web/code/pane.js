@@ -55,7 +55,7 @@ export class CodePane {
         ),
       ),
     );
-    this.kernelBits = new Uint8Array(data.kernels.length);
+    this.kernelBits = new Uint16Array(data.kernels.length);
     /** The pin that the machine code was brought to last. @type {Pin | null | undefined} */
     this.pin = app.selection.pins.at(-1);
     this.tidied = true;
@@ -321,7 +321,7 @@ export class CodePane {
     const pin = this.app.selection.pins.at(-1);
     const page = this.pages.get(this.shown);
     if (pin !== this.pin && page?.forms) {
-      const items = pin ? this.exact([...this.app.chain.through(pin.items)]) : [];
+      const items = pin ? this.exact([...this.app.chain.own(pin.items)]) : [];
       page.forms.reveal(items);
       if (page.forms.listing) page.listing?.reveal(items);
     }

@@ -2,6 +2,9 @@
 
 /** @import { Index } from "../types.d.ts" */
 
+/** @type {Record<string, number>} */
+const SIDES = { forward: 1, backward: 2 };
+
 export class Chain {
   /** @param {Index} index */
   constructor(index) {
@@ -15,6 +18,14 @@ export class Chain {
     /** The walk that came to each item last: a set of numbers is slow where a click lights thousands. */
     this.seen = new Uint32Array(count);
     this.walks = 0;
+    this.derived = new Uint8Array(count);
+    /** For whose derivative a node of a joint graph is there, in words. @type {Map<number, string>} */
+    this.derivatives = new Map(index.derivatives);
+    for (const item of this.derivatives.keys()) this.derived[item] = 1;
+    /** Items of forwards, and those of backwards. */
+    this.sides = new Uint8Array(count);
+    for (const { key, start, count: many } of index.stages)
+      this.sides.fill(SIDES[key.split(".")[0]] ?? 0, start, start + many);
     const next = this.downOffsets.slice(0, count);
     for (let item = 0; item < count; item++) {
       for (let k = this.upOffsets[item]; k < this.upOffsets[item + 1]; k++) {
@@ -68,12 +79,59 @@ export class Chain {
   }
 
   /**
+   * The same without what is only needed by a derivative of theirs; the whole where that is all.
+   * @param {Iterable<number>} items
+   */
+  own(items) {
+    const through = this.through(items);
+    const own = [...items];
+    for (const item of this.needed(own, this.ancestors(own), this.descendants(own))) through.delete(item);
+    return through;
+  }
+
+  /**
+   * What stands in the chain of some items for a derivative alone: of the joint graph and of the forward what only the
+   * derivative of the items needs, and above a part of the forward the calls whose derivative needs it. Nothing of a
+   * backward, where all is there for one. The same as `derivatives=False` of the chain in Python.
+   * @param {number[]} items
+   * @param {number[]} up their ancestors
+   * @param {number[]} down their descendants
+   * @returns {Set<number>}
+   */
+  needed(items, up, down) {
+    /** @type {Set<number>} */
+    const found = new Set();
+    const { derived, sides } = this;
+    if (this.derivatives.size === 0) return found;
+    const isDerived = (/** @type {number} */ item) => derived[item] === 1;
+    if (items.some(isDerived) || down.some(isDerived)) {
+      const plain = items.filter((item) => !isDerived(item));
+      const own = new Set(this.reached(plain, this.downOffsets, this.downTargets, derived));
+      for (const item of down) if (!own.has(item) && sides[item] !== SIDES.backward) found.add(item);
+    }
+    const forward = items.filter((item) => sides[item] === SIDES.forward);
+    if (forward.length && up.some(isDerived)) {
+      const rest = items.filter((item) => sides[item] !== SIDES.forward);
+      const own = new Set(this.reached(forward, this.upOffsets, this.upTargets, derived));
+      for (const item of this.ancestors(rest)) own.add(item);
+      for (const item of up) if (!own.has(item)) found.add(item);
+    }
+    return found;
+  }
+
+  /** Whether a node that autograd made is, or is one with, something of a forward. @param {number} item */
+  servesForward(item) {
+    return this.derived[item] === 1 && this.below(item).some((below) => this.sides[below] === SIDES.forward);
+  }
+
+  /**
    * @param {Iterable<number>} start
    * @param {Uint32Array} offsets
    * @param {Uint32Array} targets
+   * @param {Uint8Array | null} [without] 1 for what is not gone to
    * @returns {number[]}
    */
-  reached(start, offsets, targets) {
+  reached(start, offsets, targets, without = null) {
     const { seen } = this;
     const walk = ++this.walks;
     /** @type {number[]} */
@@ -87,7 +145,9 @@ export class Chain {
     for (const item of start) meet(item);
     const own = queue.length;
     for (let at = 0; at < queue.length; at++) {
-      for (let k = offsets[queue[at]]; k < offsets[queue[at] + 1]; k++) meet(targets[k]);
+      for (let k = offsets[queue[at]]; k < offsets[queue[at] + 1]; k++) {
+        if (without === null || without[targets[k]] === 0) meet(targets[k]);
+      }
     }
     return queue.slice(own);
   }

@@ -63,6 +63,14 @@ export function tensorInShort(tensor) {
  * @returns {Promise<Facts>}
  */
 export async function factsOf(model, items, name) {
+  const facts = await factsWithout(model, items, name);
+  const address = model.address(items);
+  if (address) facts.rows.push(["in Python", address]);
+  return facts;
+}
+
+/** @param {Model} model @param {number[]} items @param {string} name @returns {Promise<Facts>} */
+async function factsWithout(model, items, name) {
   const stage = model.stageOf(items[0]);
   if (items.length > 1) return manyFacts(model, stage, items, name);
   if (stage === PYTHON) return lineFacts(model, items[0]);

@@ -121,6 +121,21 @@ export class Model {
   }
 
   /**
+   * What some items are in Python, as `capture.chain` takes it: `"f.py:7:11-23"` or `("0/0", "forward", "sin")`; "" for
+   * several that are no call.
+   * @param {number[]} items
+   */
+  address(items) {
+    const call = this.units.all.find((unit) => unit.end >= 0 && unit.items.join() === items.join());
+    if (call) return JSON.stringify(call.address);
+    if (items.length !== 1) return "";
+    const { compilation, key } = this.index.stages[this.stageOf(items[0])];
+    if (compilation >= 0)
+      return `(${[this.core.compilations[compilation].id, key, this.name(items[0])].map((one) => JSON.stringify(one)).join(", ")})`;
+    return JSON.stringify(this.index.lineAddresses[items[0]]);
+  }
+
+  /**
    * A finding by its key. Throws if the page has none of that key.
    * @param {string} key
    */

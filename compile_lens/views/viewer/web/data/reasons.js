@@ -63,10 +63,32 @@ export class Reach {
     this.down = chain.descendants(this.own);
     /** @type {Set<number>} */
     this.all = new Set([...this.up, ...this.own, ...this.down]);
+    /** What stands in it for a derivative alone. */
+    this.needed = chain.needed(this.own, this.up, this.down);
     /** Items of the chain by stage, each list in the order of the record. @type {Map<number, number[]>} */
     this.stages = this.sorted(this.all);
     /** Stages of the items themselves. */
     this.home = [...this.sorted(this.own).keys()];
+  }
+
+  /** The chain without what stands in it for a derivative alone. */
+  get main() {
+    return new Set([...this.all].filter((item) => !this.needed.has(item)));
+  }
+
+  /**
+   * In words what some of `needed` are there for.
+   * @param {number[]} items of one stage
+   */
+  neededFor(items) {
+    const { chain } = this;
+    const up = new Set(this.up);
+    if (items.every((item) => up.has(item) && chain.derived[item] === 0)) return "whose derivative needs it";
+    const makers = items.filter((item) => chain.derived[item] === 1);
+    const all = makers.length ? makers : [...this.all].filter((item) => chain.servesForward(item));
+    const words = [...new Set(all.flatMap((item) => chain.derivatives.get(item)?.split(", ") ?? []).filter(Boolean))];
+    const some = words.slice(0, 3).join(", ") + (words.length > 3 ? ` and ${words.length - 3} more` : "");
+    return `needed by the derivative${some ? ` of ${some}` : ""}`;
   }
 
   /** @param {Iterable<number>} items without repeats @returns {Map<number, number[]>} */

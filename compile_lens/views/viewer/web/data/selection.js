@@ -10,6 +10,14 @@ export const HOVER = 1 << COLOURS;
 /** Bit of a mark: pinned or hovered itself. */
 export const SELF = 1 << (COLOURS + 1);
 
+/** Bit of a mark: not there for a derivative alone, of all that is pinned and hovered. */
+export const OWN = 1 << (COLOURS + 2);
+
+/** Whether something is lit for a derivative alone. @param {number} mark */
+export function isNeeded(mark) {
+  return mark !== 0 && (mark & OWN) === 0;
+}
+
 export class Selection {
   /**
    * @param {Chain} chain
@@ -144,8 +152,11 @@ export function coloursOf(mark) {
  * @param {number} bit
  */
 function add(marks, chain, items, bit) {
-  for (const found of [chain.ancestors(items), items, chain.descendants(items)]) {
-    for (const item of found) marks.set(item, (marks.get(item) ?? 0) | bit);
+  const up = chain.ancestors(items);
+  const down = chain.descendants(items);
+  const needed = chain.needed(items, up, down);
+  for (const found of [up, items, down]) {
+    for (const item of found) marks.set(item, (marks.get(item) ?? 0) | bit | (needed.has(item) ? 0 : OWN));
   }
   for (const item of items) marks.set(item, (marks.get(item) ?? 0) | SELF);
 }

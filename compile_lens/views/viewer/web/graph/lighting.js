@@ -1,6 +1,6 @@
 // Which pieces of a drawing are lit, found by the search, or dimmed. Only pieces that change are touched.
 
-import { COLOURS, HOVER, SELF } from "../data/selection.js";
+import { COLOURS, HOVER, OWN, SELF, isNeeded } from "../data/selection.js";
 import { grouped, s } from "../dom.js";
 import { kindClass, pixel, tagShapes } from "./shapes.js";
 import { isPlain } from "./words.js";
@@ -82,7 +82,7 @@ export class Lighting {
     for (const [view, bits] of lit) {
       for (const edge of view.out) {
         const common = bits & (lit.get(edge.target) ?? 0) & ~SELF;
-        if (common) edges.set(edge, common);
+        if (common & ~OWN) edges.set(edge, common);
       }
     }
     for (const edge of this.litEdges.keys()) if (!edges.has(edge)) this.lightEdge(edge, 0);
@@ -196,15 +196,16 @@ export class Lighting {
   }
 
   /**
-   * The ring around a match, the count of matches in a closed box.
+   * The ring around a match, the count of matches in a closed box, what is lit for a derivative alone.
    * @param {BoxView} view
    */
   paintExtra(view) {
-    if (!view.hits && !view.current && view.extra === null) return;
+    const needed = view.inside === null && isNeeded(view.bits);
+    if (!view.hits && !view.current && !needed && view.extra === null) return;
     const hits = view.inside ? 0 : view.hits;
     const [, , w, h] = view.at;
-    const shown = hits > 0 || view.current;
-    const key = shown ? `${hits} ${view.current} ${pixel(w)} ${pixel(h)}` : "";
+    const shown = hits > 0 || view.current || needed;
+    const key = shown ? `${hits} ${view.current} ${needed} ${pixel(w)} ${pixel(h)}` : "";
     if (view.extraDrawn === key || !view.element) return;
     view.extraDrawn = key;
     view.extra?.remove();
@@ -215,6 +216,7 @@ export class Lighting {
       const name = view.current ? "ring at" : "ring";
       extra.append(s("rect", { class: name, x: -4, y: -4, width: pixel(w + 8), height: pixel(h + 8), rx: 9 }));
     }
+    if (needed) extra.append(...tagShapes("needed", "derivative", w + 7, -7));
     if (hits && !isPlain(view.box)) extra.append(...tagShapes("tally", `${grouped(hits)} found`, w + 7, h - 5));
     view.element.append(extra);
     view.extra = extra;
@@ -241,5 +243,5 @@ function litClasses(bits) {
   const colours = bits & ALL_COLOURS;
   // The lowest colour is the one of the lowest bit.
   const pin = colours ? ` lit-pin-${31 - Math.clz32(colours & -colours)}` : "";
-  return ` lit${pin}${bits & HOVER ? " lit-hover" : ""}${bits & SELF ? " lit-self" : ""}`;
+  return ` lit${pin}${bits & HOVER ? " lit-hover" : ""}${bits & SELF ? " lit-self" : ""}${isNeeded(bits) ? " lit-needed" : ""}`;
 }

@@ -21,7 +21,8 @@ export class ChainList {
     this.open = true;
     /** @type {ChainRow[]} */
     this.rows = [];
-    this.name = "";
+    /** What is copied of it, and its address. */
+    this.named = "";
     /** Text of kernel lines, of code that has been read. @type {Map<number, string>} */
     this.texts = new Map();
     this.scrolled = false;
@@ -84,7 +85,8 @@ export class ChainList {
    * @param {Reach} reach
    */
   show(pin, reach) {
-    this.name = pin.name;
+    const address = this.app.model.address(pin.items);
+    this.named = pin.name + (address ? `, in Python ${address}` : "");
     this.rows = chainRows(reach);
     const own = new Set(pin.items);
     this.line.textContent = chainInLine(this.app.model, this.rows);
@@ -163,7 +165,7 @@ export class ChainList {
       return h(
         "button",
         { ...properties, class: `chain-item chain-code${pinned}` },
-        h("span", { class: "chain-place" }, name.slice(colon + 1)),
+        h("span", { class: "chain-place" }, String(model.lineNumber(item))),
         h("bdi", { class: "chain-text" }, this.texts.get(item) ?? shortened(name.slice(0, colon), 80)),
       );
     }
@@ -206,7 +208,7 @@ export class ChainList {
       (model.stageOf(item) === PYTHON
         ? model.index.lineTexts[item - model.index.stages[PYTHON].start]
         : this.texts.get(item)) ?? "";
-    const done = await copied(chainAsText(model, this.name, this.rows, lineText), this.element);
+    const done = await copied(chainAsText(model, this.named, this.rows, lineText), this.element);
     this.app.say(done ? `Copied the chain, ${plural(this.rows.length, "row")}` : "This page may not copy");
     this.copier.textContent = done ? "Copied" : "Not allowed here";
     setTimeout(() => (this.copier.textContent = "Copy as text"), 1500);

@@ -15,6 +15,7 @@ import { shortened } from "../dom.js";
  * @property {"python" | "nodes" | "kernels" | "lines" | "none"} holds
  * @property {number[]} items
  * @property {string} reason why it holds none
+ * @property {boolean} [needed] whether all of it is there for a derivative alone
  */
 
 /**
@@ -27,16 +28,15 @@ export function chainRows(reach) {
   const { model } = reach;
   /** @type {ChainRow[]} */
   const rows = [];
-  rows.push(
-    chainRow(
-      "Python",
-      "",
-      PYTHON,
-      "python",
-      reach.stages.get(PYTHON) ?? [],
-      reach.stages.has(PYTHON) ? "" : reach.why(PYTHON),
-    ),
-  );
+  const python = reach.stages.get(PYTHON) ?? [];
+  const needed = python.filter((item) => reach.needed.has(item));
+  const own = python.filter((item) => !reach.needed.has(item));
+  if (own.length || needed.length === 0)
+    rows.push(chainRow("Python", "", PYTHON, "python", own, own.length ? "" : reach.why(PYTHON)));
+  if (needed.length) {
+    const title = `Python: ${reach.neededFor(needed)}`;
+    rows.push({ ...chainRow(title, "", PYTHON, "python", needed, ""), needed: true });
+  }
   const reached = new Set([...reach.stages.keys()].map((stage) => model.index.stages[stage].compilation));
   model.core.compilations.forEach((compilation, number) => {
     if (reached.size > 1 || !reached.has(-1)) {
@@ -70,8 +70,27 @@ function stepTitle(model, compilation, phase, step) {
  * @returns {ChainRow[]}
  */
 function stepRows(reach, step, phase, title) {
-  const items = step.stage < 0 ? [] : (reach.stages.get(step.stage) ?? []);
-  if (items.length === 0) return [chainRow(title, phase, step.stage, "none", [], reach.whyAt(step))];
+  const all = step.stage < 0 ? [] : (reach.stages.get(step.stage) ?? []);
+  if (all.length === 0) return [chainRow(title, phase, step.stage, "none", [], reach.whyAt(step))];
+  const needed = all.filter((item) => reach.needed.has(item));
+  if (needed.length === 0) return itemRows(reach, step, phase, title, all);
+  const own = all.filter((item) => !reach.needed.has(item));
+  const rest = itemRows(reach, step, phase, `${title}: ${reach.neededFor(needed)}`, needed);
+  return [
+    ...(own.length ? itemRows(reach, step, phase, title, own) : []),
+    ...rest.filter(({ holds }) => holds !== "none").map((row) => ({ ...row, needed: true })),
+  ];
+}
+
+/**
+ * @param {Reach} reach
+ * @param {Step} step
+ * @param {string} phase
+ * @param {string} title
+ * @param {number[]} items at least one
+ * @returns {ChainRow[]}
+ */
+function itemRows(reach, step, phase, title, items) {
   if (!reach.model.isCode(step.stage)) return [chainRow(title, phase, step.stage, "nodes", items, "")];
   const { start, kernels } = reach.model.index.stages[step.stage];
   const lines = items.filter((item) => item >= start + kernels);
@@ -125,8 +144,8 @@ function merged(rows) {
 export function chainInLine(model, rows) {
   /** @type {Map<string, string[]>} */
   const phases = new Map();
-  for (const { phase, holds, items } of rows) {
-    if (holds === "none" || holds === "lines") continue;
+  for (const { phase, holds, items, needed } of rows) {
+    if (holds === "none" || holds === "lines" || needed) continue;
     const first = shortened(labelOf(model, items[0]), 40);
     const said = items.length > 1 ? `${first} +${items.length - 1}` : first;
     const parts = phases.get(phase) ?? [];

@@ -301,7 +301,7 @@ class ComparisonPage {
     side.pane?.mark(marks);
     this.sources[this.there.indexOf(side)]?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;
-    const through = last && [...side.app.chain.through(last.items)];
+    const through = last && [...side.app.chain.own(last.items)];
     if (through) side.pane?.reveal(through);
     this.graph.mark(side, marks, through);
   }

@@ -2,6 +2,7 @@
 // pinned or pointed at, it is the chain of that.
 
 import { labelOf } from "../data/reasons.js";
+import { isNeeded } from "../data/selection.js";
 import { button, grouped, h, put, shortened } from "../dom.js";
 import { placeOf } from "./arrangement.js";
 import { flowSteps, phasesOf } from "./flow_steps.js";
@@ -220,8 +221,11 @@ export class Flow {
       for (const item of marks.keys()) if (item >= start && item < start + count) lit.push(item);
       lit.sort((a, b) => a - b);
     }
-    const lines = kernels ? lit.filter((item) => item >= start + kernels) : [];
-    return lines.length ? lines : lit;
+    // What is lit for a derivative alone is said where nothing else is.
+    const own = lit.filter((item) => !isNeeded(marks.get(item) ?? 0));
+    const shown = own.length ? own : lit;
+    const lines = kernels ? shown.filter((item) => item >= start + kernels) : [];
+    return lines.length ? lines : shown;
   }
 
   /** The chips say what is lit, or what they count. */
@@ -267,6 +271,7 @@ export class Flow {
     const short = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 18));
     const more = items.length - short.length;
     const said = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
+    if (items.length && isNeeded(this.app.selection.marks.get(items[0]) ?? 0)) return [said, "for a derivative"];
     if (kernels && items[0] >= start + kernels)
       return [said, items.length === 1 ? "line of the code" : "lines of the code"];
     if (noun.stage === 0) return [said, "Python"];

@@ -70,7 +70,7 @@ class Shell {
       choose: (number) => this.choose(number),
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),
-      beside: (stage, items) => toFirstHits(this.app, this.panes.shown, placeOf(stage).key, chain.through(items)),
+      beside: (stage, items) => toFirstHits(this.app, this.panes.shown, placeOf(stage).key, chain.own(items)),
     };
     this.details = new Details(this.app, standalone);
     this.strip = new Strip(this.app, (place) => this.panes.toggle(place));

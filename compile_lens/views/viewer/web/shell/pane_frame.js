@@ -269,7 +269,7 @@ export class PaneFrame {
     this.restoreScroll();
     pane.resized();
     pane.mark(this.app.selection.marks);
-    const pinned = () => this.app.selection.pins.flatMap((pin) => [...this.app.chain.through(pin.items)]);
+    const pinned = () => this.app.selection.pins.flatMap((pin) => [...this.app.chain.own(pin.items)]);
     if (fresh) this.follow(name === "source" ? pinned() : pinned().sort((a, b) => a - b));
   }
 

@@ -371,7 +371,7 @@ export class Panes {
     this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
     if (this.reach && pins.length > this.pins) {
       const [used] = this.groups[0] ?? [];
-      toFirstHits(this.app, this.shown, used?.key, this.reach.all);
+      toFirstHits(this.app, this.shown, used?.key, this.reach.main);
       for (const frame of this.shown) if (last && frame.place.key === used?.key) frame.keepInView(last.items);
     }
     this.pins = pins.length;

@@ -140,6 +140,8 @@ function decodePane(value, index, findings) {
  * @param {Index} index
  */
 function encodePin(pin, index) {
+  const call = callOf(pin.items, index);
+  if (call) return `${escaped(shortened(pin.name, LONGEST_NAME))};python:source:=${escaped(call.address)}`;
   /** @type {Map<number, number[]>} */
   const byStage = new Map();
   for (const item of pin.items) {
@@ -174,14 +176,17 @@ function decodePin(value, index) {
   /** @type {Set<number>} */
   const items = new Set();
   for (const group of groups) {
-    const [compilation, key, what = ""] = group.split(":");
+    const [compilation, key, ...rest] = group.split(":");
+    const what = rest.join(":");
     const number = referredStage(compilation, key, index);
     if (number < 0) continue;
     const stage = index.stages[number];
     if (what.startsWith("=")) {
       const name = unescaped(what.slice(1));
       const item = name === null ? -1 : itemNamed(name, stage, index);
-      if (item >= 0) items.add(item);
+      const call = item < 0 && stage.compilation < 0 ? index.units.find(({ address }) => address === name) : undefined;
+      for (const one of call?.items ?? (item >= 0 ? [item] : [])) items.add(one);
+      if (call && !label) return { items: [...items], name: call.tag };
     } else {
       for (const local of decodeRanges(what, stage.count)) items.add(stage.start + local);
     }
@@ -189,6 +194,16 @@ function decodePin(value, index) {
   if (items.size === 0) return null;
   const found = [...items];
   return { items: found, name: unescaped(label) || index.names[found[0]] };
+}
+
+/**
+ * The call that some items are, if its address says so.
+ * @param {number[]} items
+ * @param {Index} index
+ */
+function callOf(items, index) {
+  const call = index.units.find((unit) => unit.end >= 0 && unit.items.join() === items.join());
+  return call && index.units.filter(({ address }) => address === call.address).length === 1 ? call : undefined;
 }
 
 /**
