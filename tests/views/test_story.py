@@ -125,7 +125,7 @@ def test_all_that_findings_know_is_told() -> None:
         "op1 and op2 stayed apart. Inductor did not propose the pair.",
         "The generated code has 2 kernels in C++: k0, k1.",
         "cos is computed more than once: by k0, k1.",
-        "At most ~12 kB are held at once.",
+        "At most ~11.7 KiB are held at once.",
         "1 buffer takes over the memory of another.",
     ):
         assert sentence in told, sentence

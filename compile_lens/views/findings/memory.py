@@ -18,7 +18,7 @@ KEY, TITLE = "memory", "Memory"
 INTRO = (
     "Which buffers the generated code holds and when, modelled from the order of its lines: "
     "the allocator is not asked. Counted is what one graph reads and makes; not what others keep for their backward, "
-    "gradients and an optimizer's state that are not there yet, and what the device's driver and libraries take."
+    "gradients and an optimizer's state that are still to come, and what the device's driver and libraries take."
 )
 WHERE = "capture.compilations[i].memory"
 MISSING = "not in the record"
