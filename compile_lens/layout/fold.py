@@ -137,9 +137,8 @@ def _freed(workers: Sequence[Node], modules: Mapping[str, str] | None) -> list[N
     """
     paths = [_module(worker, modules) for worker in workers]
     outer = [_steps(path)[:1] for path in paths]
-    above = {
-        path for path in paths if path == "" or any(one[0].startswith(f"{path}.") for one in outer if one)
-    }
+    heads = {one[0] for one in outer if one}
+    above = {"", *(head[:end] for head in heads for end, letter in enumerate(head) if letter == ".")}
     after: list[_Steps] = [_NOWHERE] * len(paths)
     for index in range(len(paths) - 2, -1, -1):
         after[index] = after[index + 1] if paths[index + 1] in above else outer[index + 1]

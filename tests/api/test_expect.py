@@ -148,7 +148,7 @@ def test_extern(of: Programs) -> None:
 def test_peak(of: Programs) -> None:
     of(one).peak(2 * 64 * 64 * 4)  # the input and the result
     said = fails(lambda: of(around_a_sort).peak(at_most=2 * 64 * 64 * 4))
-    assert "are held at once, at line" in said and "buf0, intermediate, ~16.4 kB" in said
+    assert "are held at once, at line" in said and "buf0, intermediate, ~16 KiB" in said
 
 
 def test_saved(of: Programs) -> None:

@@ -60,4 +60,4 @@ def test_reasons_cost_little_in_a_transformer() -> None:
 )
 def test_a_capture_costs_little_beside_torch(shape: str, count: int, most: float) -> None:
     """``layers`` are those of a transformer; the benchmarks ``gpt2`` and ``growth`` have the time."""
-    assert 1 < beside_torch(shape, count) <= most
+    assert 0.5 < beside_torch(shape, count) <= most

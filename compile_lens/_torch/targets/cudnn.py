@@ -41,8 +41,8 @@ def _address(function: Any) -> Any:
 
 def taken(kind: str) -> bool:
     """Whether torch takes cuDNN for a fake tensor of ``kind``, in its layout. Fake tensors must be on."""
-    x = torch.empty(2, 4, 8, 8, device=kind).to(memory_format=torch.channels_last)
+    x = torch.empty(2, 4, 8, 8, dtype=torch.float32, device=kind).to(memory_format=torch.channels_last)
     if not torch._C._get_cudnn_enabled():  # the program's wish
         return True
-    y = torch.nn.functional.conv2d(x, torch.empty(4, 4, 3, 3, device=kind))
+    y = torch.nn.functional.conv2d(x, torch.empty(4, 4, 3, 3, dtype=torch.float32, device=kind))
     return bool(torch.cudnn_is_acceptable(x) and y.is_contiguous(memory_format=torch.channels_last))
