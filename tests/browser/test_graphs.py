@@ -494,7 +494,7 @@ def test_a_transformer_opens_on_its_first_layer(viewer: Open, viewport: tuple[in
     view, heading = box(pane.locator(".graph-view")), pane.locator(".heading").first
     assert (heading.text_content() or "").startswith("blocks.0 = blocks.1 = blocks.2")
     name, frame = box(heading), box(pane.locator(".graph-frame").first)
-    assert frame["width"] > view["width"] and frame["x"] < view["x"]
+    assert frame["width"] > view["width"]
     assert view["x"] <= name["x"] and name["x"] + name["width"] <= view["x"] + view["width"]
     assert view["y"] <= name["y"] and name["y"] + name["height"] <= view["y"] + view["height"]
     assert pane.locator(".graph-view").evaluate("e => e.scrollTop") == 0
@@ -506,4 +506,4 @@ def test_a_transformer_opens_on_its_first_layer(viewer: Open, viewport: tuple[in
     pane.locator(".graph-view").evaluate("e => e.scrollBy(60, 0)")
     page.frame()
     moved = box(heading)
-    assert abs(moved["x"] - name["x"]) < 4 and moved["x"] >= view["x"]
+    assert box(pane.locator(".graph-frame").first)["x"] < view["x"] <= moved["x"] < view["x"] + 30

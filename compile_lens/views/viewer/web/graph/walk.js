@@ -116,8 +116,8 @@ const NEAR = 0.6;
 const AROUND = 6;
 
 /**
- * The middle, from left to right, of a window on the top of a drawing: that of what does the work in the first box
- * that is open there, such as a layer, else of all; moved so far that as many boxes beside it as there is room for are
+ * The middle, from left to right, of a window on the top of a drawing: that of what does the work there in the first box
+ * that is open, such as a layer, else of all; moved so far that as many boxes beside it as there is room for are
  * whole.
  * @param {BoxView[]} boxes
  * @param {number} height of the window
@@ -133,8 +133,8 @@ export function trunk(boxes, height, width) {
   const works = (/** @type {BoxView} */ { box, inside }) => !inside && !IDLE.has(box.kind);
   const open = topmost(boxes.filter(({ inside, level }) => inside && !level.parent).filter(until(NEAR)));
   const top = boxes.filter(until(1));
-  const middles = (open?.inside?.boxes ?? top)
-    .filter(works)
+  const seen = (open?.inside?.boxes ?? top).filter(works).filter(until(1));
+  const middles = (seen.length ? seen : (open?.inside?.boxes ?? []).filter(works))
     .map(({ at }) => at[0] + at[2] / 2)
     .sort((a, b) => a - b);
   const middle = middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
