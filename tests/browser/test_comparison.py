@@ -56,7 +56,8 @@ def units(lines: Locator) -> set[str]:
 
 NODES_IN_VIEW = """
 (all) => all.filter((e) => {
-  const r = e.querySelector(".face:not(.back)").getBoundingClientRect(), f = e.closest(".frame-body").getBoundingClientRect();
+  const r = e.querySelector(".face:not(.back)").getBoundingClientRect();
+  const f = e.closest(".frame-body").getBoundingClientRect();
   return r.top >= f.top - 1 && r.bottom <= f.bottom + 1 && r.left >= f.left && r.right <= f.right;
 }).flatMap((e) => [.../unit-(\\d)/g[Symbol.matchAll](e.getAttribute("class"))].map((m) => m[1]))
 """
