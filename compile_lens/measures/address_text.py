@@ -131,11 +131,10 @@ class AddressTexts:
         name = f"{file}:{line}" if file else f"line {line}"
         if text and text != name:
             name = f"{text!r}: {name}"
-        ends = _ends(file)
         numbered = [a for a in self._lines if a[2].endswith(f":{line}")]
         if not file:  # torch's own lines are told by their file
             numbered = [a for a in numbered if _file(a) not in self._of_torch] or numbered
-        found = [a for a in numbered if _file(a) == file] or [a for a in numbered if ends(_file(a))]
+        found = [a for a in numbered if _file(a) == file] or [a for a in numbered if _ends(_file(a), file)]
         if len(found) > 1:
             files = [_file(a) for a in found]
             raise UsageError(
@@ -147,15 +146,15 @@ class AddressTexts:
             files = [*dict.fromkeys(map(_file, self._lines))]
             raise UsageError(f"{name}: the capture has no line of {file!r}; it has lines of {_listed(files)}")
         near = sorted(
-            (a for a in self._lines if ends(_file(a))), key=lambda a: abs(int(a[2].rpartition(":")[2]) - line)
+            (a for a in self._lines if _ends(_file(a), file)),
+            key=lambda a: abs(int(a[2].rpartition(":")[2]) - line),
         )
         some = _listed(map(self.short, sorted(near[:_FEW], key=_by_line))) + (", …" if near[_FEW:] else "")
         raise UsageError(f"{name} holds no tensor operation of this capture; lines that do: {some}")
 
     def _files(self, file: str) -> set[str]:
         """The files that a name could mean."""
-        ends = _ends(file)
-        return {found for found in map(_file, self._lines) if file and (found == file or ends(found))}
+        return {found for found in map(_file, self._lines) if file and _ends(found, file)}
 
     def _calls(self, line: Address, among: Iterable[Address]) -> Iterator[_Call]:
         for address in among:
@@ -286,15 +285,10 @@ def _by_line(line: Address) -> tuple[str, int]:
     return _file(line), int(line[2].rpartition(":")[2])
 
 
-class _ends:
-    """Whether a path is that of a file which is named by its end."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file.replace("\\", "/")
-
-    def __call__(self, path: str) -> bool:
-        path = path.replace("\\", "/")
-        return not self._file or path == self._file or path.endswith("/" + self._file)
+def _ends(path: str, file: str) -> bool:
+    """Whether a path is that of a file which is named by its end, or by ``""``, as any is."""
+    path, file = path.replace("\\", "/"), file.replace("\\", "/")
+    return not file or path == file or path.endswith("/" + file)
 
 
 def _listed(names: Iterable[str]) -> str:

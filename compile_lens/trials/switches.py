@@ -49,14 +49,13 @@ class Held:
         )
         if capture.target is not None:
             self.device = capture.target.model.device
-        self.operators = {
-            n.target for stage, n in nodes if stage in ("forward", "backward", "inference", "post_grad")
-        }
+        computing = [n for stage, n in nodes if stage in ("forward", "backward", "inference", "post_grad")]
+        self.operators = {n.target for n in computing}
         self.model = capture.target.model if capture.target is not None else None
         self.products = {
             (name, n.outputs[0].dtype if n.outputs else "")
-            for stage, n in nodes
-            if stage in ("forward", "backward", "inference", "post_grad") and n.op == "call_function"
+            for n in computing
+            if n.op == "call_function"
             for name in TEMPLATES
             if f".{name}." in f".{n.target}."
         }

@@ -22,6 +22,7 @@ from compile_lens import Capture
 from . import captures
 from .notebooks import cell, executed
 from .servers import Server, homes, started
+from .viewer import Viewer
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -156,6 +157,12 @@ def standalone(
         return page
 
     return opened
+
+
+@pytest.fixture
+def viewer(standalone: Callable[..., Page]) -> Callable[[Capture], Viewer]:
+    """``viewer(capture)`` opens the saved page of a capture."""
+    return lambda shown: Viewer(standalone(shown), shown)
 
 
 @pytest.fixture(scope="package")

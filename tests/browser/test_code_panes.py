@@ -15,18 +15,11 @@ from . import captures
 from .viewer import Viewer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator
 
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
-Standalone = Callable[..., "Page"]
 Open = Callable[[Capture], Viewer]
-
-
-@pytest.fixture
-def viewer(standalone: Standalone) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture."""
-    return lambda shown: Viewer(standalone(shown), shown)
 
 
 def _compilation(shown: Capture) -> Compilation:

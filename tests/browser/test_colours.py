@@ -16,17 +16,11 @@ from . import captures
 from .viewer import Viewer, kernel_line, python_line
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator
 
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 Open = Callable[[Capture], Viewer]
-
-
-@pytest.fixture
-def viewer(standalone: Callable[..., Page]) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture."""
-    return lambda shown: Viewer(standalone(shown), shown)
 
 
 def rgb(colour: str) -> str:

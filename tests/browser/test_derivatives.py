@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,18 +17,9 @@ from compile_lens.measures.chain import Address
 from . import captures
 from .viewer import Viewer
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
 Open = Callable[[Capture], Viewer]
-
-
-@pytest.fixture
-def viewer(standalone: Callable[..., Page]) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture."""
-    return lambda shown: Viewer(standalone(shown), shown)
 
 
 OWN, NEEDED = ".lit:not(.lit-needed)", ".lit-needed"

@@ -75,12 +75,6 @@ CHAINS: dict[str, tuple[Made, Callable[[Capture], Address]]] = {
 }
 
 
-@pytest.fixture
-def viewer(standalone: Standalone) -> Callable[[Capture], Viewer]:
-    """``viewer(capture)`` opens the saved page of a capture."""
-    return lambda capture: Viewer(standalone(capture), capture)
-
-
 Open = Callable[[Capture], Viewer]
 
 

@@ -30,12 +30,6 @@ Standalone = Callable[..., "Page"]
 Open = Callable[[Capture], Viewer]
 
 
-@pytest.fixture
-def viewer(standalone: Standalone) -> Open:
-    """``viewer(capture)`` opens the saved page of a capture."""
-    return lambda shown: Viewer(standalone(shown), shown)
-
-
 def _compilation(shown: Capture) -> Compilation:
     (made,) = shown.compilations
     return made

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..ground.hooks import _local, hook, made_hook
+from ..ground.hooks import current, hook, made_hook
 from ..ground.recorder import Draft
 
 FORM = {"print_output": False, "include_stride": True, "include_device": True, "fast_sympy_print": True}
@@ -52,8 +52,7 @@ def placed(real: Callable[..., Any]) -> Callable[..., Any]:
     known = functools.lru_cache(maxsize=4096)(real)
 
     def parse(stack_trace: Any, *args: Any, **kwargs: Any) -> Any:
-        stack = _local.stack
-        if args or kwargs or not stack or stack[-1] is None or type(stack_trace) is not str:
+        if args or kwargs or current() is None or type(stack_trace) is not str:
             return real(stack_trace, *args, **kwargs)
         return known(stack_trace)
 

@@ -15,7 +15,7 @@ import torch.fx
 
 from ...versions import torch_version
 from ..ground import hook_points, trace_log
-from ..ground.hooks import _local, hook, made_hook
+from ..ground.hooks import current, hook, made_hook
 from ..ground.recorder import Draft
 
 _LAZY = hook_points.find("torch.fx._lazy_graph_module:_LazyGraphModule")
@@ -39,9 +39,8 @@ def made(draft: Draft, real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
 def kept_for_its_call(draft: Draft, real: Any, gm: Any, *args: Any) -> Any:
     """AOTAutograd has a copy of the backward compiled, and keeps the graph itself for a backward that is compiled when
     it is called; where nothing is built none is."""
-    if (
-        _runs(draft) or _caller(3) != "torch._functorch._aot_autograd.graph_compile"
-    ):  # past the wrapper, ``deepcopy``
+    asked_by = _caller(3)  # past the wrapper, ``deepcopy``
+    if _runs(draft) or asked_by != "torch._functorch._aot_autograd.graph_compile":
         return real(gm, *args)
     return gm
 
@@ -78,8 +77,7 @@ def debugged(real: Callable[[str], bool]) -> Callable[[str], bool]:
     told = bool(os.environ.get("TORCHINDUCTOR_PATTERN_MATCH_DEBUG"))
 
     def should_debug(node_name: str) -> bool:
-        stack = _local.stack
-        return real(node_name) if told or not stack or stack[-1] is None else False
+        return real(node_name) if told or current() is None else False
 
     return should_debug
 

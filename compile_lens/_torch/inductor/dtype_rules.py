@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...versions import torch_version
-from ..ground.hooks import _local, made_hook
+from ..ground.hooks import current, made_hook
 
 SET_UP = "torch._inductor.dtype_propagation:DtypePropagationOpsHandler.__init__"
 
@@ -22,8 +22,7 @@ def set_up(real: Callable[[Any], None]) -> Callable[[Any], None]:
     done: list[Any] = []
 
     def init(handler: Any) -> None:
-        stack = _local.stack
-        if stack and stack[-1] is not None:
+        if current() is not None:
             now = [handler, *rules.values()]  # of two lists, what is the very same is not looked into
             if now == done:
                 return

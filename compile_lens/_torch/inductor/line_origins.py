@@ -51,9 +51,7 @@ class Line(str):
     names: Names
 
     def __getitem__(self, index: Any) -> Line:
-        if (
-            index == _WHOLE
-        ):  # a buffer that is copied into another, mostly: it takes off what all lines begin with
+        if index == _WHOLE:  # a buffer is copied into another, without what all its lines begin with
             return self
         line = Line(str.__getitem__(self, index))  # as ``tagged``, without a call
         line.names = self.names

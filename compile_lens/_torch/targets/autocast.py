@@ -148,9 +148,8 @@ def _traced(places: Places, kind: str, questions: Questions, traced: Traced) -> 
         if at is not None:
             device, dtype = variable.target_values[:2]
             key = at.file, at.function, device, dtype
-            if (
-                key not in traced or "with" in at.text
-            ):  # what comes after a break enters it anew, on another line
+            # What comes after a break enters it anew, on another line.
+            if key not in traced or "with" in at.text:
                 traced[key] = at
         if args and variable.source is not None:  # an object that was there before the frame
             line = at or _decorated(args[0])

@@ -113,9 +113,8 @@ class Visiting:
         self.failed: list[FailedGuard] = []
         self.nearest = 0  # which of them is of the form that the call came nearest to
         self.recompiled: tuple[int, int] | None = None
-        self.asked: frozenset[str] = (
-            frozenset()
-        )  # ids of the forms that there were when torch asked why none fits
+        # Ids of the forms that there were when torch asked why none fits.
+        self.asked: frozenset[str] = frozenset()
         self.guards: tuple[GuardOrigin, ...] = ()
         # What guards were made for, where torch does not say it when they fail.
         self.held: dict[str, str] = {}

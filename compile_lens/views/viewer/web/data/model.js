@@ -1,6 +1,6 @@
 // What was captured, as the page carries it: the outline, the numbered items, and the stages, read when wanted.
 
-import { Units } from "./units.js";
+import { callOf, Units } from "./units.js";
 
 /** @import { CodeData, Core, GraphData, Index, Step } from "../types.d.ts" */
 /** @import { Payload } from "./payload.js" */
@@ -126,7 +126,7 @@ export class Model {
    * @param {number[]} items
    */
   address(items) {
-    const call = this.units.all.find((unit) => unit.end >= 0 && unit.items.join() === items.join());
+    const call = callOf(this.units.all, items);
     if (call) return JSON.stringify(call.address);
     if (items.length !== 1) return "";
     const { compilation, key } = this.index.stages[this.stageOf(items[0])];

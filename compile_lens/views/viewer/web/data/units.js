@@ -7,6 +7,15 @@
  * @typedef {{ start: number, end: number, unit: number }} Segment
  */
 
+/**
+ * The call that some items are; undefined where they are none.
+ * @param {readonly Unit[]} units
+ * @param {readonly number[]} items
+ */
+export function callOf(units, items) {
+  return units.find((unit) => unit.end >= 0 && unit.items.join() === items.join());
+}
+
 export class Units {
   /** @param {Pick<Index, "units" | "unitSets" | "unitsOf">} index */
   constructor({ units, unitSets, unitsOf }) {

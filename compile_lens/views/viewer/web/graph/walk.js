@@ -133,10 +133,9 @@ export function trunk(boxes, height, width) {
   const works = (/** @type {BoxView} */ { box, inside }) => !inside && !IDLE.has(box.kind);
   const open = topmost(boxes.filter(({ inside, level }) => inside && !level.parent).filter(until(NEAR)));
   const top = boxes.filter(until(1));
-  const seen = (open?.inside?.boxes ?? top).filter(works).filter(until(1));
-  const middles = (seen.length ? seen : (open?.inside?.boxes ?? []).filter(works))
-    .map(({ at }) => at[0] + at[2] / 2)
-    .sort((a, b) => a - b);
+  const working = (open?.inside?.boxes ?? top).filter(works);
+  const seen = working.filter(until(1));
+  const middles = (seen.length ? seen : working).map(({ at }) => at[0] + at[2] / 2).sort((a, b) => a - b);
   const middle = middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
   // What works comes before what does not, and the nearest first.
   const beside = (/** @type {BoxView} */ view) => Math.abs(view.at[0] + view.at[2] / 2 - middle);

@@ -2,6 +2,7 @@
 // against what was captured; the rest of it is passed over.
 
 import { COLOURS } from "../data/selection.js";
+import { callOf } from "../data/units.js";
 import { shortened } from "../dom.js";
 import { placeOf, placeOfFinding } from "./arrangement.js";
 import { fingerprint, lineNamed, lineTail } from "./permalink_names.js";
@@ -140,7 +141,7 @@ function decodePane(value, index, findings) {
  * @param {Index} index
  */
 function encodePin(pin, index) {
-  const call = callOf(pin.items, index);
+  const call = certainCallOf(pin.items, index);
   if (call) return `${escaped(shortened(pin.name, LONGEST_NAME))};python:source:=${escaped(call.address)}`;
   /** @type {Map<number, number[]>} */
   const byStage = new Map();
@@ -201,8 +202,8 @@ function decodePin(value, index) {
  * @param {number[]} items
  * @param {Index} index
  */
-function callOf(items, index) {
-  const call = index.units.find((unit) => unit.end >= 0 && unit.items.join() === items.join());
+function certainCallOf(items, index) {
+  const call = callOf(index.units, items);
   return call && index.units.filter(({ address }) => address === call.address).length === 1 ? call : undefined;
 }
 
