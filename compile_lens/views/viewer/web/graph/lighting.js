@@ -216,7 +216,7 @@ export class Lighting {
       const name = view.current ? "ring at" : "ring";
       extra.append(s("rect", { class: name, x: -4, y: -4, width: pixel(w + 8), height: pixel(h + 8), rx: 9 }));
     }
-    if (needed) extra.append(...tagShapes("needed", "derivative", w + 7, -7));
+    if (needed) extra.append(...tagShapes("needed", "derivative", w + 7, -9));
     if (hits && !isPlain(view.box)) extra.append(...tagShapes("tally", `${grouped(hits)} found`, w + 7, h - 5));
     view.element.append(extra);
     view.extra = extra;
