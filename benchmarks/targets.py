@@ -1,9 +1,10 @@
-"""What a capture for a device that is not there costs: the first of a process, and the next ones.
+"""What a capture for a device that is not there costs: the first of a process, the next ones, and making a request.
 
     python benchmarks/targets.py [--rounds N]
 
 Each round is a new process. The first capture for a target starts the child; it is compared with the first capture
-for the CPU of another new process, the next ones with the next for the CPU.
+for the CPU of another new process, the next ones with the next for the CPU. Making a request is compared, in CPU time,
+with what cloudpickle alone takes for the same function and input, which knows nothing of what they reach.
 """
 
 from __future__ import annotations
@@ -29,6 +30,39 @@ for _ in range(6):
 print(json.dumps(times))
 """
 
+PACKING = """
+import json, time, cloudpickle, torch
+from compile_lens._torch.operators.carried import Carried
+from compile_lens.child import crossing, imports, surroundings
+def script(x):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+layers = [torch.nn.Sequential(torch.nn.LayerNorm(16), torch.nn.Linear(16, 16), torch.nn.GELU()) for _ in range(200)]
+x = torch.rand(4, 16)
+def ours(fn):
+    surroundings.versions_of_modules()
+    crossing.packed((fn, x), Carried)
+    imports.loaded(), surroundings.all_of_them()
+def alone(fn):
+    cloudpickle.dumps((fn, x))
+def spent(how, fn):
+    start = time.thread_time()
+    how(fn)
+    return time.thread_time() - start
+found = {}
+for name, fn in {"script": script, "200 layers": torch.nn.Sequential(*layers)}.items():
+    times = [(spent(ours, fn), spent(alone, fn)) for _ in range(12)]
+    found[name] = [min(column) for column in zip(*times)]
+print(json.dumps(found))
+"""
+
+
+def packing() -> None:
+    """Prints what making a request costs."""
+    command = [sys.executable, "-W", "ignore", "-c", PACKING]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    for name, (ours, alone) in json.loads(done.stdout).items():
+        print(f"request of {name}: {ours * 1000:.1f} ms of CPU, {ours / alone:.2f} of cloudpickle's alone")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
@@ -47,6 +81,7 @@ def main() -> None:
             f"{target:5} first {first[target]:.2f} s, {first[target] / first['']:.2f} of the CPU's first; "
             f"next {later[target]:.3f} s, {later[target] / later['']:.2f} of the CPU's next"
         )
+    packing()
 
 
 if __name__ == "__main__":

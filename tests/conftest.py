@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sampled
 from hypothesis import settings
 
 settings.register_profile(
@@ -53,10 +54,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--exhaustive"):
-        long = [item for item in items if item.get_closest_marker("exhaustive")]
-        if long:
-            config.hook.pytest_deselected(items=long)
-            items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        usual = [item for item in items if not item.get_closest_marker("exhaustive")]
+        dear = set(sampled.left_out([(item.nodeid, item) for item in usual]))
+        kept = [item for item in usual if item not in dear]
+        if len(kept) < len(items):
+            still = set(kept)
+            config.hook.pytest_deselected(items=[item for item in items if item not in still])
+            items[:] = kept
     if hasattr(config, "workerinput"):  # the long ones first, so that no process ends long after the others
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 

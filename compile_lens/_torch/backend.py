@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from . import targets
 from .frames import breaks, dynamo, skipped
 from .graphs import aot, eager, fx, passes, run_here, unread
 from .graphs.followed import FOLLOWED, Followed
@@ -85,9 +86,12 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     draft.put(fx.convert(gm, stage="dynamo"))
     if draft.ending is None:
         draft.ending = breaks.ending(getattr(gm, "compile_subgraph_reason", None))
-    draft.dynamic = dynamo.dynamic_dims(gm)
+    context = torch._guards.TracingContext.try_get()
+    shapes = getattr(getattr(context, "fake_mode", None), "shape_env", None)
+    draft.dynamic = dynamo.of_environment(dynamo.dynamic_dims(gm), shapes)
     draft.aliased = fx.aliases_inputs(gm)
     FOLLOWED.put(draft, Followed(Lineage(gm)))
+    targets.look_at(draft, gm)
     draft.lap("dynamo")
     if not recorder.wanted.step:  # a step of an ablation has the same graph as the capture that it belongs to
         stand_in = recorder.made_for.stand_in
@@ -113,7 +117,18 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     stand_in = recorder.made_for.stand_in
     if stand_in is None:
         return runnable.forward
-    return run_here.runnable(runnable, stand_in.device, stand_in.questions)
+    return _refusing(draft, run_here.runnable(runnable, stand_in.device, stand_in.questions))
+
+
+def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
+    """``run``, unless the device refuses a call of the code that was written: then it raises what the device would."""
+    if not draft.refused:
+        return run
+
+    def refused(*args: Any) -> Any:
+        raise draft.refused[0].error
+
+    return refused
 
 
 def patches(recorder: Recorder) -> dict[str, Any]:
@@ -126,7 +141,7 @@ def patches(recorder: Recorder) -> dict[str, Any]:
         ours["cpp.vec_isa_ok"] = True
         ours["compile_threads"] = 1
     if recorder.made_for.stand_in is not None:
-        ours |= recorder.made_for.stand_in.settings()
+        ours |= recorder.made_for.stand_in.settings(ours)
     if hook_points.find(pipeline.BEFORE_FUSION) is not None:
         users = ours.get("_pre_fusion_custom_pass", config._pre_fusion_custom_pass)
         ours["_pre_fusion_custom_pass"] = pipeline.before_fusion(users)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import gc
 import inspect
 import linecache
 import os
 import random
 import sys
 import threading
+import traceback
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, MutableSet
@@ -124,6 +126,38 @@ def alone() -> contextlib.AbstractContextManager[Any]:
     import torch.utils._config_module as config_module
 
     return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _one_at_a_time
+
+
+_PYTHON_S = tuple(
+    getattr(torch._C.DispatchKey, name) for name in ("PythonDispatcher", "Python", "PythonTLSSnapshot")
+)
+
+
+def dispatched() -> tuple[bool, ...]:
+    """How torch dispatches on this thread: whether in inference mode, and through which of Python's keys."""
+    return (
+        torch.is_inference_mode_enabled(),
+        *map(torch._C._dispatch_tls_is_dispatch_key_included, _PYTHON_S),
+    )
+
+
+def dispatch_again(before: tuple[bool, ...], error: BaseException) -> None:
+    """Have torch dispatch as ``before``, after ``error`` came out of the compiler.
+
+    Autograd refuses views in a region of inference mode while AOTAutograd traces. Torch then stays in the region, and
+    its dispatcher for Python stays on without what it dispatches to, so that the program's next operator fails.
+    """
+    if dispatched() == before:
+        return
+    at: BaseException | None = error
+    while at is not None:  # the region is left when what holds it is gone
+        traceback.clear_frames(at.__traceback__)
+        for frame, _line in traceback.walk_tb(at.__traceback__):
+            _ = frame.f_locals  # asked before, Python keeps them in a table, which this brings up to date
+        at = at.__cause__ or at.__context__
+    gc.collect()
+    for key, included in zip(_PYTHON_S, before[1:]):
+        torch._C._dispatch_tls_set_dispatch_key_included(key, included)
 
 
 def in_own_context(call: Callable[[], None]) -> None:

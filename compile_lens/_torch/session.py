@@ -116,6 +116,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                     recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
                 )
                 recorder.clock.start()
+                before = isolation.dispatched()
                 try:
                     if asked.later:
                         recorder.frames.calls.append(Call())
@@ -127,6 +128,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                     outcome.error = error
                     outcome.failure = failure(recorder, error)
                     outcome.result = None
+                    isolation.dispatch_again(before, error)
                 if asked.then is not None and outcome.error is None:
                     asked.then(outcome, compiled, target, switch)
 

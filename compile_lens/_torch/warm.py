@@ -55,4 +55,7 @@ with templates_later():
     import torch._inductor.compile_fx  # noqa: F401
 
 from . import session as session  # noqa: E402
+from .operators import inductors_tables as inductors_tables  # noqa: E402
 from .targets import stand_in as stand_in  # noqa: E402
+
+inductors_tables.remember()

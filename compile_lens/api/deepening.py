@@ -123,13 +123,13 @@ def _devices(kept: Kept, device: str) -> Iterable[str]:
     """Devices that tracing wrote into the graph as constants: what asked a tensor for its own got that of its time."""
     import torch
 
-    from .._torch.graphs import fx
+    from .._torch.ground import traces
 
     for node in kept.gm.graph.nodes:
         for given in (*node.args, *node.kwargs.values()):
             if isinstance(given, torch.device) and given.type != device:
                 at = "".join(
-                    f", {os.path.basename(f.file)}:{f.line}" for f in fx.frames(node.stack_trace)[-1:]
+                    f", {os.path.basename(f.file)}:{f.line}" for f in traces.frames(node.stack_trace)[-1:]
                 )
                 yield (
                     f"{given} is written in the graph as it was traced ({node.name}{at}): "

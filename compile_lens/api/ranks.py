@@ -18,7 +18,8 @@ from .logs import import_trace
 
 def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
     """The programs of several ranks together, and what differs: functions, what became of them, operators and inputs
-    of their graphs, breaks, recompiles, and the order of collectives.
+    of their graphs, breaks, recompiles, and the order of the collectives of graphs. Those that Python calls outside of
+    graphs are not seen while a program runs; ``rehearse`` sees them.
 
     Compares by function and by which compile of it. Needs no torch and runs no code of the records.
 
@@ -67,9 +68,11 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
     gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, collectives with
-    their bytes and order, and DDP's buckets are seen as by ``watch``, so that a mismatch is found before the cluster
-    waits for it. The reducer of DDP itself does not work with that group, so that a backward through DDP raises; its
-    graphs and buckets were seen before.
+    their bytes and order, and DDP's buckets are seen as by ``watch``, and so are collectives that Python itself calls
+    outside of graphs (``record.issued``), so that a mismatch is found before the cluster waits for it. Not seen are
+    functional collectives that Python calls outside of graphs, as DTensor does, and messages between two ranks. The
+    reducer of DDP itself does not work with that group, so that a backward through DDP raises; its graphs and buckets
+    were seen before.
 
     Args:
         function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
@@ -102,7 +105,12 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         ended = "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
         seen = {**vars(done.seen), "rank": rank, "world": world_size}
         by_rank[rank] = ProgramRecord(
-            name=name, environment=environment("", ""), ended=ended, created=created, **seen
+            name=name,
+            environment=environment("", ""),
+            ended=ended,
+            created=created,
+            issued=done.issued,
+            **seen,
         )
         if done.error is not None:
             errors.append(done.error)
@@ -113,9 +121,12 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
             )
     if len(errors) == world_size and not any(record.graphs for record in by_rank.values()):
         raise errors[0]
-    return joined(
-        by_rank, ("rehearsed: no other process took part, and what collectives gave are not real values",)
+    notes = (
+        "rehearsed: no other process took part, and what collectives gave are not real values",
+        "not seen are functional collectives that Python calls outside of graphs, as DTensor does, and messages "
+        "between two ranks",
     )
+    return joined(by_rank, notes)
 
 
 def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ranks:
@@ -131,6 +142,11 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ra
     for rank, record in ordered.items():
         notes += tuple(
             f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing
+        )
+    if any(record.issued is None for record in ordered.values()):
+        notes += (
+            "collectives that Python calls outside of graphs, as where a graph breaks at one, were not seen and are "
+            "not compared",
         )
     return Ranks(tuple(ordered), tuple(ordered.values()), differences(ordered), notes)
 

@@ -46,6 +46,7 @@ class Child:
         self._show = show
         self.owner = os.getpid()
         self.known: dict[str, int] = {}
+        self.registered: frozenset[str] = frozenset()
         self.busy = False
         self._number = message.READY
         self._come = bytearray()

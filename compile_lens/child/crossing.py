@@ -1,13 +1,15 @@
 """How a function and its inputs cross to the child process, and what of them does not.
 
-Functions of modules cross by name: the child imports the module, and plain values among its globals are set to what
-they are here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
+Functions of modules cross by name: the child imports the module, and what they reach in it (``reached.py``) is set to
+what it is here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
 cloudpickle. Large floating-point tensors cross as shapes.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import dataclasses
 import importlib
 import inspect
 import io
@@ -15,20 +17,17 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import cloudpickle
 import torch
 
 from ..errors import LensError, UsageError
+from . import placed
+from .reached import Piece, Reached
 from .surroundings import own_modules
-
-VALUES = 16 << 20
-"""Bytes of floating-point tensors that cross with their values; the rest as shapes."""
-
-WHOLE = 1 << 14
-"""Bytes up to which a floating-point tensor always crosses with its values."""
+from .tensors import Storage, Tensors, is_fake
 
 
 class CannotCross(LensError):
@@ -44,41 +43,88 @@ class CannotCross(LensError):
 
 
 class Along(Protocol):
-    """What of a request is known elsewhere how to send."""
+    """What of a request is known elsewhere how to send.
+
+    Attributes:
+        registered: what the program registered with torch, by importing modules that the other process imports too.
+        kinds: types of what it knows how to send.
+    """
+
+    registered: frozenset[str]
+    kinds: tuple[type, ...]
 
     def reduced(self, value: Any) -> Any:
-        """How pickle takes ``value``; ``None`` where it is not known here."""
+        """How pickle takes ``value``; ``None`` where it is not known here. It is also asked of functions and code."""
+
+    def places(self) -> list[Any]:
+        """What the program registered with torch, which has to be put in place."""
+
+    def mark(self) -> Any:
+        """How much was sent by now, for ``back``."""
+
+    def back(self, mark: Any) -> None:
+        """What was sent since then does not arrive."""
 
     def rest(self) -> Any:
         """What goes after all that was sent so far, for the other process to load; ``None`` for no more."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Apart:
+    """What is sent otherwise than at first, as the other process could not take it so.
+
+    Attributes:
+        by_value: functions that are not there at their names (``"module:path"``).
+        left: names that keep there what importing their module gives them.
+    """
+
+    by_value: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()
+
+
 class Parcel:
-    """A request on its way: its bytes, and how many tensors went without their values."""
+    """A request on its way.
 
-    def __init__(self, data: bytes, shapes_only: int) -> None:
+    Attributes:
+        data: its bytes.
+        shapes_only: how many tensors went without their values.
+        left: what did not go along, so that it is there as importing its module makes it.
+        parts: what each pickle after the first one puts in place.
+        registered: as of ``Along``.
+    """
+
+    def __init__(self, data: bytes, pickler: _Pickler) -> None:
         self.data = data
-        self.shapes_only = shapes_only
+        self.shapes_only = pickler.tensors.shapes_only
+        self.left = tuple(pickler.left)
+        self.parts = tuple(pickler.parts)
+        self.registered = frozenset[str]() if pickler.along is None else pickler.along.registered
 
 
-def packed(payload: Any, along: Callable[[Callable[[str], bool]], Along] | None = None) -> Parcel:
+def packed(
+    payload: Any,
+    along: Callable[[Callable[[str], bool], dict[str, Any]], Along] | None = None,
+    apart: Apart = Apart(),
+) -> Parcel:
     """The bytes of a request. Raises ``CannotCross`` for what cannot be pickled, even by value.
 
-    ``along`` is given what says of a module's name whether the other process finds it.
+    ``along`` is given what says of a module's name whether the other process finds it, and the program's own modules.
     """
     buffer = io.BytesIO()
+    with_script = own_modules(script=True)
+    own = {name: module for name, module in with_script.items() if name != "__main__"}
     try:
-        with _by_value(_without_a_place()):
-            pickler = _Pickler(buffer, None if along is None else along(_importable))
+        with _by_value(_without_a_place(own)):
+            beside = None if along is None else along(_importable, with_script)
+            pickler = _Pickler(buffer, beside, apart, own)
             pickler.dump(payload)
-            while pickler.along is not None and (rest := pickler.along.rest()) is not None:
-                pickler.dump(rest)
+            pickler.follow_up()
     except UsageError as error:
         raise CannotCross(str(error), said_how=True) from error
     except Exception as error:  # each object that cannot be pickled has an error of its own for it
         said = str(error).splitlines()
         raise CannotCross(said[0] if said else type(error).__name__) from error
-    return Parcel(buffer.getvalue(), pickler.shapes_only)
+    return Parcel(buffer.getvalue(), pickler)
 
 
 @contextlib.contextmanager
@@ -95,11 +141,9 @@ def _by_value(modules: list[Any]) -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _without_a_place() -> list[Any]:
+def _without_a_place(own: dict[str, Any]) -> list[Any]:
     """Modules of the program that another process would not find by their name: loaded from a file under another."""
-    return [
-        m for name, m in own_modules().items() if m.__name__ == name and not _found_by(name, str(m.__file__))
-    ]
+    return [m for name, m in own.items() if m.__name__ == name and not _found_by(name, str(m.__file__))]
 
 
 def _importable(name: str) -> bool:
@@ -126,36 +170,129 @@ def _found_by(name: str, file: str) -> bool:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not typed
-    def __init__(self, file: io.BytesIO, along: Along | None) -> None:
+    def __init__(self, file: io.BytesIO, along: Along | None, apart: Apart, own: dict[str, Any]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.along = along
-        self.shapes_only = 0
-        self._left = VALUES
-        self._storages: dict[int, tuple[_Storage, Any]] = {}
+        self.left: list[Piece] = []
+        self.parts: list[tuple[Piece, ...]] = []
+        self.tensors = Tensors()
+        self._file = file
+        self._apart = apart
+        self._reached = Reached(_importable, own, apart.by_value)
+        self._begun: Piece | None = None
+        self._ways: dict[type, Callable[[Any], Any]] = {
+            collections.OrderedDict: _ordered,
+            Storage: Storage.reduced,
+            Piece: self._piece,
+            _Globals: lambda globals: (_globals_of, (globals.name,)),
+            types.CodeType: self._code,
+            **dict.fromkeys((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer), self.tensors.tensor),
+            **dict.fromkeys((torch.dtype, torch.device, torch.Size), _as_it_is),
+        }
+        self._names: dict[type, Mapping[int, str]] = {}
+
+    def follow_up(self) -> None:
+        """After the request, what it reaches: operators that code names, and what modules hold."""
+        more = True
+        while more:
+            more = False
+            while self.along is not None and (rest := self.along.rest()) is not None:
+                self.dump(rest)
+                self.parts.append(())
+                more = True
+            pieces = self._reached.pieces()
+            if self.along is not None:
+                pieces += self._reached.registered(self.along.places())
+            whole = [piece for piece in pieces if piece.where not in self._apart.left]
+            self.left += [piece for piece in pieces if piece.where in self._apart.left]
+            more = more or bool(whole)
+            for some in [[one] for one in whole] if self._apart.left else [whole]:
+                self._put(some)
+
+    def _put(self, pieces: list[Piece]) -> None:
+        """Send these, without those that cannot be sent."""
+        while pieces:
+            size, met = self._file.tell(), self._reached.mark()
+            sent = None if self.along is None else self.along.mark()
+            self._begun = None
+            try:
+                self.dump(pieces)
+            except Exception:  # each object that cannot be pickled has an error of its own for it
+                self._file.seek(size)
+                self._file.truncate()
+                self._forget(pieces)
+                self._reached.back(met)
+                if self.along is not None:
+                    self.along.back(sent)
+                at = next((n for n, piece in enumerate(pieces) if piece is self._begun), 0)
+                self.left.append(pieces[at])
+                self._put(pieces[:at])
+                pieces = pieces[at + 1 :]
+            else:
+                self.parts.append(tuple(pieces))
+                return
+
+    def _forget(self, first: Any) -> None:
+        """What was noted as sent since this object, itself included, will not come."""
+        noted = self.memo.copy()  # type: ignore[has-type]
+        if id(first) in noted:
+            count = noted[id(first)][0]
+            self.memo = {key: value for key, value in noted.items() if value[0] < count}
+
+    def _piece(self, piece: Piece) -> Any:
+        self._begun = piece
+        return piece.__reduce__()
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, torch.Tensor):
-            if type(obj) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-                return self._tensor(obj)
-            if is_fake(obj):
-                return self._fake(obj)
+        kind = type(obj)
+        way = self._ways.get(kind)
+        if way is not None:
+            return way(obj)
+        names = self._names.get(kind)
+        if names is None:
+            if not self._ordinary(kind):
+                return self._reduced(obj)
+            names = self._names[kind] = (
+                {} if kind in self.dispatch_table else self._reached.names(kind.__module__)
+            )
+        if "__wrapped__" in (getattr(obj, "__dict__", None) or ()):
+            self._reached.follow(obj)
+        return self._reached.named(obj) if names and id(obj) in names else NotImplemented
+
+    def _ordinary(self, kind: type) -> bool:
+        """Whether pickle knows what to do with objects of this type, but for those that have a name to find them by."""
+        special = (torch.Tensor, types.FunctionType, types.ModuleType, type, _kernels())
+        special = (*special, *(() if self.along is None else self.along.kinds))
+        return not issubclass(kind, special) and not _is_parametrized(kind)
+
+    def _reduced(self, obj: Any) -> Any:
+        if is_fake(obj):
+            return self.tensors.fake(obj)
+        if _is_parametrized(type(obj)):
+            return _parametrized(obj)
         known = self.along.reduced(obj) if self.along is not None else None
+        if known is None and isinstance(obj, (types.FunctionType, type)):
+            known = self._reached.reduced(obj)
+            if known is None and (self._reached.by_value(obj) or placed.switched_off(obj)):
+                known = self._dynamic_function_reduce(obj)
         if known is not None:
             return known
-        if isinstance(obj, types.CodeType):
-            return _code, (self.dispatch_table[types.CodeType](obj), obj.co_filename)
-        if isinstance(obj, _Globals):
-            return _globals_of, (obj.name,)
-        if isinstance(obj, _Storage):
-            return _storage, (obj.nbytes, obj.dtype, obj.data, obj.meta)
-        if _is_a_kernel(obj):
+        if isinstance(obj, _kernels()):
+            self._reached.follow(obj.fn)
             return _by_name(obj) or (_kernel, (type(obj), obj.fn, _options(obj)))
         name = getattr(obj, "__name__", None) if isinstance(obj, types.ModuleType) else None
         if name is not None and type(obj) is not types.ModuleType and sys.modules.get(name) is obj:
             return importlib.import_module, (
                 name,
             )  # torch.backends and such: modules of a class of their own
+        if isinstance(obj, type) and (named := _renamed(obj)) is not None:
+            return named
         return super().reducer_override(obj)
+
+    def _code(self, code: types.CodeType) -> Any:
+        if self.along is not None:
+            self.along.reduced(code)
+        return _code, (self.dispatch_table[types.CodeType](code), code.co_filename)
 
     def _function_getnewargs(self, func: Any) -> Any:
         # Functions that cross by value find the globals of their module there, where Dynamo looks for them.
@@ -165,66 +302,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         return super()._function_getnewargs(func)
 
     def _dynamic_function_reduce(self, func: Any) -> Any:
-        return _disabled(func) or super()._dynamic_function_reduce(func)
-
-    def _tensor(self, tensor: torch.Tensor) -> Any:
-        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
-            raise CannotCross(f"a tensor of layout {tensor.layout} cannot cross")
-        if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
-            raise CannotCross("a tensor with hooks of its own cannot cross")
-        plain = tensor.detach()
-        facts = (
-            tuple(plain.shape),
-            plain.stride(),
-            plain.storage_offset(),
-            plain.dtype,
-            tensor.requires_grad,
-            type(tensor) is torch.nn.Parameter,
-            tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
-            {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)},
-        )
-        return _tensor, (self._shared(plain), *facts)
-
-    def _fake(self, tensor: Any) -> Any:
-        """A fake tensor crosses as one on meta: it has no data either."""
-        with tensor.fake_mode, torch.no_grad():
-            sizes = [*map(int, tensor.shape)], [*map(int, tensor.stride())], int(tensor.storage_offset())
-            nbytes = int(tensor.untyped_storage().nbytes())
-            key = tensor.untyped_storage()._cdata
-        known = self._storages.get(key)
-        if known is None:
-            known = self._storages[key] = (_Storage(nbytes, tensor.dtype, None, meta=True), tensor)
-        facts = (tensor.dtype, tensor.requires_grad, isinstance(tensor, torch.nn.Parameter))
-        return _tensor, (known[0], *sizes, *facts)
-
-    def _shared(self, tensor: torch.Tensor) -> _Storage:
-        """One for all tensors that share their memory, so that they still do."""
-        storage = tensor.untyped_storage()
-        known = self._storages.get(storage._cdata)
+        known = _disabled(func)
         if known is not None:
-            return known[0]
-        nbytes = storage.nbytes()
-        if tensor.is_meta:
-            made = _Storage(nbytes, tensor.dtype, None, meta=True)
-            self._storages[storage._cdata] = (made, storage)
-            return made
-        exact = not (tensor.is_floating_point() or tensor.is_complex())
-        data = None
-        if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
-            self._left -= 0 if exact else nbytes
-            data = _raw(storage)
-        else:
-            self.shapes_only += 1
-        made = _Storage(nbytes, tensor.dtype, data)
-        self._storages[storage._cdata] = (made, storage)
+            return known
+        made = super()._dynamic_function_reduce(func)
+        globals = self.globals_ref.get(id(func.__globals__))
+        if isinstance(globals, _Globals) and self._reached.kept_there(globals.name):
+            made[2][1]["__globals__"] = {}  # its module has them: what it holds there would be replaced
         return made
-
-
-class _Storage:
-    """The memory of tensors: its values, or their type where only the size crosses; on ``meta`` there are none."""
-
-    def __init__(self, nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool = False) -> None:
-        self.nbytes, self.dtype, self.data, self.meta = nbytes, dtype, data, meta
 
 
 class _Globals(dict[str, Any]):
@@ -235,16 +320,19 @@ class _Globals(dict[str, Any]):
         self.name = name
 
 
-def is_fake(tensor: Any) -> bool:
-    """Whether it is one of the fake tensors that torch traces with."""
-    fake = sys.modules.get("torch._subclasses.fake_tensor")
-    return fake is not None and isinstance(tensor, fake.FakeTensor)
+def _ordered(held: Any) -> Any:
+    """An empty one, as every module has of hooks, is not asked what it holds."""
+    return NotImplemented if held or vars(held) else (collections.OrderedDict, ())
 
 
-def _is_a_kernel(value: Any) -> bool:
-    """Whether it is a function that Triton compiles (``@triton.jit``): it holds a lock, and what it compiled."""
+def _as_it_is(value: Any) -> Any:
+    return NotImplemented
+
+
+def _kernels() -> tuple[Any, ...]:
+    """The class of functions that Triton compiles (``@triton.jit``): they hold a lock, and what was compiled."""
     jit = sys.modules.get("triton.runtime.jit")
-    return jit is not None and isinstance(value, jit.JITCallable)
+    return () if jit is None else (jit.JITCallable,)
 
 
 def _by_name(kernel: Any) -> Any:
@@ -255,7 +343,17 @@ def _by_name(kernel: Any) -> Any:
         found = getattr(found, part, None)
     if found is not kernel or not _importable(name):
         return None
-    return _named, (name, kernel.fn.__qualname__)
+    return placed.named, (name, kernel.fn.__qualname__)
+
+
+def _renamed(made: type) -> Any:
+    """A class of torch's C++ by the name that its module has for it, where it calls itself by another (``SDPBackend``
+    is ``_SDPBackend`` to itself); ``None`` for the rest."""
+    module = sys.modules.get(made.__module__)
+    if module is None or getattr(module, made.__qualname__.partition(".")[0], None) is not None:
+        return None
+    name = next((name for name, value in vars(module).items() if value is made), "")
+    return (placed.named, (made.__module__, name)) if name and _importable(made.__module__) else None
 
 
 def _disabled(func: Any) -> Any:
@@ -277,56 +375,37 @@ def _options(kernel: Any) -> dict[str, Any]:
     return {name: held[name] for name in [*takes][2:] if name in held}
 
 
-def _raw(storage: Any) -> bytes:
-    flat = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
-    return bytes(flat.numpy().tobytes())
+def _is_parametrized(kind: type) -> bool:
+    """Whether torch made the class for one module alone, some tensors of which are computed (``weight_norm``)."""
+    return getattr(vars(kind).get("__getstate__"), "__module__", "") == "torch.nn.utils.parametrize"
+
+
+def _parametrized(module: Any) -> Any:
+    """Its class is made anew; what is computed, and from what, are modules and parameters as others are."""
+    kind: Any = type(module).__base__
+    if sys.modules["torch.nn.utils.parametrize"]._cache_enabled:
+        raise UsageError(
+            f"what was computed of the parametrized {kind.__name__} is kept by a `with "
+            "parametrize.cached()` around: capture outside of it, or enter it in the function"
+        )
+    names = [name for name, value in vars(type(module)).items() if isinstance(value, property)]
+    return _with_parametrizations, (kind, names), vars(module)
 
 
 # In the child ----------------------------------------------------------------------------------------------
 
 
-def _storage(nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool) -> Any:
-    if meta:
-        return torch.UntypedStorage(nbytes, device="meta")
-    if data is not None:
-        return (
-            torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
-            if data
-            else torch.empty(0).untyped_storage()
-        )
-    generator = torch.Generator().manual_seed(nbytes)
-    real = torch.float32 if dtype.is_complex or dtype.itemsize < 2 else dtype
-    count = nbytes // real.itemsize
-    return torch.rand(count, dtype=real, generator=generator).untyped_storage()
+def _with_parametrizations(kind: Any, names: list[str]) -> Any:
+    parametrize: Any = importlib.import_module("torch.nn.utils.parametrize")
+    made = kind.__new__(kind)
+    parametrize._inject_new_class(made)
+    for name in names:
+        parametrize._inject_property(made, name)
+    return made
 
 
 def _disable(inside: Any, recursive: bool, reason: str | None) -> Any:
     return torch.compiler.disable(inside, recursive=recursive, reason=reason)
-
-
-def _tensor(
-    storage: Any,
-    shape: tuple[int, ...],
-    stride: tuple[int, ...],
-    offset: int,
-    dtype: torch.dtype,
-    requires_grad: bool,
-    parameter: bool,
-    grad: torch.Tensor | None = None,
-    marks: dict[str, Any] | None = None,
-) -> torch.Tensor:
-    made = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
-    made = torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
-    if grad is not None:
-        made.grad = grad
-    for name, value in (marks or {}).items():
-        setattr(made, name, value)
-    return made
-
-
-_MARKS = ("_dynamo_", "_has_dynamo_dim_marking", "_specialize_on")
-"""How torch's marks of a tensor begin: which sizes are dynamic (``mark_dynamic``), static or unknown, and whether its
-address stays, by which CUDA graphs may be written into it."""
 
 
 def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> types.CodeType:
@@ -337,13 +416,6 @@ def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> type
 
 def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
     return kind(fn, **options)
-
-
-def _named(module: str, path: str) -> Any:
-    found: Any = importlib.import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def _globals_of(name: str) -> dict[str, Any]:

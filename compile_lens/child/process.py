@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import os
 import pickle
 import sys
@@ -48,21 +49,44 @@ def call(
             child.busy for child in _children.values()
         ):  # a signal's handler, or a stream of the program's
             raise crossing.CannotCross("this thread waits for the child process already")
-        child = _child(environment or {}, first)  # it gets ready while the request is made
-        body = crossing.packed(args, along)
-        head = {
-            "call": function,
-            "within": within,
-            "environment": {**os.environ, **(environment or {})},
-            "files": imports.loaded(),
-            **surroundings.all_of_them(),
-        }
-        reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
+        apart: crossing.Apart | None = crossing.Apart()
+        while apart is not None:
+            child = _child(environment or {}, first)  # it gets ready while the request is made
+            body = crossing.packed(args, along, apart)
+            if not child.registered <= body.registered:  # it holds what this program has no more
+                child.close()
+                child = _child(environment or {}, first)
+            child.registered |= body.registered
+            head = {
+                "call": function,
+                "within": within,
+                "environment": {**os.environ, **(environment or {})},
+                "files": imports.loaded(),
+                **surroundings.all_of_them(),
+            }
+            reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
+            apart = _otherwise(apart, reply, body)
     if "stuck" in reply:
         raise crossing.CannotCross(reply["stuck"], reply["said_how"])
     if "error" in reply:
         raise _error(reply["error"], failed)
     return reply["value"], body
+
+
+def _otherwise(apart: crossing.Apart, reply: dict[str, Any], body: crossing.Parcel) -> crossing.Apart | None:
+    """How to send it again, where the child could not take a part of it; ``None`` if it did, or never will."""
+    if "differs" in reply:
+        if reply["differs"] in apart.by_value:
+            raise crossing.CannotCross(
+                f"{reply['differs'].replace(':', '.')} is not what its module makes it"
+            )
+        return dataclasses.replace(apart, by_value=apart.by_value | {reply["differs"]})
+    part = reply.get("part", -1)
+    if "stuck" not in reply or not 0 <= part < len(body.parts) or not body.parts[part]:
+        return None
+    pieces = body.parts[part]
+    alone = frozenset([pieces[0].where] if len(pieces) == 1 else [""])  # which of them it is, one by one
+    return None if alone <= apart.left else dataclasses.replace(apart, left=apart.left | alone)
 
 
 def ready(first: tuple[str, ...] = ()) -> None:

@@ -8,6 +8,8 @@ import linecache
 import os
 import sys
 import sysconfig
+import types
+import weakref
 from typing import Any
 
 import torch
@@ -37,21 +39,33 @@ def versions_of_modules() -> dict[str, int]:
     return found
 
 
-def own_modules() -> dict[str, Any]:
-    """The program's own modules: not Python's, not installed ones."""
+def own_modules(script: bool = False) -> dict[str, Any]:
+    """The program's own modules: not Python's, not installed ones; with ``script`` also its script."""
     found = {}
-    for name, module in list(sys.modules.items()):
+    there = sys.modules.copy()
+    for name, module in there.items():
+        known = _installed.get(name)
+        if known is not None and known() is module:  # most are, and stay it: a request asks several times
+            continue
         file = getattr(module, "__file__", None)
-        if (
-            isinstance(file, str)
-            and name not in ("__main__", "__mp_main__")
-            and not file.startswith(_INSTALLED)
-        ):
-            found[name] = module
+        if isinstance(file, str):
+            if file.startswith(INSTALLED):
+                if isinstance(module, types.ModuleType):
+                    _installed[name] = weakref.ref(module)
+            elif (name != "__main__" or script) and name != "__mp_main__":
+                found[name] = module
+    if len(_installed) > len(there):
+        for name in _installed.copy().keys() - there.keys():
+            _installed.pop(name, None)
     return found
 
 
-_INSTALLED = tuple(
+_installed: dict[str, weakref.ref[Any]] = {}
+"""Modules of Python and of installed packages that were met, by their names. Held, they would outlive the others at the
+end of a program, and their files would be told of as not closed."""
+
+
+INSTALLED = tuple(
     {
         *(
             os.path.join(sysconfig.get_paths()[key], "")
@@ -66,21 +80,22 @@ _INSTALLED = tuple(
 def _plain_globals() -> dict[str, dict[str, Any]]:
     found = {}
     for name, module in own_modules().items():
-        plain = {k: v for k, v in list(vars(module).items()) if not k.startswith("__") and _plain(v)}
-        if plain:
-            found[name] = plain
+        held = {k: v for k, v in list(vars(module).items()) if not k.startswith("__") and plain(v)}
+        if held:
+            found[name] = held
     return found
 
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 
 
-def _plain(value: Any, depth: int = 3) -> bool:
+def plain(value: Any, depth: int = 3) -> bool:
+    """Whether a value is a number, a text, a dtype or such, or holds nothing else."""
     if type(value) in (tuple, list, set, frozenset):
-        return depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for v in value)
+        return depth > 0 and len(value) <= 1000 and all(plain(v, depth - 1) for v in value)
     if type(value) is dict:
         return (
-            depth > 0 and len(value) <= 1000 and all(_plain(v, depth - 1) for kv in value.items() for v in kv)
+            depth > 0 and len(value) <= 1000 and all(plain(v, depth - 1) for kv in value.items() for v in kv)
         )
     return type(value) in _PLAIN
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from . import imports, message, raised
+from . import imports, message, placed, raised
 from .output import Said
 
 IDLE = 1800.0
@@ -149,26 +149,39 @@ def _served(data: bytes) -> dict[str, Any]:
     try:
         head, body = pickle.loads(data)
         _look_like(head)
+        placed.begin()
         call = _named(head["call"])
+        done: list[int] = []
         try:
             with _named(head["within"])() if head["within"] else contextlib.nullcontext():
-                args = _unpacked(body)
+                args = _unpacked(body, done)
+        except placed.Differs as error:
+            return {"differs": str(error)}
         except UsageError as error:
-            return {"stuck": str(error), "said_how": True}
+            return {"stuck": str(error), "said_how": True, "part": len(done) - 1}
         except Exception as error:  # a module that fails to import here, whatever it raises
-            return {"stuck": f"{type(error).__name__} in the child: {error}", "said_how": False}
+            said = f"{type(error).__name__} in the child: {error}"
+            return {"stuck": said, "said_how": False, "part": len(done) - 1}
         return {"value": call(*args)}
     except BaseException as error:
         return {"error": _error(error)}
+    finally:
+        placed.put_back()
 
 
-def _unpacked(body: bytes) -> Any:
-    """What was sent; what comes after it in ``body`` only has to be loaded, such as operators that code names."""
+def _unpacked(body: bytes, done: list[int]) -> Any:
+    """What was sent; what comes after it in ``body`` only has to be loaded, such as operators that code names.
+
+    ``done`` gets the end of each part that was loaded.
+    """
     stream = io.BytesIO(body)
     loader = pickle.Unpickler(stream)
     sent = loader.load()
+    done.append(stream.tell())
     while stream.tell() < len(body):
         loader.load()
+        done.append(stream.tell())
+    placed.check()
     return sent
 
 

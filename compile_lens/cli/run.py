@@ -211,8 +211,10 @@ def _never(program: Script) -> ProgramRecord:
     system = f"{platform.system()} {platform.machine()}"
     environment = Environment(__version__, str(torch), "", platform.python_version(), system, "", "")
     why = "the program did not import torch._dynamo, as torch.compile does when it is first called"
-    if "torch._dynamo" in sys.modules:
+    if (dynamo := sys.modules.get("torch._dynamo")) is not None:
         why = "torch._dynamo was not imported through sys.meta_path, so that nothing was watched"
+        if getattr(dynamo.__spec__, "_initializing", False):  # as Python's own import asks
+            why = "the program ended while it imported torch._dynamo, before it compiled anything"
     return ProgramRecord(program.name, environment, program.arguments, "the program ended", notes=(why,))
 
 

@@ -108,7 +108,7 @@ def _record(
 
 
 _UNHELD = r"Could not run 'aten::\w+[^']*' with arguments from the '(CUDA|MPS)' backend"
-"""What torch says where Python that is not traced makes a tensor on a device that it was not built for."""
+"""What torch says where another thread makes a tensor on a device that it was not built for."""
 
 _DRIVERS = (
     r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
@@ -130,12 +130,12 @@ def _say(made: Capture) -> str:
         )
     if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
-    by_region = os.path.join("torch", "utils", "_device.py") in failure.traceback
-    if made.target is not None and (by_region or re.search(_UNHELD, failure.message)):
-        region = "Dynamo does not trace `with torch.device(…)`: " if by_region else ""
+    if made.target is not None and made.target.model.device == "mps" and "torch.float8_" in failure.message:
+        next_step = "\nInductor writes no Metal with float8: compute in float16 or float32 for an Apple GPU"
+    if made.target is not None and re.search(_UNHELD, failure.message):
         next_step = (
-            f"\n{region}Python that is not traced made a tensor on {made.target.model.device}, and nothing here can "
-            "hold it. Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
+            f"\nPython that is not traced made a tensor on {made.target.model.device}, and nothing here can hold it. "
+            "Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
         )
     elif (
         made.target is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from ..devices import models
 from ..errors import UsageError
-from ..record.device import DeviceModel
+from ..record.device import DeviceModel, Question
 from ..results.capture import Capture, CaptureError
 from .cells import in_cells
 from .entry import FIRST, WITHIN
@@ -81,7 +82,7 @@ def _in_child(
     later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
     from .._torch.operators.carried import Carried
-    from .._torch.targets import carried_settings, region_around
+    from .._torch.targets import carried_settings, region_around, set_around
     from ..child import process
 
     settings, left = carried_settings.taken()
@@ -97,7 +98,7 @@ def _in_child(
         first=FIRST,
         failed=CaptureError.of,
         within=WITHIN.get(model.device, ""),
-        along=Carried,
+        along=functools.partial(Carried, settings=left, tables=tables()),
     )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
@@ -105,14 +106,36 @@ def _in_child(
             f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
             "values: a branch on a value of theirs may go another way"
         )
-    if left:
-        how += f"; these settings are functions and did not cross: {', '.join(left)}"
+    around = (*region_around.found(), *set_around.found(), *map(_as_imported, parcel.left))
     made = Capture.from_json(text)
-    around = region_around.found()
     if made.target is not None and around:
         target = dataclasses.replace(made.target, questions=(*around, *made.target.questions))
         made = dataclasses.replace(made, target=target)
     return in_cells(made), how  # the child knows no notebook
+
+
+def tables() -> Any:
+    """What Inductor's tables hold where the program put nothing into them; ``None`` where they were not loaded here."""
+    from .._torch.operators import inductors_tables
+    from ..child import process
+
+    if not _tables and inductors_tables.used():
+        _tables.append(process.call("compile_lens._torch.operators.inductors_tables:own", first=FIRST)[0])
+    return _tables[0] if _tables else None
+
+
+_tables: list[Any] = []
+
+
+def _as_imported(piece: Any) -> Question:
+    """What of the program did not go along, with the line that names it, or that asked for the capture."""
+    from .._torch.targets import questions, region_around
+
+    file, line, function = piece.line
+    there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
+    said = f"a {piece.kind} that cannot be sent to another process: there {there}"
+    asked = None if file else region_around.asked_at()
+    return Question(piece.where, said, asked or questions.frame_at(file, line, function), kind="kept")
 
 
 def _unfit(model: DeviceModel) -> str:

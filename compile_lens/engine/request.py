@@ -150,7 +150,7 @@ def check(
         )
     keywords = dict(kwargs or {})
     if model is None or model.device == "cpu":
-        from ..child.crossing import is_fake
+        from ..child.tensors import is_fake
 
         for where, tensor in tensors(args, keywords) + held(fn):
             if tensor.device.type == "meta" or is_fake(tensor):

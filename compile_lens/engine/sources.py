@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import itertools
 import linecache
@@ -22,7 +23,7 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
     A line outside of any function gives the statement that it stands in. What has no text (``exec``, a file
     that is gone or cannot be read) gives nothing.
     """
-    found = list(known)
+    found = [_with_class(source) for source in known]
     shown = {(s.file, n) for s in found for n in _lines(s)}
     files: dict[str, tuple[_Span, ...]] = {}
     for file, line in _places(compilations):
@@ -71,7 +72,10 @@ def _places(compilations: Sequence[Compilation]) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class _Span:
-    """The lines of a function (with its decorators), or of a statement of the module (``name`` is ``""``)."""
+    """The lines of a function (with its decorators), or of a statement of the module (``name`` is ``""``).
+
+    A method goes by its class too: ``Layer.forward``.
+    """
 
     first: int
     last: int
@@ -93,13 +97,25 @@ def _spans_of(text: str) -> tuple[_Span, ...]:
     for top in body:
         if not isinstance(top, _Function):
             found.append(_Span(_first(top), top.end_lineno or 0, ""))
-        inside: list[ast.AST] = [top]
-        for node in inside:
+        inside: list[tuple[ast.AST, str]] = [(top, "")]
+        for node, classes in inside:
             if isinstance(node, _Function):
-                found.append(_Span(_first(node), node.end_lineno or 0, node.name))
+                found.append(_Span(_first(node), node.end_lineno or 0, f"{classes}{node.name}"))
+                classes = ""
+            elif isinstance(node, ast.ClassDef):
+                classes = f"{classes}{node.name}."
             if isinstance(node, _HOLDS_STATEMENTS):
-                inside += ast.iter_child_nodes(node)
+                inside += ((child, classes) for child in ast.iter_child_nodes(node))
     return tuple(found)
+
+
+def _with_class(source: Source) -> Source:
+    """A method by its class too, where Python itself did not say it."""
+    if "." in source.name:
+        return source
+    names = (span.name for span in _spans(source.file) if span.first == source.first_line)
+    name = next((name for name in names if name.endswith(f".{source.name}")), source.name)
+    return dataclasses.replace(source, name=name)
 
 
 _HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, *([ast.match_case] if hasattr(ast, "match_case") else []))

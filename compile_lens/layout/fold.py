@@ -6,10 +6,11 @@ of that line, so that boxes form no cycle, and the forward and backward part of 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from compile_lens.record.graph import Node
 
@@ -297,15 +298,23 @@ class _Folding:
                 stretches.append([run])
         if not 1 < len(stretches) <= self.opened:
             # As many boxes as each of them will hold in turn: 400 nodes are 20 spans of 20.
+            ends = list(accumulate((self._counts(run) for run in runs), initial=0))
+            if ends[-1] < 2:
+                ends = list(range(len(runs) + 1))
             deep = 1
-            while self.opened**deep < len(runs):
+            while self.opened**deep < ends[-1]:
                 deep += 1
             count = 2
-            while count**deep < len(runs):
+            while count**deep < ends[-1]:
                 count += 1
-            cuts = [i * len(runs) // count for i in range(count + 1)]
+            cuts = [bisect_left(ends, i * ends[-1] // count) for i in range(count)] + [len(runs)]
             stretches = [list(runs[a:b]) for a, b in pairwise(cuts)]
         return [s[0] if len(s) == 1 else _Run(s[0].start, s[-1].stop, depth, tuple(s)) for s in stretches]
+
+    def _counts(self, run: _Run) -> bool:
+        """Whether a run counts where stretches are made even. What takes nothing (an input, a filled tensor) stands in
+        the first of equal layers alone, whose spans would begin elsewhere than those of the others."""
+        return not run.single or bool(self.line[run.start].inputs)
 
     def _path(self, run: _Run, depth: int) -> str:
         return ".".join(self.steps[run.start][depth : run.depth])

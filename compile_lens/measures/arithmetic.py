@@ -130,6 +130,8 @@ class _Shapes:
             return self._product(name)
         if name in CONVOLUTIONS:
             return self._convolution(name)
+        if name == "linear_backward":
+            return self._linear_backward()
         if name.startswith(ATTENTION):
             return self._attention(name)
         if name in PER_REDUCED:
@@ -159,14 +161,27 @@ class _Shapes:
         bias = made if first or (has_bias and isinstance(self.node.args[2], Ref)) else 0
         return 2 * made * inner[-1] + bias
 
+    def _linear_backward(self) -> int:
+        grad, weight = self._elements(self._taken(1)), self._dims(self._taken(2))
+        if not weight:
+            raise Unknown(f"the shapes of {self.node.target} are not in the record")
+        mask = self._wanted()
+        return 2 * grad * weight[-1] * sum(mask[:2]) + (grad if mask[2] else 0)
+
+    def _wanted(self) -> tuple[bool, ...]:
+        """Which gradients a backward makes: of what it took, of the weight and of the bias."""
+        wanted = self.node.args[-1]
+        if isinstance(wanted, tuple) and len(wanted) == 3:
+            return tuple(bool(m) for m in wanted)
+        return True, True, True
+
     def _convolution(self, name: str) -> int:
         if name == "convolution_backward":
             grad, image, weight = self._taken(0), self._taken(1), self._taken(2)
-            wanted = self.node.args[-1]
-            mask = wanted if isinstance(wanted, tuple) and len(wanted) == 3 else (True, True, True)
+            mask = self._wanted()
             turned = self._argument(7) is True
             once = self._convolved(image if turned else grad, weight, turned)
-            return once * sum(bool(m) for m in mask[:2]) + (self._elements(grad) if mask[2] else 0)
+            return once * sum(mask[:2]) + (self._elements(grad) if mask[2] else 0)
         turned = name != "_convolution_pointwise" and self._argument(6) is True
         made = self._made()
         bias = self._elements(made) if isinstance(self._argument(2), Ref) else 0

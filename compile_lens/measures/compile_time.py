@@ -119,7 +119,11 @@ def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
         if event.name == _BEGINS and event.duration:
             begun.setdefault(event.id, []).append(event.start)
 
+    by_visit = {v.number: n for n, f in enumerate(program.frames) for v in f.visits}
+
     def of(event: CompileEvent) -> int:
+        if event.visit >= 0:
+            return by_visit.get(event.visit, -1)
         own = frames.get(event.id, [-1])
         if len(set(own)) == 1:
             return own[0]

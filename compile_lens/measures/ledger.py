@@ -312,10 +312,22 @@ def _aten_ops(graph: Graph) -> Figure:
 
 def _work(graph: Graph) -> list[Node]:
     """Loops or groups that do something: not the inputs and outputs drawn beside them, and no nops."""
+    return [node for node in walk(graph) if _works(node)]
+
+
+def _works(node: Node) -> bool:
     idle = ("nop", "input", "output", "constant")
-    return [
-        n for n in walk(graph) if n.op not in ("placeholder", "get_attr", "output") and n.kind not in idle
-    ]
+    return node.op not in ("placeholder", "get_attr", "output") and node.kind not in idle
+
+
+def counts(graph: Graph, node: Node, path: str = "") -> bool:
+    """Whether the count that is said of a stage has a node in it: ATen's compute operators, loops and groups that do
+    work, as in a row; of any other graph its calls, without those in its bodies (``path`` says in which it is)."""
+    if graph.key in PHASES:
+        return node.compute
+    if graph.stage in ("loops", "groups"):
+        return _works(node)
+    return not path and node.op not in ("placeholder", "get_attr", "output")
 
 
 def _working(graph: Graph) -> Figure:

@@ -128,21 +128,26 @@ def places_at_least(program: ProgramRecord) -> bool:
     return bool(program.breaks) and (bool(program.log) or any(unclear))
 
 
-def after(program: ProgramRecord) -> dict[int, tuple[int, ...]]:
+def after(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
     """By the number of a visit, the numbers of the graphs in which what follows a break of it was compiled,
-    first of all times; for the visits with breaks."""
-    rests: dict[tuple[str, int, str, int], list[Visit]] = {}
-    for frame in program.frames:
+    first of all times; for the visits with breaks. ``None``: it had forms by then, of which no visit says which ran."""
+    rests: dict[tuple[str, int, str, int], list[ProgramFrame]] = {}
+    for frame in (*program.frames, *program.before):
         if frame.resumes is not None:
-            own = rests.setdefault((frame.file, frame.line, frame.function, frame.resumes), [])
-            own += frame.visits
-    found = {}
+            rests.setdefault((frame.file, frame.line, frame.function, frame.resumes), []).append(frame)
+    found: dict[int, tuple[int, ...] | None] = {}
     for frame in program.frames:
         for visit in (v for v in frame.visits if v.breaks):
             lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
-            of = (rests.get((frame.file, frame.line, frame.function, line), ()) for line in lines)
-            later = [v for visits in of for v in visits if v.number > visit.number]
-            found[visit.number] = min(later, key=lambda v: v.number).graphs if later else ()
+            of = [
+                rest
+                for line in lines
+                for rest in rests.get((frame.file, frame.line, frame.function, line), ())
+            ]
+            later = [v for rest in of for v in rest.visits if v.number > visit.number]
+            known = any(rest.before or any(v.graphs for v in rest.visits) for rest in of)
+            none = None if known else ()
+            found[visit.number] = min(later, key=lambda v: v.number).graphs if later else none
     return found
 
 
@@ -194,6 +199,7 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
     alone = {(f.file, f.line, f.function) for f in program.frames}  # these may have forms of their own
     for frame in program.frames:
         code = code_of(frame.file, frame.line, frame.code, frame.resumes is not None)
+        mark(frame.file, frame.left, EAGER, code)
         for visit in frame.visits:
             mark(frame.file, visit.eager, EAGER, code)
             for traced in visit.traced:

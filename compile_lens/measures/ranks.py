@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 
+from compile_lens.record.collectives import Collective
 from compile_lens.record.graph import Frame
-from compile_lens.record.program import NOTHING, Collective, ProgramRecord, Visit
+from compile_lens.record.program import NOTHING, ProgramRecord, Visit
 from compile_lens.record.ranks import (
     BREAKS,
     COLLECTIVES,
@@ -69,7 +70,10 @@ def _compile(
 
 
 def _operators(program: ProgramRecord, visit: Visit) -> str:
-    return " + ".join(str(program.graphs[n].operators) for n in visit.graphs) or NONE
+    numbers = [program.graphs[n].operators for n in visit.graphs]
+    if not numbers:
+        return NONE
+    return f"{' + '.join(map(str, numbers))} {'operator' if numbers == [1] else 'operators'}"
 
 
 def _inputs(program: ProgramRecord, visit: Visit) -> str:
@@ -88,14 +92,33 @@ def _again(program: ProgramRecord, visit: Visit) -> str:
     return changed.text if changed is not None else "compiled again"
 
 
+def collectives(program: ProgramRecord) -> list[tuple[str, Collective, bool]]:
+    """Those of graphs where the graph was compiled, and those that Python called where it did: each with the id of
+    its graph (``""``: Python called it) and whether it is compared. In a group of some ranks alone Python calls what
+    the other ranks do not."""
+    found: list[tuple[str, Collective, bool]] = []
+    outside = list(program.issued or ())
+    for position, graph in enumerate(program.graphs):
+        while outside and outside[0].after <= position:
+            one = outside.pop(0)
+            found.append(("", one.collective, one.whole))
+        found += [(graph.id, one, True) for one in graph.collectives]
+    return [*found, *(("", one.collective, one.whole) for one in outside)]
+
+
 def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
     """The first collective that is not the same everywhere: those after it stand in other places."""
-    own = {rank: [c for g in program.graphs for c in g.collectives] for rank, program in programs.items()}
+    own = {
+        rank: [(graph, one) for graph, one, compared in collectives(program) if compared]
+        for rank, program in programs.items()
+    }
     for position, row in enumerate(zip_longest(*own.values())):
         by_rank = dict(zip(programs, row, strict=True))
         first = next((c for c in row if c is not None), None)
-        place = first.line if first is not None else None
-        found = _differs(COLLECTIVES, place, position, {r: said(c) for r, c in by_rank.items()})
+        place = first[1].line if first is not None else None
+        found = _differs(
+            COLLECTIVES, place, position, {r: said(c[1] if c else None) for r, c in by_rank.items()}
+        )
         if found:
             return found
     return []

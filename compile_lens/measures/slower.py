@@ -52,7 +52,8 @@ class Cause:
         ending: torch's reason, with its hints and link.
         seconds: compile time that it took, measured; 0 where it took none of its own.
         recompilation: what made a code be compiled again: of what took most compile time, or of the last time.
-        others: the same of the other times at which something else changed, one of each.
+        others: the same of the other times at which something else changed, one of each; at a limit, of those at which
+            the forms were made that there are.
         limit: the setting that was reached.
         met: the line that caused it, where that is in another function, which ``function`` calls; ``None`` where
             ``place`` is that line, or it is of no line.
@@ -123,6 +124,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         through=frame.through,
                         rest=frame.resumes is not None,
                         met=met,
+                        others=_forms_before(frame, own[-1]) if limit else (),
                     )
                 )
         for_ever = [v for v in frame.visits if for_good(v)]
@@ -238,14 +240,30 @@ def _again(program: ProgramRecord) -> list[Cause]:
     return found
 
 
+def _forms_before(frame: ProgramFrame, ended: Visit) -> tuple[Recompilation, ...]:
+    """What the forms of a code were made for before one call found no place: the last recompile of each thing that
+    changed, first that for which most forms were made; without what changed in that call."""
+    made: dict[str, list[Recompilation]] = {}
+    for visit in frame.visits:
+        if visit.recompilation is not None and visit.outcome == COMPILED and visit.number < ended.number:
+            made.setdefault(_what(visit.recompilation), []).append(visit.recompilation)
+    if ended.recompilation is not None:
+        made.pop(_what(ended.recompilation), None)
+    return tuple(of[-1] for of in sorted(made.values(), key=lambda of: -len(of)))
+
+
+def _what(found: Recompilation) -> str:
+    failed = found.changed
+    return "" if failed is None else failed.source or failed.text
+
+
 def _by_cost(own: list[Visit]) -> list[Recompilation]:
     """The last recompile of each thing that changed: first that for which most time went into compiling."""
     last: dict[str, Recompilation] = {}
     spent: dict[str, float] = {}
     for visit in reversed(own):
         if (found := visit.recompilation) is not None:
-            failed = found.changed
-            what = "" if failed is None else failed.source or failed.text
+            what = _what(found)
             last.setdefault(what, found)
             spent[what] = spent.get(what, 0.0) + visit.seconds
     return [last[what] for what in sorted(last, key=lambda what: -spent[what])]

@@ -14,7 +14,7 @@ from compile_lens.measures.cached import once
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Frame, Graph
+from compile_lens.record.graph import Frame, Graph, Source
 
 _END = 1_000_000
 """Past every column."""
@@ -202,3 +202,33 @@ def _spread(compilation: str, own: Mapping[Address, int], up: Up) -> dict[Addres
         if mask not in unpacked:
             unpacked[mask] = tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
     return {address: unpacked[mask] for address, mask in masks.items() if mask}
+
+
+@once
+def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
+    """The modules that ran a method, by its source: paths such as ``layers.0``. Only where several are known to have.
+
+    A module is known by a node that comes from the method itself and from its class; a method whose other nodes come
+    from modules that are inside of none of these was run by more than are known, and is left out.
+    """
+    own: dict[Source, dict[str, None]] = {}
+    every: dict[Source, set[str]] = {}
+    for node in (n for c in capture.compilations if (g := c.graphs.get("dynamo")) for n in g.nodes):
+        for frame in node.innermost:
+            around = [s for s in capture.sources if s.file == frame.file and _holds(s, frame.line)]
+            source = max(around, key=lambda s: s.first_line, default=None)
+            if source is None:
+                continue
+            every.setdefault(source, set()).add(node.module)
+            if node.module and node.module_type == source.name.rpartition(".")[0].rpartition(".")[2]:
+                own.setdefault(source, {})[node.module] = None
+    return {
+        source: tuple(found)
+        for source, found in own.items()
+        if len(found) > 1
+        and all(any(f"{path}.".startswith(f"{m}.") for m in found) for path in every[source])
+    }
+
+
+def _holds(source: Source, line: int) -> bool:
+    return source.first_line <= line < source.first_line + len(source.text.splitlines())

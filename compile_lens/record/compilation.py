@@ -47,11 +47,33 @@ class Guard:
 
 @dataclass(frozen=True)
 class DynamicDim:
-    """A dimension that was compiled for any size: ``symbol`` stands for it, ``hint`` is the size seen."""
+    """A size, or a number of the program's, that was compiled as a symbol: the form is for others than the one seen.
+
+    Attributes:
+        source: what it is, as torch names it (``L['x'].size(0)``, ``L['scale']``).
+        symbol: of torch's.
+        hint: the whole number that was seen; ``None`` where that is not known.
+        value: the number of the program's that was seen, where it is none of those, as Python writes it (``3.0``);
+            ``""`` of all else, and of what was written before it was kept.
+        asked: what the guards of the form ask of it, in the program's words (``2 <= x.size(0) <= 1024``); ``None``
+            where that is not known.
+    """
 
     source: str
     symbol: str
     hint: int | None = None
+    value: str = ""
+    asked: tuple[str, ...] | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is a size or a stride of a tensor, and not a number of the program's."""
+        return ".size(" in self.source or ".stride(" in self.source
+
+    @property
+    def seen(self) -> str:
+        """The size or number that was seen, as Python writes it; ``""`` where that is not known."""
+        return self.value if self.hint is None else str(self.hint)
 
 
 @dataclass(frozen=True)

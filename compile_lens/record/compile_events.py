@@ -65,7 +65,8 @@ def _event(
     facts = dict(told)
     backward = facts.pop("is_backward", "")
     facts.pop("is_forward", "")
+    visit = int(facts.pop("visit", "-1"))
     phase = {"True": "backward", "False": "forward"}.get(backward, "")
     return CompileEvent(
-        name, round(start, 1), round(duration, 1), thread, id, phase, tuple(facts.items()), depth
+        name, round(start, 1), round(duration, 1), thread, id, phase, tuple(facts.items()), depth, visit
     )

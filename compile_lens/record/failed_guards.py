@@ -95,6 +95,13 @@ def object_of(guard: str) -> str:
     return plain_source(found["source"]) if found and found["what"] == "obj" else ""
 
 
+def made_for(condition: str) -> tuple[str, str]:
+    """What a condition asks one value for, and the words of it: ``x.size(0)`` and ``2 to 1024``; ``""`` twice where it
+    is about several values, or is no comparison."""
+    about, words, _ = _compared(condition, lambda _: "")
+    return (about, words) if words else ("", "")
+
+
 def with_old(found: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
     """A failed guard with what its value was in the older form: ``held`` has it by what the guard is about, and by its
     sentence of a setting of torch's."""

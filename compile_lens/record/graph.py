@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import pydot
 
 
+UNSAID_ORIGIN = "made by a pass of the compiler that did not say what for"
+"""``Node.no_origin`` of one that may have come from anything before it."""
+
+
 @dataclass(frozen=True)
 class Ref:
     """An argument that is the value of another node of the same graph."""
@@ -65,7 +69,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one function of the user's that was compiled or inlined."""
+    """The text of one function of the user's that was compiled or inlined; the ``name`` of a method has its class."""
 
     file: str
     first_line: int

@@ -31,6 +31,7 @@ def head(record: ProgramRecord) -> str:
             "what was left to Python outside of the program",
             "it is counted at the end, which was not reached",
         ),
+        Missing("graphs of what nothing called", "they are told at the end, which was not reached"),
         Missing("what ran eagerly without a visit", "it is told at the end, which was not reached"),
     )
     return line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=(*record.missing, *unseen)))

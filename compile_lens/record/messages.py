@@ -63,7 +63,8 @@ def stable(text: str) -> str:
 
 _CHECKED = re.compile(r"(___check_(?:obj|type)_id\([^,]+, )\d+")
 _AT = re.compile(r" at 0x[0-9a-f]+\b")
-_ADDRESS = re.compile(r"\b(\w*_)?(\d{12,16})(_c\d+)?\b")
+_ADDRESS = re.compile(r"(?<!\.)\b(\w*_)?(\d{12,16})(_c\d+)?\b(?!\.\d)")
+"""Not the digits of a number of the program: ``2.0359170436859131``."""
 
 
 def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:

@@ -13,6 +13,7 @@ from functools import cached_property
 from .absent import Missing
 from .breaks import Ending
 from .capture import SCHEMA_VERSION, Environment
+from .collectives import Bucket, Collective, Issued
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
@@ -101,6 +102,10 @@ class FailedGuard:
     hint: str = ""
 
 
+UNKNOWN = -1
+"""As ``Recompilation.nearest``: a log does not say which form the call came nearest to."""
+
+
 @dataclass(frozen=True)
 class Recompilation:
     """What made Dynamo compile a code again.
@@ -113,7 +118,8 @@ class Recompilation:
         asks: the line of the program that tells the two apart by what changed, so that no form is for both; ``None``:
             no such line is known.
         nearest: the place in ``failed`` of the form that the call came nearest to: in which least fails of what failed
-            in any of them, now or earlier, as far as it could be asked; the newest where that is not known.
+            in any of them, now or earlier, as far as it could be asked, and of several the newest; ``UNKNOWN`` where a
+            log of torch's does not say enough to tell.
     """
 
     failed: tuple[FailedGuard, ...]
@@ -125,10 +131,12 @@ class Recompilation:
 
     @property
     def changed(self) -> FailedGuard | None:
-        """What kept the call from the form that it came nearest to; ``None`` where torch named no guard."""
-        if self.nearest < len(self.failed):
+        """What kept the call from the form that it came nearest to. Where it is not known which that is, what kept it
+        from each of them, as the newest has it; ``None`` where that is not one thing, or torch named no guard."""
+        if 0 <= self.nearest < len(self.failed):
             return self.failed[self.nearest]
-        return self.failed[0] if self.failed else None
+        alike = len({one.source or one.text for one in self.failed}) == 1
+        return self.failed[0] if self.failed and (self.nearest != UNKNOWN or alike) else None
 
     @property
     def others(self) -> tuple[FailedGuard, ...]:
@@ -236,6 +244,7 @@ class ProgramFrame:
         code: the lines that have code; the first one only where the body begins on it.
         visits: each time that Dynamo was asked, in order.
         before: compile ids of the forms that it had before the program was watched.
+        left: the lines of a code that was left to Python before the program was watched; Dynamo is not asked again.
         through: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
             partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
             and ``line`` are where that begins, or where it was called first where it is not the program's. All such
@@ -250,33 +259,7 @@ class ProgramFrame:
     visits: tuple[Visit, ...] = ()
     before: tuple[str, ...] = ()
     through: str = ""
-
-
-@dataclass(frozen=True)
-class Collective:
-    """A call in a graph in which all processes of a group take part.
-
-    Attributes:
-        name: torch's name (``all_reduce``).
-        arguments: what it is called with that is no tensor: the reduction, sizes, the group.
-        inputs: the tensors that this process gives (``float32[4, s0]``).
-        bytes: of those tensors, counted from their sizes; ``None`` where a size is not known.
-        line: the line of the program that calls it; ``None`` where no line did.
-    """
-
-    name: str
-    arguments: str = ""
-    inputs: tuple[str, ...] = ()
-    bytes: int | None = None
-    line: Frame | None = None
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Gradients that DDP reduces together: how many bytes, and of how many parameters."""
-
-    bytes: int
-    parameters: int
+    left: Ranges = ()
 
 
 @dataclass(frozen=True)
@@ -322,6 +305,7 @@ class CompileEvent:
         phase: ``forward``, ``backward`` or ``inference`` where torch says it.
         detail: what torch says more, as name and value.
         depth: how many others it stands in.
+        visit: ``Visit.number`` of the compile that it is of, -1 where that is not known but by its id.
     """
 
     name: str
@@ -332,6 +316,7 @@ class CompileEvent:
     phase: str = ""
     detail: tuple[tuple[str, str], ...] = ()
     depth: int = 0
+    visit: int = -1
 
 
 @dataclass(frozen=True)
@@ -353,8 +338,8 @@ class ProgramRecord:
         ended: how the watch ended; ``""`` while it is open.
         environment: where it ran.
         frames: each code that Dynamo was asked about, in the order of the first time.
-        before: codes of the program that were compiled before it was watched, and that Dynamo was not asked about
-            since; calls of theirs are not seen.
+        before: codes of the program that were compiled, or left to Python, before it was watched, and that Dynamo was
+            not asked about since; calls of theirs are not seen.
         graphs: each graph that a backend was called with, in order.
         events: parts of compiling, with their times, as torch reports them.
         elsewhere: what was left to Python outside of the program.
@@ -371,6 +356,8 @@ class ProgramRecord:
         profile: times that torch's profiler measured, joined from a trace.
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
         unvisited: what ran eagerly, or may have, and is in no visit.
+        issued: each collective that Python called outside of graphs, in order; ``None`` where only those of graphs
+            were seen.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -396,6 +383,7 @@ class ProgramRecord:
     profile: Profile | None = None
     cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
     unvisited: tuple[Unvisited, ...] = ()
+    issued: tuple[Issued, ...] | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

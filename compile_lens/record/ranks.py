@@ -11,7 +11,7 @@ FUNCTIONS, OUTCOMES, GRAPHS, SHAPES, COLLECTIVES, BREAKS, RECOMPILES = (
     "functions", "outcomes", "graphs", "shapes", "collectives", "breaks", "recompiles",
 )  # fmt: skip
 LEVELS = {
-    COLLECTIVES: "collectives, in the order in which graphs with them were compiled",
+    COLLECTIVES: "collectives, those of a graph where it was compiled, those that Python calls where it did",
     FUNCTIONS: "functions that Dynamo was asked about",
     OUTCOMES: "what became of a function",
     GRAPHS: "operators of a graph",

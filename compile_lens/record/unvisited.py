@@ -11,7 +11,8 @@ from .graph import Frame
 STANCE = "stance"
 INSIDE = "inside of a call"
 WRAPPED = "module of torch's"
-KINDS = (STANCE, INSIDE, WRAPPED)
+BEFORE = "left before"
+KINDS = (STANCE, INSIDE, WRAPPED, BEFORE)
 """What ``Unvisited.kind`` can be."""
 
 
@@ -24,7 +25,8 @@ class Unvisited:
             its call was left to Python, most often since the graph broke inside of it, and Dynamo was not asked about
             it in that call: what ``torch.utils.checkpoint`` calls outside of a graph was seen to run so, and the rest
             is not certain. ``module of torch's``: a module of ``torch.nn`` that a wrapper (DDP)
-            calls; Dynamo leaves those to Python where no function of the program calls them.
+            calls; Dynamo leaves those to Python where no function of the program calls them. ``left before``: Dynamo
+            left it to Python before the watch, and is not asked again.
         why: what kept Dynamo from it, with the line and what to try.
         function, file, line: which function, and where it begins; ``""`` and 0 of what is not written in Python.
         code: the lines that have code.
@@ -32,9 +34,11 @@ class Unvisited:
             any did.
         caller: the line of the program that called it, of the first time.
         times: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call, and
-            of what a checkpoint calls in turn just the first time was looked at.
+            of what a checkpoint calls in turn just the first time was looked at, and of what was left before only the
+            calls of what ``torch.compile`` gave back are seen.
         certain: whether each of these calls ran eagerly. Else, under a stance, those did that fitted no compiled form;
-            inside of a call it is so as far as is known: nothing says that Dynamo was off, but that it was not asked.
+            inside of a call it is so as far as is known: nothing says that Dynamo was off, but that it was not asked;
+            of a module that was left before, torch's function around it may have run a form that another one made.
     """
 
     kind: str

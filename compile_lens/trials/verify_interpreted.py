@@ -4,10 +4,12 @@ interpreter, on the CPU, in a child process."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import torch
 
+from ..engine import remote
 from ..engine.entry import FIRST, WITHIN
 from ..engine.inputs import name_of
 from ..engine.perform import perform
@@ -43,6 +45,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     Raises:
         UsageError: for code that no interpreter here runs (Metal), or without Triton.
     """
+    from .._torch.operators.carried import Carried
     from .._torch.targets import carried_settings
     from .._triton import interpreter
     from ..child import process
@@ -62,7 +65,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     own = OWN if _launches_its_own(capture) else ""
     asked = Asked.again(capture.options)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
-    settings, _ = carried_settings.taken()
+    settings, functions = carried_settings.taken()
     reply, _ = process.call(
         "compile_lens.trials.verify_interpreted:serve",
         fn,
@@ -77,6 +80,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         first=FIRST,
         failed=CaptureError.of,
         within=WITHIN.get(model.device, ""),
+        along=functools.partial(Carried, settings=functions, tables=remote.tables()),
     )
     mine = [[k.name, k.source] for k in capture.kernels]
     same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None

@@ -121,10 +121,7 @@ def _flow(paper: Paper, capture: Record, compilation: Compilation, ledger: Ledge
             shown = "  ".join(pad(c, w, i > 0) for i, (c, w) in enumerate(zip(cell, widths, strict=True)))
             paper.line(f"  {shown}")
     if compilation.dynamic:
-        dims = ", ".join(
-            f"{d.source} = {d.symbol}" + (f" (seen: {d.hint})" if d.hint is not None else "")
-            for d in compilation.dynamic
-        )
+        dims = ", ".join(map(sentences.symbol, compilation.dynamic))
         paper.text_block(f"dynamic: {dims}", "  ", "    ", limit=4)
 
 

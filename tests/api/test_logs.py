@@ -12,13 +12,24 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import farther_forms
 import pytest
 import traced
 
 from compile_lens import Program, RecordError, UsageError, import_trace
 from compile_lens.cli import main
-from compile_lens.record.program import NOTHING, FailedGuard, ProgramRecord, Visit
+from compile_lens.record.program import (
+    LIMIT,
+    NOTHING,
+    UNKNOWN,
+    FailedGuard,
+    ProgramRecord,
+    Recompilation,
+    Visit,
+)
+from compile_lens.record.torch_trace.nearest import Form, nearest
 from compile_lens.record.torch_trace.program import program
+from compile_lens.views.words import program as words
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -77,18 +88,21 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
         for name in ("outcome", "id", "graphs", "limit", "restarts", "dynamic"):
             assert getattr(seen, name) == getattr(told, name), (where, name)
         for one, other in zip(seen.breaks, told.breaks, strict=True):
-            at = [
+            stack = [
                 dataclasses.replace(f, column=None, end_column=None, of_torch=False)
                 for f in one.ending.frames
             ]
             assert (
-                dataclasses.replace(one, ending=dataclasses.replace(one.ending, frames=tuple(at))) == other
+                dataclasses.replace(one, ending=dataclasses.replace(one.ending, frames=tuple(stack))) == other
             ), where
-            places.add((at[-1].file, at[-1].line, other.identity))
+            places.add((stack[-1].file, stack[-1].line, other.identity))
         assert (seen.recompilation is None) == (told.recompilation is None), where
         if seen.recompilation is not None:
             failed = tuple(logged(guard) for guard in seen.recompilation.failed)
-            assert dataclasses.replace(seen.recompilation, failed=failed) == told.recompilation, where
+            # Where nothing was compiled for a call, no guards of it say which form it was nearest to.
+            at = UNKNOWN if seen.outcome == LIMIT else seen.recompilation.nearest
+            expected = dataclasses.replace(seen.recompilation, failed=failed, nearest=at)
+            assert expected == told.recompilation, where
         if seen.why is not None and seen.outcome != NOTHING:  # why there was nothing is not in a log
             assert told.why is not None and (seen.why.kind, seen.why.reason) == (
                 told.why.kind,
@@ -231,3 +245,56 @@ def test_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         import_trace(tmp_path)
     assert main(["import", str(tmp_path / "a.log")]) == 2
     assert "TORCH_TRACE=FOLDER" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def farther(tmp_path_factory: pytest.TempPathFactory) -> ProgramRecord:
+    """The log of programs whose last call comes nearer to an older form than to the newest."""
+    folder = tmp_path_factory.mktemp("farther")
+    program = "import farther_forms as f; [f.run(one, one.last) for one in f.programs().values()]"
+    helpers = str(Path(traced.__file__).parent)
+    path = os.pathsep.join((helpers, os.environ.get("PYTHONPATH", "")))
+    env = {**os.environ, "TORCH_TRACE": str(folder), "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, timeout=300)
+    return import_trace(folder)
+
+
+PROGRAMS = farther_forms.programs()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: ProgramRecord) -> None:
+    """What is said is what a call fits with when it is mended, as ``test_watch_nearest`` tries in plain torch."""
+    one, frame = PROGRAMS[name], farther.frames[list(PROGRAMS).index(name)]
+    assert (frame.function, len(farther.frames)) == (one.function.__name__, len(PROGRAMS))
+    again = frame.visits[-1].recompilation
+    assert again is not None and len(again.failed) == len(one.calls)
+    if (
+        len(one.calls) == one.limit
+    ):  # nothing was compiled for the call, so that nothing says what it was given
+        assert again.nearest == UNKNOWN and again.changed is None and again.others == again.failed
+        assert words.again(again, made=False).startswith(
+            f"which of {one.limit} forms it came nearest to is not in the log; "
+        )
+        assert words.to_try(again) == ""
+        return
+    assert again.changed is not None and again.changed.source == one.source
+    if one.alike:
+        assert again.changed.id == frame.visits[0].id
+
+
+def test_a_log_without_the_guards_of_a_form_says_no_nearest_one() -> None:
+    failed = tuple(FailedGuard(f"0/{i}", f"n == {i}", "n", str(i), "7") for i in (1, 0))
+    tree = "+- RootGuardManager\n| +- GuardManager: source=L['n'], accessed_by=X(), type=<class 'int'>, tag_safe=(0)\n"
+    forms = {
+        f"0/{i}": Form(Visit("compiled", f"0/{i}"), f"{tree}| | +- EQUALS_MATCH: L['n'] == {i}\n")
+        for i in (0, 1)
+    }
+    new = Form(Visit("compiled", "0/2"), f"{tree}| | +- EQUALS_MATCH: L['n'] == 7\n")
+    assert nearest(failed, forms, new) == 0
+    assert nearest(failed, forms, None) == UNKNOWN
+    assert nearest(failed, {"0/0": forms["0/0"]}, new) == UNKNOWN
+    alike = Recompilation(failed, 2, 8, nearest=UNKNOWN)
+    assert alike.changed is failed[0], "the same keeps each form from the call"
+    other = dataclasses.replace(failed[1], source="m")
+    assert dataclasses.replace(alike, failed=(failed[0], other)).changed is None

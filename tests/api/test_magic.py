@@ -79,7 +79,8 @@ def outputs(cells: list[str]) -> list[list[Any]]:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(book, timeout=240, kernel_name="python3", allow_errors=True).execute()
+    patient = {"timeout": 600, "startup_timeout": 300, "iopub_timeout": 60}  # of a machine that is slow
+    nbclient.NotebookClient(book, kernel_name="python3", allow_errors=True, **patient).execute()
     told = []
     for cell in book.cells:
         found: list[Any] = []

@@ -122,6 +122,59 @@ def test_a_size_of_0_or_1_has_a_form_whatever_is_marked(sizes: tuple[int, ...], 
         assert "mark_dynamic" not in one and "bucket" not in one
 
 
+@pytest.mark.parametrize("sizes", [(3, 7, 1), (7, 1), (7, 3, 0)])
+def test_a_size_of_0_or_1_is_not_the_doing_of_a_line_that_branches(sizes: tuple[int, ...]) -> None:
+    kept = [size for size in sizes if size > 1]
+    assert graphs(long, sized(*sizes), dynamic=True)[-1] == 1 + graphs(long, sized(*kept), dynamic=True)[-1]
+    assert graphs(sine, sized(*sizes), dynamic=True)[-1] == 2, "nor without the line"
+    last = words.to_try(again(watched(long, sized(*sizes), dynamic=True))[-1])
+    assert "torch has a form of its own for a size of 0 or 1" in last and "give no such size" in last
+
+
+def grow(cache: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([cache, x], dim=1)
+
+
+def in_a_row(size: int, batch: int) -> torch.Tensor:
+    return torch.ones(batch, size, 8)
+
+
+def in_one_that_is_larger(size: int, batch: int) -> torch.Tensor:
+    return torch.ones(batch, 64, 8)[:, :size]
+
+
+def turned(size: int, batch: int) -> torch.Tensor:
+    return torch.ones(batch, 8, size).transpose(1, 2)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(
+    ("made", "sizes", "forms"),
+    [
+        (in_a_row, (1, 2, 3), 1),
+        (in_a_row, (4, 1, 5), 1),
+        (in_one_that_is_larger, (0, 1, 2, 3), 1),
+        (in_a_row, (0, 1, 2, 3), 2),
+        (in_a_row, (3, 0, 4), 2),
+        (turned, (1, 2, 3), 2),
+    ],
+)
+def test_a_mark_makes_one_form_but_where_a_stride_hangs_on_the_size(
+    made: Callable[[int, int], torch.Tensor], sizes: tuple[int, ...], forms: int, batch: int
+) -> None:
+    calls = [(made(size, batch), torch.ones(batch, 1, 8)) for size in sizes]
+    for cache, _ in calls:
+        mark_unbacked(cache, 1)
+    assert graphs(grow, calls)[-1] == forms
+    found = tried(watched(grow, [(made(size, batch), x) for size, (_, x) in zip(sizes, calls, strict=True)]))
+    assert all(
+        "one more may be made where another dimension's stride hangs on the size" in " ".join(f.split())
+        for f in found
+        if "mark_unbacked" in f
+    )
+    assert any("mark_unbacked" in one for one in found)
+
+
 def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x + y
 
@@ -149,7 +202,7 @@ def test_a_mark_does_not_reach_what_a_function_made() -> None:
     assert len(rests) == 1
     assert "dynamic=True" in words.advice(rests[0]) and "mark_dynamic" not in words.advice(rests[0])
     told = " ".join(str(program).split())
-    assert told.count("torch.compile(dynamic=True) makes a form for any size at the first call") == 2
+    assert told.count("torch.compile(dynamic=True) makes the size a symbol at the first call") == 2
 
 
 @pytest.mark.parametrize("first", ["one", "two"])

@@ -109,7 +109,7 @@ def test_a_break_that_raises_does_not_resume() -> None:
     with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(helper, backend="eager", fullgraph=True)(torch.ones(3))
     assert {found.then for found in program.breaks} <= {"the call raised"}
-    with compile_lens.watch() as program, pytest.raises(Exception, match="Cannot generate resume function"):
+    with compile_lens.watch() as program, pytest.raises(Exception, match="coroutine"):
         torch.compile(coroutine, backend="eager")(torch.ones(3)).send(None)
     assert [found.then for found in program.breaks] == ["the call raised"] and program.counts.raised == 1
 

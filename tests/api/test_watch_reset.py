@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -57,3 +58,29 @@ def test_time_is_of_the_function_that_took_it() -> None:
         # By the watch's own clock, around each visit; torch's events stand inside of it.
         assert 0.5 * visit.seconds < found[name].total <= visit.seconds
     assert program.counts.given_up == 1
+
+
+def test_the_time_of_a_backward_is_of_its_own_function_after_a_reset() -> None:
+    def first(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(30):
+            x = x.sin() + 1
+        return x.sum()
+
+    def second(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    torch._dynamo.reset()
+    x = torch.ones(3, requires_grad=True)
+    with compile_lens.watch() as program:
+        loss = torch.compile(first, backend="aot_eager")(x)
+        torch._dynamo.reset()
+        torch.compile(second, backend="aot_eager")(torch.ones(3))
+        began = time.perf_counter()
+        loss.backward()
+        took = time.perf_counter() - began
+    assert {v.id for v in program.visits} == {"0/0"}, "ids repeat"
+    found = {spent.frame.function: spent.total for spent in compile_time(program.record) if spent.frame}
+    (visit,) = (v for v in program.visits if v.number == 1)
+    assert found["second"] <= visit.seconds, "the backward was booked to it"
+    (visit,) = (v for v in program.visits if v.number == 0)
+    assert found["first"] > visit.seconds + 0.3 * took

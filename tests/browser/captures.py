@@ -6,12 +6,15 @@ import contextlib
 import dataclasses
 import functools
 import io
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-from compile_lens import Capture, CaptureError, ablate, capture, compare
+from compile_lens import Capture, CaptureError, ablate, capture, compare, diff
 from compile_lens.record.graph import Source
 from compile_lens.results.comparison import Comparison
+from compile_lens.results.difference import Difference
 
 T = TypeVar("T")
 
@@ -135,6 +138,36 @@ def compared() -> Comparison:
         return torch.softmax(torch.nn.functional.gelu(x @ w), -1)
 
     return compare(softgelu, torch.rand(64, 64), torch.rand(64, 128), targets=["cpu", "h100", "mps"])
+
+
+@functools.cache
+def differing() -> Difference:
+    """Two versions of one function: moved, renamed, and an operation more."""
+    before = "import torch\n\n\ndef net(x):\n    y = torch.softmax(x, 1)\n    return y * 2 + x.sum()\n"
+    after = """import torch
+
+
+def net(alpha):
+    # moved, renamed, and an operation more
+    beta = torch.softmax(alpha, 1)
+    beta = torch.sort(beta)[0]
+    return beta * 2 + alpha.sum()
+"""
+    return difference(before, after)
+
+
+def difference(before: str, after: str) -> Difference:
+    """Of two versions of a file's function ``net``."""
+    import torch
+
+    captures = []
+    for text in (before, after):
+        file = Path(tempfile.mkdtemp()) / "net.py"
+        file.write_text(text, encoding="utf-8")
+        scope: dict[str, Any] = {}
+        exec(compile(text, str(file), "exec"), scope)
+        captures.append(capture(scope["net"], torch.rand(64, 64)))
+    return diff(*captures)
 
 
 @functools.cache
@@ -381,8 +414,6 @@ def _failed(run: Callable[[], Capture]) -> Capture:
 def written(text: str, name: str) -> Capture:
     """The function ``f`` of a module that is written to a file, with a gradient."""
     import importlib.util
-    import tempfile
-    from pathlib import Path
 
     import torch
 

@@ -28,7 +28,7 @@ RUNS = (20_000, 20_000, START)
 _RUN = """
 import sys, nbclient, nbformat
 book = nbformat.read(sys.argv[1], as_version=4)
-nbclient.NotebookClient(book, timeout=240, kernel_name="python3").execute()
+nbclient.NotebookClient(book, timeout=600, startup_timeout=300, kernel_name="python3").execute()
 nbformat.write(book, sys.argv[1])
 """
 

@@ -38,6 +38,9 @@ element => {
 }
 """
 
+WITHOUT_PAPER = "() => document.querySelector('.compile-lens').removeAttribute('data-paper')"
+"""Has a page print what it does without a script."""
+
 _IMAGES = """
 async root => {
   const images = [...root.querySelectorAll("img")];

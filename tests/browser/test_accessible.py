@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from needs import not_here
+from samples_program import program
 
 from compile_lens import Capture
 from compile_lens.views.comparison.html import document as compared_page
+from compile_lens.views.difference.html import document as differing_page
 from compile_lens.views.html import page as html
+from compile_lens.views.program.html import document as of_program
 
 from . import captures
-from .pages import APP, alive, images, static
+from .pages import APP, WITHOUT_PAPER, alive, images, static
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -37,7 +40,10 @@ PAGES: dict[str, Callable[[], Capture | str]] = {
     "graph_break": captures.graph_break,
     "failing": captures.failing,
     "nothing": captures.nothing,
+    "on_h100": captures.on_h100,
+    "ablated": captures.ablated,
     "compared": lambda: compared_page(captures.compared()),
+    "differing": lambda: differing_page(captures.differing()),
 }
 
 
@@ -82,11 +88,12 @@ def test_axe_finds_nothing(opened: Callable[[str], Locator], name: str, colour_s
         parts.first.click()
         app.locator(".lit").first.wait_for(state="attached")
         assert violations(page) == []
-    tabs = app.locator(".frame-view:visible").count()
-    assert tabs or name in ("failing", "nothing", "compared")
-    for number in range(tabs):
-        app.locator(".frame-view:visible").nth(number).click()
-        assert violations(page) == []
+    choices = app.locator(".frame-tab:visible, .frame-view:visible")
+    assert choices.count() or name in ("failing", "nothing")
+    for number in range(choices.count()):
+        choices.nth(number).click()
+        app.locator(".frame-wait").first.wait_for(state="detached")
+        assert violations(page) == [], choices.nth(number).inner_text()
 
 
 def test_axe_would_find_something(standalone: Standalone) -> None:
@@ -97,12 +104,26 @@ def test_axe_would_find_something(standalone: Standalone) -> None:
     assert {"image-alt", "color-contrast", "html-has-lang"} <= rules
 
 
-@pytest.mark.parametrize("made", [captures.sin_cos, captures.graph_break, captures.failing])
-def test_axe_finds_nothing_without_scripts(standalone: Standalone, made: Callable[[], Capture]) -> None:
-    whole = html.document(made())
+@pytest.mark.parametrize("viewport", [(390, 844)])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_without_scripts(
+    standalone: Standalone, name: str, viewport: tuple[int, int]
+) -> None:
+    """On a phone, where tables have to scroll."""
+    made = PAGES[name]()
+    whole = made if isinstance(made, str) else html.document(made)
     start = whole.index('<script type="application/json"')
     page = standalone(whole[:start] + "</div></main></body></html>")
     assert page.locator(APP).count() == 0
+    page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (390, 844)])
+def test_axe_finds_nothing_on_the_page_of_a_program(
+    standalone: Standalone, viewport: tuple[int, int]
+) -> None:
+    page = standalone(of_program(program()))
     page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
     assert violations(page) == []
 
@@ -143,6 +164,7 @@ def test_paper_breaks_no_short_word_and_no_number_of_a_table(
 ) -> None:
     page = standalone(made())
     alive(page)
+    page.evaluate(WITHOUT_PAPER)
     page.emulate_media(media="print")
     assert static(page).locator("td, th").count() > 20
     assert static(page).evaluate(_BROKEN) == []
@@ -155,6 +177,7 @@ def test_paper_is_one_column_with_nothing_folded_or_cut(
 ) -> None:
     page = standalone(made())
     alive(page)
+    page.evaluate(WITHOUT_PAPER)
     layer = static(page)
     page.emulate_media(media="print")
     assert all(images(layer))
@@ -182,6 +205,17 @@ def test_forced_colours_keep_bars_and_tags(opened: Callable[[str], Locator], col
         "all => all.map((e) => getComputedStyle(e).fill)"
     )
     assert len(set(faces)) >= 5
+
+
+def test_forced_colours_keep_the_bars_of_launches_and_nothing_runs_under_a_tag(
+    opened: Callable[[str], Locator],
+) -> None:
+    app = opened("layer")
+    app.page.emulate_media(forced_colors="active")
+    ground = "all => all.map((e) => getComputedStyle(e).backgroundColor)"
+    assert len(set(app.locator(".launch-bar .part").evaluate_all(ground))) >= 4, "a colour for each line"
+    tags = app.locator(".code-pane .tags").evaluate_all(ground)
+    assert tags and not any("rgba" in colour for colour in tags), "what is behind does not shine through"
 
 
 _LOOK = """

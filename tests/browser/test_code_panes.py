@@ -190,3 +190,44 @@ def _moved(node: Node) -> int:
 def _bytes(count: int | None) -> str:
     assert count is not None
     return f"{count:,} B" if count < 10_000 else f"{float(f'{count / 1000:.3g}'):g} kB"
+
+
+_SHOWN = """
+frame => [...frame.querySelectorAll(".listing-line")].map((row) => {
+  const shown = row.cloneNode(true);
+  for (const other of shown.querySelectorAll(".tags, .listing-word, .listing-note")) other.remove();
+  return shown.textContent;
+})
+"""
+
+
+def test_a_search_leaves_tidied_code_as_it_is(viewer: Open) -> None:
+    shown = captures.softmax()
+    page = viewer(shown)
+    page.open("inference.code")
+    page.kernel("inference.code")
+    page.ready("inference.code")
+    pane = page.pane("inference.code")
+    (kernel,) = _compilation(shown).code["inference"].kernels
+    field = pane.locator(".finder-input")
+    box = pane.locator(".listing-box")
+
+    def found(text: str) -> list[str]:
+        field.fill(text)
+        page.page.wait_for_timeout(300)
+        page.page.keyboard.press("Enter")
+        return list(pane.evaluate(_SHOWN))
+
+    before = list(pane.evaluate(_SHOWN))
+    casts = sum("static_cast<int64_t>" in line for line in kernel.source.split("\n"))
+    assert casts and not any("static_cast<int64_t>" in line for line in before), "tidied"
+    assert found("exp") == before and pane.locator("mark").count() >= 1
+    assert box.evaluate("e => e.scrollLeft") == 0
+    # What is left out is found all the same, in a line that begins where it did.
+    whole = found("static_cast<int64_t>")
+    assert sum("static_cast<int64_t>" in line for line in whole) > 0
+    indents = [[len(line) - len(line.lstrip()) for line in lines] for lines in (before, whole)]
+    assert indents[0] == indents[1]
+    field.fill("")
+    page.page.wait_for_timeout(300)
+    assert list(pane.evaluate(_SHOWN)) == before and box.evaluate("e => e.scrollLeft") == 0

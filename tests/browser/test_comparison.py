@@ -90,6 +90,44 @@ def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
         assert cut.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_at_first_the_source_is_read_to_its_end(app: Open, viewport: tuple[int, int]) -> None:
+    page = app()
+    page.locator(".compare-graph .unit-tag").first.wait_for()
+    source, last = (
+        box(page.locator(".compare-band .listing-box")),
+        box(page.locator(".compare-band .call").last),
+    )
+    assert last["x"] + last["width"] <= source["x"] + source["width"]
+
+
+CUT = """
+view => {
+  const { top, bottom } = view.getBoundingClientRect();
+  const all = [...view.querySelectorAll(".node:not(.open) .face:not(.back), .unit-tag")].map((e) => e.getBoundingClientRect());
+  const whole = all.filter((r) => r.top >= top && r.bottom <= bottom);
+  return { whole: whole.length, cut: all.filter((r) => r.top < bottom && r.bottom > top && !whole.includes(r)).length };
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_the_graph_ends_below_whole_nodes_and_their_tags_and_stays_as_high(
+    app: Open, viewport: tuple[int, int]
+) -> None:
+    page = app()
+    page.locator(".compare-graph .unit-tag").first.wait_for()
+    page.page.wait_for_timeout(300)
+    seen = page.locator(".compare-graph .graph-view").evaluate(CUT)
+    assert seen["whole"] >= 4 and seen["cut"] == 0, seen
+    band = page.locator(".compare-band")
+    before = box(band)
+    assert abs(before["height"] - 0.35 * viewport[1]) < 60
+    page.locator(".compare-band .call[role=button]").first.click(position={"x": 4, "y": 8})
+    page.page.wait_for_timeout(300)
+    assert box(band) == before, "nothing moves away from under the pointer"
+
+
 @pytest.mark.parametrize("viewport", [(820, 600)])
 def test_what_they_agree_on_gives_way_to_the_name(app: Open, viewport: tuple[int, int]) -> None:
     page = app()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import compile_lens
 from compile_lens.views.difference.html import document
 
+from . import captures
 from .pages import APP, ROOT, alive, contrast
 from .viewer import box
 
@@ -21,36 +21,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 
-BEFORE = "import torch\n\n\ndef net(x):\n    y = torch.softmax(x, 1)\n    return y * 2 + x.sum()\n"
-AFTER = """import torch
 
-
-def net(alpha):
-    # moved, renamed, and an operation more
-    beta = torch.softmax(alpha, 1)
-    beta = torch.sort(beta)[0]
-    return beta * 2 + alpha.sum()
-"""
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Difference:
+@pytest.fixture
+def found() -> Difference:
     """Of two versions of one function."""
-    return _difference(BEFORE, AFTER, [tmp_path_factory.mktemp(f"version{number}") for number in (0, 1)])
-
-
-def _difference(before: str, after: str, folders: list[Path]) -> Difference:
-    import torch
-
-    captures = []
-    for text, folder in zip((before, after), folders, strict=True):
-        folder.mkdir(exist_ok=True)
-        file = folder / "net.py"
-        file.write_text(text, encoding="utf-8")
-        scope: dict[str, object] = {}
-        exec(compile(text, str(file), "exec"), scope)
-        captures.append(compile_lens.capture(scope["net"], torch.rand(64, 64)))
-    return compile_lens.diff(*captures)
+    return captures.differing()
 
 
 @pytest.fixture
@@ -169,10 +144,10 @@ OTHER = SLOW.replace("torch.tanh(x)", "torch.cumsum(x, 1)").replace("x * 2", "to
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_several_causes_leave_sources_and_code_in_view(
-    standalone: Callable[..., Page], tmp_path: Path, viewport: tuple[int, int]
+    standalone: Callable[..., Page], viewport: tuple[int, int]
 ) -> None:
     """The first cause and what it came to, a line each; the sources open on the causes, though they are long."""
-    several = _difference(SLOW, OTHER, [tmp_path / "before", tmp_path / "after"])
+    several = captures.difference(SLOW, OTHER)
     assert len(several.causes) > 3
     page = standalone(document(several))
     alive(page)
@@ -217,15 +192,15 @@ def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
 def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:
     """Although the names and the line numbers are others."""
     page = app()
-    panes = page.locator(".compare-band .source-pane")
+    panes, title = page.locator(".compare-band .source-pane"), page.locator(".compare-graph .frame-title")
     page.locator(".compare-place", has_text="net.py:7").first.click()
-    page.page.mouse.move(1, 1)
+    title.hover()  # nothing is lit by it
     lit = [pane.locator(".listing-line.lit").all_inner_texts() for pane in panes.all()]
     assert [text.strip() for text in lit[1]] != [] and all("sort" in text for text in lit[1])
     assert lit[0] == [], "nothing of the first is the sorting"
     page.page.keyboard.press("Escape")
     panes.first.locator(".listing-line", has_text="torch.softmax(x, 1)").click(position={"x": 60, "y": 8})
-    page.page.mouse.move(1, 1)
+    title.hover()  # nothing is lit by it
     (line,) = panes.nth(1).locator(".listing-line.lit").all_inner_texts()
     assert "torch.softmax(alpha, 1)" in line
     assert page.locator(".compare-column").nth(1).locator(".lit").count() > 0
@@ -254,3 +229,119 @@ def test_a_saved_page_opens(standalone: Callable[..., Page], found: Difference, 
     page = standalone(found.save(tmp_path / "d.html"))
     alive(page)
     assert page.locator(f"{ROOT} .compare-summary").is_visible()
+
+
+CALLS = "import torch\n\n\ndef net(x):\n    return torch.sin(x) ** 2 + torch.cos(x) ** 2\n"
+LINES = """import torch
+
+
+def net(x):
+    y = torch.sin(x) ** 2
+    return torch.sort(y)[0] + torch.cos(x) ** 2
+"""
+"""One line of five calls, then two lines with a sorting between two of its parts."""
+
+
+@pytest.fixture(scope="module")
+def split() -> Difference:
+    """Of a program whose only line became two."""
+    return captures.difference(CALLS, LINES)
+
+
+@pytest.fixture
+def opened(standalone: Callable[..., Page], split: Difference, tmp_path: Path) -> Callable[[str], Locator]:
+    """``opened(fragment)`` is its saved page."""
+    file = split.save(tmp_path / "split.html")
+
+    def shown(fragment: str = "") -> Locator:
+        page = standalone(file, fragment)
+        alive(page)
+        app = page.locator(f"{ROOT} .cl-app")
+        app.locator(".compare-column .listing-number").first.wait_for()
+        return app
+
+    return shown
+
+
+def _calls(app: Locator, which: str = "") -> list[str]:
+    """Calls of the first source, by the names below its line."""
+    found = app.locator(f".compare-band .source-pane >> nth=0 >> .call-name{which}")
+    return [str(tag) for tag in found.evaluate_all("all => all.map(e => e.dataset.tag)")]
+
+
+def _lines(app: Locator) -> list[str]:
+    """Lines of the second source that are lit."""
+    lit = app.locator(".compare-band .source-pane >> nth=1 >> .listing-line.lit")
+    return [text.strip()[:6] for text in lit.all_inner_texts()]
+
+
+def test_calls_on_one_side_are_paired_with_lines_on_the_other(opened: Callable[[str], Locator]) -> None:
+    """By hand: sin and its power stand in line 5 of the second, all else in line 6."""
+    app = opened("")
+    assert _calls(app) == ["sin", "pow_1", "add", "cos", "pow_2"]
+    colours = [_calls(app, f".unit-{colour}") for colour in range(6)]
+    assert sorted(filter(None, colours)) == [["add", "cos", "pow_2"], ["sin", "pow_1"]]
+    bars = app.locator(".compare-band .source-pane >> nth=1 >> .listing-number.coloured")
+    second = [str(style) for style in bars.evaluate_all("all => all.map(e => e.getAttribute('style'))")]
+    assert f"unit-{colours.index(['sin', 'pow_1'])}" in second[0]
+    assert f"unit-{colours.index(['add', 'cos', 'pow_2'])}" in second[1]
+    for call, line in (("call sin", "y = to"), ("call cos", "return")):
+        app.locator(f".compare-band [aria-label^='{call}']").click()
+        app.page.mouse.move(1, 1)
+        assert _lines(app) == [line]
+        app.page.keyboard.press("Escape")
+    source = app.locator(".compare-band .source-pane").nth(1)
+    source.locator(".listing-line", has_text="y = torch.sin").click(position={"x": 20, "y": 8})
+    app.page.mouse.move(1, 1)
+    assert _calls(app, ".on") == ["sin", "pow_1"]
+
+
+def test_the_address_names_what_is_pinned_and_back_undoes_it(opened: Callable[[str], Locator]) -> None:
+    app = opened("")
+    page = app.page
+    source = app.locator(".compare-band .source-pane").nth(1)
+    source.locator(".listing-line", has_text="y = torch.sin").click(position={"x": 20, "y": 8})
+    page.mouse.move(1, 1)
+    page.wait_for_url("**#*pin=net.py*")
+    app.locator(".compare-only").click()
+    page.wait_for_url("**#only=0*")
+    _, _, fragment = page.url.partition("#")
+    page.go_back()
+    app.locator(".compare-only[aria-pressed=true]").wait_for()
+    assert _calls(app, ".on") == ["sin", "pow_1"]
+    page.go_back()
+    app.locator(".call-name.on").first.wait_for(state="detached")
+    again = opened(fragment)
+    assert _calls(again, ".on") == ["sin", "pow_1"]
+    assert again.locator(".compare-only[aria-pressed=false]").count() == 1
+    assert not again.locator(".link-trouble").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("fragment", "said"),
+    [
+        ("only=0&of=1", "This link was made for another comparison: not all need be as it was there."),
+        ("module=7", "This link names what is not in this one: module 7."),
+    ],
+)
+def test_an_address_of_another_page_is_said(
+    opened: Callable[[str], Locator], fragment: str, said: str
+) -> None:
+    note = opened(fragment).locator(".link-trouble")
+    assert note.inner_text().startswith(said)
+
+
+def test_open_kernels_are_partners_and_others_are_new(
+    opened: Callable[[str], Locator], split: Difference
+) -> None:
+    """By hand: what is added to the cosine stands in one kernel of each; the sorting and its operand in others."""
+    columns = opened("").locator(".compare-column")
+    chosen = [column.locator(".code-tab[aria-selected=true]") for column in columns.all()]
+    assert all("add_cos" in one.inner_text() for one in chosen)
+    told = [text for text in columns.nth(1).locator(".code-tab").all_inner_texts() if "new" in text]
+    assert len(told) == 2 and any("sort" in text for text in told)
+    assert columns.first.locator(".launch-note").count() == 0
+    assert "the same on both sides" in columns.nth(1).inner_text()
+    columns.nth(1).locator(".code-tab", has_text="pow_sin").click()
+    alone = columns.nth(1).inner_text()
+    assert "the same on both sides" not in alone and "of no operation" in alone

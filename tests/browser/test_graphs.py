@@ -214,7 +214,7 @@ def test_a_large_drawing_has_a_map(viewer: Open) -> None:
     pane.locator("button:text-is('fit')").click()
     page.frame()
     assert not pane.locator(".graph-map").is_visible()
-    view, drawing = box(pane.locator(".graph-view")), box(pane.locator(".graph-svg"))
+    view, drawing = box(pane.locator(".graph-view")), box(pane.locator(".graph-room"))
     assert drawing["height"] <= view["height"] + 1
     pane.locator(".graph-scale").click()
     assert pane.locator(".graph-scale").inner_text() == "100%"
@@ -383,7 +383,7 @@ def test_a_graph_opens_so_that_it_can_be_read(
     sizes: dict[str, list[float]] = pane.locator(".graph-svg").evaluate(
         """
         (svg) => {
-          const scale = svg.getScreenCTM().a;
+          const scale = svg.firstElementChild.getScreenCTM().a;
           const of = (selector) => [...svg.querySelectorAll(selector)].map(
             (e) => scale * parseFloat(getComputedStyle(e).fontSize));
           return { words: of(".name, .target, .small, .heading, .halo text"), all: of("text") };

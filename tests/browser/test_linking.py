@@ -14,7 +14,7 @@ from compile_lens.measures.chain import PYTHON, Address
 from compile_lens.views.viewer.modules import modules
 
 from . import captures
-from .viewer import Viewer, expected, kernel_line, keys, python_line, through
+from .viewer import Viewer, box, expected, kernel_line, keys, python_line, through
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -158,6 +158,38 @@ def test_hovering_lights_the_chain_until_the_pointer_leaves(viewer: Open) -> Non
         assert all(page.lit(stage) == [] for stage in stages)
         assert page.find(".strip-dot-hover").count() == 0
     assert page.pins() == []
+
+
+UNDER = """
+(app, [x, y]) => {
+  const row = app.shadowRoot.elementFromPoint(x, y)?.closest(".listing-line, .node");
+  return row ? row.matches(".linked, .node") === row.matches(".lit-self") : null;
+}
+"""
+
+
+def test_what_is_taken_away_under_the_pointer_is_not_lit_any_more(viewer: Open) -> None:
+    """Browsers tell nothing to what goes: the pointer is asked anew, and has not moved."""
+    page = viewer(captures.sin_cos())
+    node = page.pane("forward").locator(".node", has_text="cos").first.locator(".graph-stop")
+    at = box(node)
+    place = [at["x"] + at["width"] / 2, at["y"] + at["height"] / 2]
+    page.page.mouse.move(*place)
+    page.frame()
+    assert page.app.evaluate(UNDER, place) is True
+    assert page.find(".lit-hover").count() > 0
+    for stage in ("forward", "forward.code"):
+        page.press(stage)
+        page.page.wait_for_function(
+            """() => !document.querySelector(".cl-app").shadowRoot.querySelector(".frame .lit-hover")"""
+        )
+    assert page.find(".shell.spot").count() == 0
+    assert page.find(".strip-dot-hover").count() == 0
+    # What comes to stand there is asked too.
+    page.press("forward")
+    page.ready("forward")
+    page.page.wait_for_timeout(300)
+    assert page.app.evaluate(UNDER, place) is not False
 
 
 def test_to_press_in_another_pane_does_not_put_the_light_out(viewer: Open) -> None:

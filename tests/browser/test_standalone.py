@@ -16,7 +16,7 @@ from compile_lens import Capture
 from compile_lens.record.compilation import Compilation
 
 from . import captures
-from .pages import ROOT, alive, contrast, images, is_dark, static
+from .pages import ROOT, WITHOUT_PAPER, alive, contrast, images, is_dark, static
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def test_hostile_names_read_as_they_are(standalone: Standalone) -> None:
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.graph_break, captures.failing])
 def test_it_prints(standalone: Standalone, made: Callable[[], Capture], colour_scheme: str) -> None:
     page = standalone(made())
+    alive(page)
+    page.evaluate(WITHOUT_PAPER)
     page.emulate_media(media="print")
     layer = static(page)
     assert layer.is_visible()

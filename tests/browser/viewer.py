@@ -372,6 +372,14 @@ class Viewer:
         self.frame()
         return self.find(".chip-name").all_inner_texts()
 
+    def opened(self) -> None:
+        """Waits for what the page opens with."""
+        self.page.wait_for_function(
+            "app => app.shadowRoot.querySelector('.frame') && !app.shadowRoot.querySelector('.frame-wait')",
+            arg=self.app.element_handle(),
+        )
+        self.frame()
+
     def frame(self) -> None:
         """Waits until words have followed what is lit."""
         self.page.evaluate(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
+import subprocess
+import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,3 +102,36 @@ def test_a_dynamic_size_is_one_for_a_target_too() -> None:
         "dynamic": False,
         "not": True,
     }
+
+
+@pytest.mark.parametrize("path", ["attention.SDPBackend", "functional.ScalingType"])
+def test_a_class_that_has_another_name_in_python_is_that_class_there(path: str) -> None:
+    """What a cell imports of torch, which its functions then have among their globals."""
+    made = operator.attrgetter(path)(torch.nn)
+    value = next(iter(made.__members__.values()))
+    assert pickle.loads(crossing.packed((made, value)).data) == (made, value)
+
+
+SCRIPT = """
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+import compile_lens
+
+def f(q):
+    with sdpa_kernel(SDPBackend.{}):
+        return torch.nn.functional.scaled_dot_product_attention(q, q, q)
+
+if __name__ == "__main__":
+    found = compile_lens.capture(f, torch.zeros(2, 4, 128, 64, dtype=torch.float16), target="h100")
+    print([k.name for k in found.kernels if "attention" in k.name])
+"""
+
+
+@pytest.mark.parametrize("name", ["FLASH_ATTENTION", "EFFICIENT_ATTENTION"])
+def test_a_script_says_which_attention_it_takes(name: str, tmp_path: Path) -> None:
+    """Plain torch, on its own, has no pickle of that name."""
+    script = tmp_path / "ask.py"
+    script.write_text(SCRIPT.format(name), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert f"_scaled_dot_product_{name.lower()}" in done.stdout

@@ -45,7 +45,7 @@ RUN = """
 import json, sys, nbclient, nbformat
 cells = map(nbformat.v4.new_code_cell, json.load(open(sys.argv[1])))
 book = nbformat.v4.new_notebook(cells=list(cells))
-nbclient.NotebookClient(book, timeout=240, kernel_name="python3").execute()
+nbclient.NotebookClient(book, timeout=600, startup_timeout=300, kernel_name="python3").execute()
 nbformat.write(book, sys.argv[2])
 """
 

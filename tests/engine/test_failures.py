@@ -276,3 +276,21 @@ def test_partial_capture_can_be_shown() -> None:
     with pytest.raises(CaptureError) as caught:
         capture(broken, torch.ones(2))
     assert "no <good>" in str(caught.value.capture)
+
+
+def viewed(x: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        return x.view(-1).sin()
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_after_a_view_that_autograd_refuses_torch_dispatches_as_before(target: str | None) -> None:
+    """Plain ``torch.compile`` raises the same, and leaves the thread so that ``torch.ones(3) + 1`` fails."""
+    x = torch.rand(4, 4)
+    for _ in range(2):
+        with pytest.raises(CaptureError, match="Cannot set version_counter for inference tensor") as raised:
+            capture(viewed, x, target=target)
+        assert raised.value.capture.failure is not None
+        assert raised.value.capture.failure.frames[-1].function == "viewed"
+    assert not torch.is_inference_mode_enabled() and (torch.ones(3) + 1).tolist() == [2, 2, 2]
+    assert capture(torch.sin, x, target=target).kernels

@@ -48,7 +48,7 @@ def test_functions_are_found_around_their_lines_callers_first(file: str) -> None
     frames = [Frame(file, n, "f") for n in (11, 10, 4, 13)]
     found = with_inlined((), [compiled(*frames)])
     assert [(s.name, s.first_line) for s in found] == [
-        ("forward", 7),
+        ("Block.forward", 7),
         ("helper", 3),
         ("<module>", 13),
     ]
@@ -65,6 +65,14 @@ def test_an_inner_function_alone_is_the_innermost_one(file: str) -> None:
 def test_what_is_known_is_kept_and_not_said_twice(file: str) -> None:
     known = Source(file, 3, "helper", "def helper(x):\n    return x.sin()\n")
     assert with_inlined([known], [compiled(Frame(file, 4, "helper"))]) == (known,)
+
+
+def test_a_method_is_named_by_its_class_also_where_python_did_not_say_it(file: str) -> None:
+    """Python 3.10 has no qualified name of code."""
+    known = Source(file, 7, "forward", "    @decorated\n    def forward(self, x):\n")
+    assert [s.name for s in with_inlined([known], [])] == ["Block.forward"]
+    unknown = dataclasses.replace(known, first_line=70)
+    assert with_inlined([unknown], []) == (unknown,)
 
 
 def test_no_text_gives_no_source(tmp_path: Path) -> None:

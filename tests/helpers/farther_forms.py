@@ -6,6 +6,7 @@ with what keeps it from the nearest form mended, and whether it does with what k
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable
@@ -14,11 +15,15 @@ from typing import Any
 import torch
 from torch import ones
 
-Call = tuple[tuple[Any, ...], dict[str, Any]]
+Call = tuple[tuple[Any, ...], dict[str, Any], tuple[str, ...]]
+SETTINGS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
+    "no grad": torch.no_grad,
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+}
 
 
-def call(*arguments: Any, **named: Any) -> Call:
-    return arguments, named
+def call(*arguments: Any, under: tuple[str, ...] = (), **named: Any) -> Call:
+    return arguments, named, under
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,23 @@ class Farther:
     newer: Call
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     limit: int = 8
+    alike: bool = False  # torch names one guard of every form
+
+
+class Config:
+    def __init__(self, t: torch.Tensor | None, n: int) -> None:
+        self.t, self.d = t, dict.fromkeys("abc"[:n], 1)
+
+
+def configured(x: torch.Tensor, config: Config) -> torch.Tensor:
+    if config.t is not None:
+        x = x + config.t
+    return x + len(config.d)
+
+
+def acted(x: torch.Tensor, act: Callable[..., Any], p: float) -> torch.Tensor:
+    y: torch.Tensor = act(x) * p
+    return y
 
 
 def residual(x: torch.Tensor, r: torch.Tensor | None = None) -> torch.Tensor:
@@ -79,6 +101,41 @@ def programs() -> dict[str, Farther]:
             call(ones(2), a=1),
             call(ones(2), c=1, b=2),
         ),
+        "a length, where another one has failed more often": Farther(
+            configured,
+            tuple(call(ones(2), Config(t, 1)) for t in (None, ones(2), ones(2, dtype=double))),
+            call(ones(2), Config(None, 2)),
+            "len(config.d)",
+            call(ones(2), Config(None, 1)),
+            call(ones(2), Config(ones(2), 2)),
+        ),
+        "a setting, and two": Farther(
+            sine,
+            (call(ones(2)), call(ones(2), under=("autocast",))),
+            call(ones(2), under=("no grad",)),
+            "grad_mode",
+            call(ones(2)),
+            call(ones(2), under=("autocast", "no grad")),
+        ),
+        "a number, of which each form speaks": Farther(
+            acted,
+            (call(ones(2), torch.relu, 0.1), call(ones(2), torch.tanh, 0.1)),
+            call(ones(2), torch.relu, 0.3),
+            "p",
+            call(ones(2), torch.relu, 0.1),
+            call(ones(2), torch.tanh, 0.3),
+            alike=True,
+        ),
+        "a type, of which each form speaks": Farther(
+            sine,
+            (call(ones(4, 6)), call(ones(4)), call(ones(4, 6, requires_grad=True))),
+            call(ones(4, 6, dtype=double)),
+            "x.dtype",
+            call(ones(4, 6)),
+            call(ones(4, 6, dtype=double, requires_grad=True)),
+            {"dynamic": False},
+            alike=True,
+        ),
         "at the limit": Farther(
             sine,
             (call(ones(4)), call(learnt)),
@@ -123,17 +180,25 @@ def run(one: Farther, *more: Call) -> list[bool]:
     compiled = torch.compile(one.function, backend=backend, fullgraph=True, **one.options)
     fitted = []
     with torch._dynamo.config.patch(recompile_limit=one.limit):
-        for arguments, named in one.calls:
-            compiled(*arguments, **named)
-        for arguments, named in more:
+        for made in one.calls:
+            called(compiled, made)
+        for made in more:
             before = count
             try:
-                compiled(*arguments, **named)
+                called(compiled, made)
             except torch._dynamo.exc.FailOnRecompileLimitHit:
                 fitted.append(False)
             else:
                 fitted.append(count == before)
     return fitted
+
+
+def called(function: Callable[..., Any], made: Call) -> None:
+    arguments, named, under = made
+    with contextlib.ExitStack() as stack:
+        for setting in under:
+            stack.enter_context(SETTINGS[setting]())
+        function(*arguments, **named)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,11 @@ def run(name: str) -> Mapping[str, Any]:
     lesson = nbformat.read(FOLDER / name, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         nbclient.NotebookClient(
-            lesson, timeout=240, kernel_name="python3", resources={"metadata": {"path": folder}}
+            lesson,
+            timeout=600,
+            startup_timeout=300,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
         ).execute()
     outputs = {cell.id: cell.outputs for cell in lesson.cells if cell.cell_type == "code"}
     for cell, found in outputs.items():

@@ -391,6 +391,27 @@ def test_twelve_equal_layers_share_their_layouts() -> None:
     check_room(nest)
 
 
+def test_spans_of_equal_layers_hold_the_same_though_the_first_has_an_input_and_a_filled_tensor_more() -> None:
+    nodes, last = [given("x")], "x"
+    for layer in range(3):
+        for step in range(57):
+            module, name = f"layers.{layer}", f"op{step}_{layer}"
+            more = ["x"] * (step == 50)
+            if step == 30:
+                if layer == 0:
+                    nodes.append(call("full", "aten.full.default", module=module))
+                more = ["full"]
+            nodes.append(call(name, f"aten.op{step}.default", last, *more, module=module))
+            last = name
+    nest = nest_all([Graph("forward", "", "", (*nodes, result(last)))], opened=20)
+    cut = []
+    for layer in range(3):
+        boxes = nest.bodies[opened(nest, f"layers.{layer}")].boxes
+        assert len(boxes) > 4
+        cut.append([[m.split("_")[0] for m in box.members if m not in ("x", "full")] for box in boxes])
+    assert cut[0] == cut[1] == cut[2]
+
+
 def test_a_much_longer_name_does_not_widen_the_others() -> None:
     def named(name: str) -> Graph:
         return Graph("forward", "", "", (given("x"), call(name, "f", "x"), result(name)))

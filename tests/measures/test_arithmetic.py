@@ -50,6 +50,15 @@ def test_products_are_those_that_torch_counts(name: str) -> None:
         assert sum(k.products for k in found if k.phase == phase) == counter.get_total_flops(), phase
 
 
+def test_the_backward_of_a_macs_linear_counts_the_same() -> None:
+    x, w = grad(3, 24, 40), grad(56, 40)
+    with FlopCounterMode(display=False) as counter:
+        F.linear(x, w).sin().sum().backward()
+    found = capture(lambda x, w: F.linear(x, w).sin(), x, w, target="mps").traffic().kernels
+    assert any("linear_backward" in k.name for k in found)
+    assert sum(k.products for k in found) == counter.get_total_flops()
+
+
 def test_attention_that_became_one_call_counts_the_same() -> None:
     inputs = (grad(1, 4, 64, 32), grad(1, 4, 64, 32), grad(1, 4, 64, 32))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:

@@ -9,7 +9,7 @@ import pickle
 
 import pytest
 
-from compile_lens.measures.ledger import COLUMNS, AtLeast, Figure, Row, add, ledger
+from compile_lens.measures.ledger import COLUMNS, AtLeast, Figure, Row, add, counts, ledger
 from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment, Options
 from compile_lens.record.compilation import Compilation, EagerOp, Stage
@@ -275,3 +275,15 @@ def test_rows_are_plain_values() -> None:
     with pytest.raises(AttributeError):
         Row("x").launches = Figure(3)  # type: ignore[misc]
     assert node("a", args=(Ref("b"),)).inputs == ("b",)
+
+
+def test_what_a_figure_counts_is_told_of_each_node() -> None:
+    """Three operators, two loops, one group; what is drawn beside them is in no figure."""
+    graphs = [stage for stage in phase("inference") if isinstance(stage, Graph)]
+    counted = [[node.name for node in graph.nodes if counts(graph, node)] for graph in graphs]
+    assert counted == [["op0", "op1", "op2"], ["buf0", "buf1"], ["g0"]]
+    bare = Graph(
+        "dynamo", "", "", (Node("x", "placeholder", "x", "input"), node("view", "view"), node("sin"))
+    )
+    assert [node.name for node in bare.nodes if counts(bare, node)] == ["view", "sin"], "its calls"
+    assert not counts(bare, node("cos"), "body/"), "a call of a body is none of the graph's own"

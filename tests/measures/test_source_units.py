@@ -12,8 +12,9 @@ import samples
 import torch
 
 from compile_lens import capture, versions
-from compile_lens.measures.source_units import Unit, units
-from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.measures.source_units import Unit, instances, units
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Frame, Graph, Node, Source
 from compile_lens.results.capture import Capture
 
 pytestmark = pytest.mark.torch
@@ -136,3 +137,31 @@ def test_lines_of_two_cells_of_a_notebook_say_in_which_function() -> None:
 def test_a_call_that_takes_all_of_its_line_has_the_rest_of_it() -> None:
     (found,) = units(with_columns([at(5, 4, 9), at(5)])).values()
     assert spans(found.all) == [("n0", 4, 9), ("n1", 0, None)]
+
+
+def test_a_method_is_run_by_the_modules_whose_own_nodes_are_in_it() -> None:
+    """Counted by hand: two layers, of which each has a module inside that torch wrote."""
+    shown = samples.sample()
+    graph = shown.compilations[0].graphs["dynamo"]
+    text = "def forward(self, x):\n    x = self.linear(x)\n    return x + 1\n"
+    source = Source("layers.py", 5, "Layer.forward", text)
+
+    def with_nodes(*modules: tuple[str, str]) -> Record:
+        nodes = tuple(
+            dataclasses.replace(
+                graph.nodes[1], name=f"n{i}", module=module, module_type=kind,
+                frames=(Frame("layers.py", 6, "forward"),),
+            )
+            for i, (module, kind) in enumerate(modules)
+        )  # fmt: skip
+        stages = (dataclasses.replace(graph, nodes=nodes),)
+        made = dataclasses.replace(shown.compilations[0], stages=stages)
+        return dataclasses.replace(shown, sources=(source,), compilations=(made,))
+
+    both = [("a.0", "Layer"), ("a.0.linear", "Linear"), ("a.1", "Layer"), ("a.1.linear", "Linear")]
+    assert instances(with_nodes(*both)) == {source: ("a.0", "a.1")}
+    assert instances(with_nodes(*both[:2])) == {}, "one alone is no number"
+    assert instances(with_nodes(*both, ("b.linear", "Linear"))) == {}, (
+        "another ran it, of which nothing is known"
+    )
+    assert instances(with_nodes(*both, ("b", "Heir"))) == {}, "so may a class that inherits it"

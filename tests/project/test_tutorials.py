@@ -260,7 +260,7 @@ def test_one_edit_in_the_sixth_lesson_takes_inlining_away(sixth: Mapping[str, An
     assert cause.startswith("results: 1 of the graph became 2") and "y = torch.square(x)" in cause
     assert "inlined became a buffer (output)" in lowered
     tensor = 4 * 2**20
-    assert f"bytes {2 * tensor:,} → {3 * tensor:,}" in effects
+    assert f"bytes {2 * tensor / 1e6:.2f} MB → {3 * tensor / 1e6:.1f} MB" in effects  # in three digits
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / SIXTH, as_version=4).cells}
     said = re.search(r"(\w+) loops became (\w+) group", cells["edit-meaning"])
     assert said and (NUMBERS[said[1]], NUMBERS[said[2]]) == (2, 1)

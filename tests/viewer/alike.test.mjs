@@ -50,3 +50,42 @@ test("the first layer is open though only others are like each other", () => {
   assert.deepEqual([...found.firsts], [1]);
   assert.deepEqual([...alike(layers(other, PLAIN), 0).firsts], [], "nothing is alike");
 });
+
+/** Two layers of a box and a sum; the first one's box holds an input, which the sum takes too. */
+function residual(taken) {
+  const box = (name, kind, members, body, target = name) => ({
+    name,
+    kind,
+    lines: [[target, "target"]],
+    members,
+    body,
+  });
+  const input = box("x", "input", [0], -1);
+  const inner = [
+    { boxes: [input, box("sin", "pointwise", [1], -1)], edges: [[0, 1]], to: [[taken, ["add"]]] },
+    { boxes: [box("add", "pointwise", [2], -1)], edges: [], to: [] },
+    { boxes: [box("sin_1", "pointwise", [3], -1, "sin")], edges: [], to: [] },
+    { boxes: [box("add_1", "pointwise", [4], -1, "add")], edges: [], to: [] },
+  ];
+  const attention = (body, members) => box("attention", "collapsed", members, body);
+  const layer = [
+    { boxes: [attention(1, [0, 1]), box("add", "pointwise", [2], -1)], edges: [[0, 1]], to: [] },
+    { boxes: [attention(3, [3, 3]), box("add_1", "pointwise", [4], -1, "add")], edges: [], to: [] },
+  ];
+  const top = [box("layers.0", "collapsed", [0, 1, 2], 5), box("layers.1", "collapsed", [3, 4], 6)];
+  const all = [{ boxes: top, edges: [], to: [] }, ...inner, ...layer];
+  return {
+    tensors: [{ shape: "[4]" }],
+    outputs: [[0], [0], [0], [0], [0]],
+    bodies: all.map(({ boxes, to }, i) => ({ layout: i, boxes, stubs: to.map(([, others]) => ({ others })) })),
+    layouts: all.map(({ edges, to }) => ({
+      edges: edges.map((ends) => ({ ends })),
+      stubs: to.map(([from]) => ({ box: from, outgoing: true })),
+    })),
+  };
+}
+
+test("what an input inside of a box feeds does not count, as the input does not", () => {
+  assert.deepEqual(said(alike(residual(0), 0)), ["6: layers.0"]);
+  assert.deepEqual(said(alike(residual(1), 0)), [], "what an operation in it feeds does");
+});

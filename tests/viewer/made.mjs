@@ -12,6 +12,9 @@ export function dice(seed) {
   };
 }
 
+/** Why nothing is above a node that a pass made. */
+export const UNSAID = "made by a pass that did not say what for";
+
 /** What nodes are that do no work, as Python has it. */
 const NO_WORK = {
   input: "an input: it computes nothing",
@@ -56,6 +59,7 @@ export function capture(stages, missing = [], derivatives = {}) {
       start: index.names.length,
       count: items.length,
       kernels,
+      uncounted: [],
       firsts: Array.from({ length: kernels }, () => 0),
       part: `g${number}`,
     });
@@ -80,7 +84,7 @@ export function capture(stages, missing = [], derivatives = {}) {
     const at = steps.findIndex((known) => known.key === before);
     steps.splice(at + 1, 0, step(key, -1, reason));
   }
-  const words = { noWork: NO_WORK };
+  const words = { noWork: NO_WORK, unsaidOrigin: UNSAID };
   const core = { words, sources: [], compilations: lanes.map((found, i) => ({ id: `0/${i}`, lanes: found })) };
   const model = new Model(core, index, {
     read: new Map(),

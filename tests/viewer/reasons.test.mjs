@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Reach, labelOf, shortPlace, whyNone, whyNoneAt } from "../../compile_lens/views/viewer/web/data/reasons.js";
-import { capture, diced } from "./made.mjs";
+import { UNSAID, capture, diced } from "./made.mjs";
 
 const MADE = capture(
   [
@@ -338,4 +338,29 @@ test("a line of a kernel has the number that it has in the module", () => {
   ]);
   model.index.stages[1].firsts = [42, 0];
   assert.equal(labelOf(model, 2), "cpp_0:45");
+});
+
+test("what a pass made without a word may be it, and a stage that there is not keeps nothing from the next", () => {
+  const { model, chain, item } = capture(
+    [
+      [-1, "python", [["/m.py:3", "python"]]],
+      [0, "dynamo", [["mul", "pointwise", ["python /m.py:3"]]]],
+      [
+        0,
+        "inference",
+        [
+          ["convert", "pointwise", [], UNSAID],
+          ["mul_tensor", "pointwise", [], UNSAID],
+          ["seed", "random", [], "an input of its own"],
+        ],
+      ],
+    ],
+    [[0, "joint", "no gradient is needed", "dynamo"]],
+  );
+  const steps = model.core.compilations[0].lanes.flatMap((lane) => lane.steps);
+  steps.find(({ key }) => key === "joint").kind = "none";
+  assert.equal(
+    whyNone(model, chain, [item("dynamo mul")], model.stage(0, "inference")),
+    `the record names nothing in inference that came from it; \`convert\`, \`mul_tensor\` may have: ${UNSAID}`,
+  );
 });

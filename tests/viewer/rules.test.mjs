@@ -153,6 +153,12 @@ test("files are short", () => {
   }
 });
 
+test("no rule is for what stands in something by a part of its class attribute", () => {
+  // Else a browser styles anew all that may stand in an element whenever any class of that changes.
+  for (const [path, text] of sources())
+    if (path.endsWith(".css")) assert.doesNotMatch(text, /\[class[~|^$*]?=[^\]]*\][^,{}]*[\s>+~]+[.\w#:[*&]/, path);
+});
+
 test("a page asks for nothing and makes no code or markup of its data", () => {
   for (const name of ["boot.min.js", "viewer.min.js", "comparison.min.js"]) {
     const text = readFileSync(join(VIEWER, "built", name), "utf-8");

@@ -8,6 +8,7 @@ import {
   FRAME_BAR,
   Holders,
   initialForm,
+  Shapes,
 } from "../../compile_lens/views/viewer/web/graph/scene.js";
 import { Stretch } from "../../compile_lens/views/viewer/web/graph/stretch.js";
 
@@ -262,6 +263,47 @@ test("curves that ran around a box run around its frame", () => {
   }
   const [labelX, labelY] = edges[0].label;
   assert.ok(labelX > x + w && labelY > y && labelY < y + h);
+});
+
+test("equal layers are stretched once, and what did not change is not stretched again", () => {
+  const [inside, outside] = [3, 4];
+  const layer = (body) => ({ layout: 1, boxes: [{ body }], labels: [], stubs: [] });
+  const data = {
+    bodies: [
+      { layout: 0, boxes: [{ body: 1 }, { body: 2 }], labels: [], stubs: [] },
+      layer(inside),
+      layer(outside),
+      { layout: 2, boxes: [{ body: -1 }], labels: [], stubs: [] },
+      { layout: 2, boxes: [{ body: -1 }], labels: [], stubs: [] },
+    ],
+    layouts: [
+      {
+        width: 100,
+        height: 90,
+        boxes: [
+          [0, 0, 100, 20],
+          [0, 50, 100, 20],
+        ],
+        edges: [],
+        stubs: [],
+      },
+      { width: 100, height: 20, boxes: [[0, 0, 100, 20]], edges: [], stubs: [] },
+      { width: 300, height: 200, boxes: [[0, 0, 300, 200]], edges: [], stubs: [] },
+    ],
+  };
+  const shapes = new Shapes();
+  const draw = (...open) => {
+    const placed = arranged(data, 0, new Set(open), shapes);
+    shapes.turn();
+    assert.deepEqual(placed, arranged(data, 0, new Set(open)), "as if nothing were known");
+    return [placed.inner.get(0).placed, placed.inner.get(1).placed];
+  };
+  const [one, other] = draw(1, 2, inside, outside);
+  assert.equal(one.edges, other.edges);
+  assert.deepEqual([one.body, other.body], [1, 2]);
+  const [same, closed] = draw(1, 2, inside);
+  assert.equal(same.edges, one.edges);
+  assert.notEqual(closed.edges, one.edges);
 });
 
 test("opening and closing is no matter of the order", () => {

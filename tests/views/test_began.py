@@ -79,6 +79,17 @@ def test_the_size_of_now_is_the_one_that_was_seen() -> None:
     assert change("0/0: x.size()[1] == 4 # f.py:3", seen) == "guard failed: x.size()[1] == 4"
 
 
+def test_the_number_of_now_is_the_one_that_was_seen() -> None:
+    reason = "1/0: scale == 2.0 # print(scale) # f.py:33 in helper"
+    asked = "___check_type_id(L['scale'], …), type=<class 'float'> and not math.isnan(L['scale'])"
+    seen = (DynamicDim("L['scale']", "zf1", None, "3.0"),)
+    for guarded, said in (
+        (_guarded(asked), "scale 2.0 → 3.0, for any float but nan"),
+        (_guarded(asked, "L['scale'] > 1.0"), "scale 2.0 → 3.0"),
+    ):
+        assert change(reason, dataclasses.replace(guarded, dynamic=seen)) == said
+
+
 def _program(*compilations: Compilation) -> Record:
     return Record("f", Environment("", "", "", "", "", "", ""), compilations=compilations)
 

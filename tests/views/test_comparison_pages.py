@@ -92,7 +92,7 @@ def test_nothing_of_the_users_becomes_markup_or_a_script(text: str) -> None:
     assert not read.open
     names = {tag for tag, _ in read.tags}
     assert names <= set(
-        "html head meta title style body main div span table tr th td b details summary pre script".split()
+        "html head meta title style body main h1 div span table tr th td b details summary pre script".split()
     )
     assert len([tag for tag, _ in read.tags if tag == "script"]) == 2, "the page's data, and what starts it"
     assert not [a for _, a in read.tags if any(k.startswith("on") or k in ("src", "href", "id") for k in a)]

@@ -92,7 +92,9 @@ def test_each_cell_shows_each_capture_once() -> None:
     start = nbformat.v4.new_code_cell(START.format(paths=PATHS.split(os.pathsep)))
     cells = [start, *(nbformat.v4.new_code_cell(code) for code, _ in CELLS)]
     book = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    nbclient.NotebookClient(
+        book, timeout=600, startup_timeout=300, kernel_name="python3", allow_errors=True
+    ).execute()
     found = [(cell.source, len(_pages(cell.outputs))) for cell in book.cells[1:]]
     assert found == list(CELLS)
 

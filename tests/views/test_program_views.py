@@ -15,12 +15,14 @@ from compile_lens import Program
 from compile_lens.measures.caches import Cache, caches
 from compile_lens.measures.compile_time import PARTS, compile_time
 from compile_lens.measures.program import compile_seconds, counts, lines
-from compile_lens.measures.slower import slower
+from compile_lens.measures.slower import UNASKED, Cause, slower
 from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import Break, CompileEvent, ProgramFrame, ProgramRecord, Visit
+from compile_lens.record.unvisited import STANCE
 from compile_lens.views.drawing.icicle import icicle
 from compile_lens.views.findings.model import Picture, Prose, Table
+from compile_lens.views.html.markup import linked
 from compile_lens.views.program import html, markdown, outline, text
 from compile_lens.views.words import program as words
 
@@ -66,7 +68,7 @@ def _flat(page: str) -> str:
 def test_every_view_says_the_same() -> None:
     plain = _flat(text.page(program(), width=400, ascii=False))
     marked = _flat(re.sub(r"\\(.)", r"\1", markdown.page(program())))
-    page = _flat(html.document(program()))
+    page = _flat(re.sub(r"</?a\b[^>]*>", "", html.document(program())))
     for finding in outline.outline(program()):
         for section in finding.sections:
             if isinstance(section, Picture):  # the tables beside it say the same
@@ -233,6 +235,28 @@ def test_nothing_of_the_program_is_markup() -> None:
     assert "\x1b" not in plain and plain.isascii()
 
 
+def test_a_page_of_a_program_has_a_first_heading_and_a_cell_has_none() -> None:
+    assert _tags(html.document(program())).count("h1") == 1
+    assert "h1" not in _tags(html.fragment(program()))
+
+
+def test_addresses_of_the_web_are_links_and_nothing_else_is() -> None:
+    assert linked("more: https://pytorch.org/a?b=1&c#d.") == (
+        'more: <a style="color:#0a58ca" href="https://pytorch.org/a?b=1&amp;c#d" target="_blank" '
+        'rel="noopener noreferrer">https://pytorch.org/a?b=1&amp;c#d</a>.'
+    )
+    for plain in (
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "data:text/html,x",
+        "<https >",
+        "//pytorch.org",
+    ):
+        assert "<a" not in linked(plain), plain
+    quoted = linked("https://a.b/'onclick=alert(1)\"<script>")
+    assert quoted.count("href=") == 1 and 'href="https://a.b/"' in quoted and "<script" not in quoted
+
+
 def test_figures_of_rows_that_fit_no_table_have_names() -> None:
     plain = _flat(text.page(program(), width=60, ascii=False))
     assert "old · new · call · what changed · guard made at:" in plain
@@ -251,3 +275,17 @@ def test_a_program_in_a_cell_and_in_json() -> None:
     assert Program.from_json(made.to_json()).record == program()
     hostile = program(HOSTILE)
     assert Program.from_json(Program(lambda: hostile).to_json()).record == hostile
+
+
+def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
+    """``eager_on_recompile`` runs the form of each call that fits one: of three calls one may be eager."""
+    at = Frame("t.py", 3, "f")
+    empty = dataclasses.replace(program(), frames=())
+    perhaps = Cause(UNASKED, at, "f", 3, certain=False, unasked=STANCE)
+    said = words.head(perhaps, empty)
+    assert said == (
+        "t.py:3 in f was called 3 times where nothing may be compiled: those calls that fitted no compiled form ran "
+        "eagerly"
+    )
+    sure = dataclasses.replace(perhaps, certain=True)
+    assert words.head(sure, empty).endswith("was left to Python without a compile being tried, 3 times")

@@ -146,8 +146,9 @@ def test_breaks_recompiles_and_dynamic_sizes() -> None:
         "Of an older form this guard failed: tensor 'y' size mismatch at index 0: expected 1000, actual 1024.",
     ]
     assert one(capture, "dynamic_seen") == (
-        "One dimension may have any size: L['y'].size()[0], written s0, which was 1,024 here."
+        "One dimension is a symbol: y.size(0), written s0, which was 1,024 here."
     )
+    assert one(capture, "asked_unknown") == "What the guards ask of it was not recorded."
     chapters = [name for name, _ in capture.story().chapters]
     assert "0/0 f: Dynamo" in chapters and "1/1 torch_dynamo_resume_in_f_at_6: Backward" in chapters
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import torch
 import zoo
 from zoo_outcomes import ENTRIES as ALL
 from zoo_outcomes import outcome
 
+import compile_lens
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.figures import Figure
 from compile_lens.record.graph import Graph, Node
@@ -237,3 +239,29 @@ def test_every_number_is_counted_again(entry: zoo.Entry) -> None:
     known = set(made.chain.addresses())
     named = {a for s in story.sentences for a in s.about if "graph_" not in a[2]}
     assert not {a for a in named - known if a[1] not in ("joint", "python")}
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.size(0) < 30 else x.cos()
+
+
+def test_a_size_that_is_a_symbol_is_told_with_what_plain_torch_has_the_form_for() -> None:
+    made = compile_lens.capture(branching, calls=[(torch.ones(3),), (torch.ones(5),)])
+    (asked,) = [s.text for s in made.story().sentences if s.key == "asked"]
+    assert [s.key for s in made.story("zh").sentences].count("asked") == 1
+    found = re.fullmatch(r"The guards ask of it: (.+)\.", asked)
+    assert found
+    conditions = found[1].replace("x.size(0)", "size").split(", ")
+    for size in (0, 1, 2, 4, 29, 30, 31):
+        torch._dynamo.reset()
+        forms = 0
+
+        def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+            nonlocal forms
+            forms += 1
+            return gm.forward
+
+        call = torch.compile(branching, backend=backend)
+        for given in (3, 5, size):
+            call(torch.ones(given))
+        assert all(eval(one, {"size": size}) for one in conditions) is (forms == 2), (size, asked)

@@ -20,6 +20,7 @@ from ..graphs import fx
 from ..ground.hooks import free_hook
 from ..ground.parts import Logged
 from ..ground.recorder import Recorder
+from ..ground.torch_source import internal
 from . import dynamo, left_to_python
 
 _PLACEHOLDERS = {
@@ -108,4 +109,5 @@ def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
             text=f.text or linecache.getline(f.file, f.line).strip(),
         )
         for f in frames
+        if not internal(f.file)
     )

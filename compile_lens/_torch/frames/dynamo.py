@@ -75,7 +75,9 @@ def source_of(code: Any) -> Source | None:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError):  # made by exec, or the file is gone: there is no text to show
         return None
-    return Source(code.co_filename, first, code.co_name, "".join(lines))
+    # A method by its class, but not by the function in which that was written. Python 3.10 does not say.
+    name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
+    return Source(code.co_filename, first, name, "".join(lines))
 
 
 def first_line(recorder: Recorder, code: Any) -> int:
@@ -226,6 +228,44 @@ def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
             source = _source_name(node)
             found.setdefault(source, DynamicDim(source, _number_symbol(node)))
     return (*dims, *found.values())
+
+
+def of_environment(known: tuple[DynamicDim, ...], shapes: Any) -> tuple[DynamicDim, ...]:
+    """What is known of a graph's symbols with what torch's shape environment says more: the value of a number, and the
+    symbols that no graph takes, such as of a number that is only given on to what follows a graph break."""
+    every = {d.source: d for d in symbols(shapes)}
+    own = tuple(d if d.seen else every.get(d.source, d) for d in known)
+    have = {d.source for d in own}
+    return (*own, *(d for source, d in every.items() if source not in have))
+
+
+def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
+    """What is a symbol in torch's shape environment, and did not become one value, with what was seen; of a tensor's
+    base, which a program does not name, nothing."""
+    found = []
+    new = hasattr(shapes, "backed_var_to_val")  # torch 2.11 has the other name, of which 2.13 warns
+    seen = getattr(shapes, "backed_var_to_val" if new else "var_to_val", {})
+    for symbol, sources in getattr(shapes, "var_to_sources", {}).items():
+        now = shapes.replace(symbol)
+        if now.is_number:
+            continue
+        for source in sources:
+            name = source.name if isinstance(source.name, str) else source.name()
+            if "._base." not in name and not source.is_ephemeral():
+                found.append(_symbol(_NUMBER.sub(r"\g<source>", name), str(now), seen.get(symbol)))
+    return tuple(found)
+
+
+_NUMBER = re.compile(r"___as_tensor\((?P<source>.+)\)\.item\(\)")
+"""A number of the program's, as torch 2.11 names it."""
+
+
+def _symbol(name: str, symbol: str, seen: Any) -> DynamicDim:
+    source = messages.plain_sizes(name)
+    if getattr(seen, "is_Integer", False):
+        return DynamicDim(source, symbol, int(seen))
+    number = getattr(seen, "is_Float", False)
+    return DynamicDim(source, symbol, None, repr(float(seen)) if number else "")
 
 
 def _number_symbol(node: torch.fx.Node) -> str:

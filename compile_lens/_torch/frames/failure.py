@@ -10,10 +10,13 @@ import torch.fx
 
 from ...record.capture import Failure
 from ...record.graph import Frame
-from ..graphs import fx
+from ..ground import traces
 from ..ground.recorder import Recorder
 from ..ground.torch_source import internal
 from . import breaks, left_to_python, skipped
+
+REFUSED = "The code is written, and {title} refuses this when it runs: {why}"
+"""What stands beside an error of the device's (``targets.refusals``)."""
 
 
 def failure(recorder: Recorder, error: Exception) -> Failure:
@@ -28,7 +31,11 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
         why = breaks.cause(error)
         frames, hint, link = why.frames, why.hint, why.link
     elif stage == "run":
-        frames = _raised(recorder, error)
+        refused = next((r for d in recorder.drafts.values() for r in d.refused if r.error is error), None)
+        frames = (refused.frames if refused is not None else ()) or _raised(recorder, error)
+        if refused is not None:
+            model = recorder.made_for.model
+            hint = REFUSED.format(title="the device" if model is None else model.title, why=refused.why)
     else:
         frames = _lowered(error) or _lowered(inner)
     return Failure(stage, type(inner).__name__, str(inner).strip(), text, frames, hint, link)
@@ -41,7 +48,7 @@ def _lowered(error: BaseException) -> tuple[Frame, ...]:
         # ``GraphLowering.run_node(self, n)``, and the interpreter's own below it.
         known = frame.f_locals.get("n") if frame.f_code.co_name == "run_node" else None
         node = known if isinstance(known, torch.fx.Node) else node
-    return fx.frames(node.meta.get("stack_trace")) if node is not None else ()
+    return traces.frames(node.meta.get("stack_trace")) if node is not None else ()
 
 
 def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:

@@ -113,6 +113,7 @@ def count(
         return None, (
             f"{bodies[0]} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
         )
+    runner: _Faked | None = None
     try:
         # The compile in progress has modes and a tracing context of its own; the count must not see them.
         with (
@@ -125,13 +126,34 @@ def count(
         ):
             undo.add(_leave_modes)  # those that an interrupt kept from being left
             fake = _Counting()
-            inputs = [_fake(fake, x, device) for x in example_inputs]
-            return _run(gm, fake, inputs, backward), ""
+            runner = _Faked(gm, fake, device is not None)
+            inputs = _numbers(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
+            return _run(runner, fake, inputs, backward), ""
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
-        return (
-            None,
-            f"eager operators could not be counted on fake tensors: {type(error).__name__}: {_first_line(error)}",
-        )
+        why = f"{type(error).__name__}: {_first_line(error)}"
+        if (
+            _NO_KERNEL in str(error) and runner is not None
+        ):  # an assertion of torch's own, that speaks of a bug
+            name = fx_values.target_text(runner.at.target)
+            why = f"{name} calls a library of the device, which this build of PyTorch has not"
+        return None, f"eager operators could not be counted on fake tensors: {why}"
+
+
+_NO_KERNEL = "DispatchStub: missing kernel for"
+
+
+def _numbers(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
+    """``given`` with the sizes that a program keeps from the compiler (``mark_unbacked``): those that its tensors
+    have."""
+    if None not in given:
+        return given
+    seen: dict[str, int] = {}
+    nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    for node, value in zip(nodes, example_inputs):
+        shape = getattr(node.meta.get("example_value"), "shape", ())
+        if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+            seen |= {str(size): int(real) for size, real in zip(shape, value.shape)}
+    return [seen.get(str(x)) if one is None else one for one, x in zip(given, example_inputs)]
 
 
 def _leave_modes() -> None:
@@ -139,8 +161,7 @@ def _leave_modes() -> None:
         _pop_mode()
 
 
-def _run(gm: torch.fx.GraphModule, fake: _Counting, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
-    runner = _Faked(gm, fake)
+def _run(runner: _Faked, fake: _Counting, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
     leaves = [
         x for x in (*inputs, *runner.tensors.values()) if isinstance(x, torch.Tensor) and x.requires_grad
     ]
@@ -161,16 +182,30 @@ def _run(gm: torch.fx.GraphModule, fake: _Counting, inputs: list[Any], backward:
 
 
 class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
-    """Runs a graph with stand-ins for the tensors that it holds, so that none of them is changed in place."""
+    """Runs a graph with stand-ins for the tensors that it holds, so that none of them is changed in place. They are
+    where Dynamo saw them, if that is ``elsewhere`` than here."""
 
-    def __init__(self, gm: torch.fx.GraphModule, mode: Any) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, mode: Any, elsewhere: bool) -> None:
         super().__init__(gm, garbage_collect_values=False)
+        self.at: torch.fx.Node = next(iter(gm.graph.nodes))
         self.tensors: dict[str, torch.Tensor] = {}
         for node in gm.graph.nodes:
             if node.op == "get_attr" and node.target not in self.tensors:
                 held = self.fetch_attr(node.target)
                 if isinstance(held, torch.Tensor):
-                    self.tensors[node.target] = _fake(mode, held)
+                    seen = node.meta.get("example_value") if elsewhere else None
+                    self.tensors[node.target] = _fake(mode, held, getattr(seen, "device", None))
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        self.at = node
+        return super().run_node(node)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is getattr(torch.autograd.grad_mode, "_enter_inference_mode", None):
+            # There an operator that is made of others reaches a mode before it is taken apart. Without gradients the
+            # same kernels run.
+            return torch.set_grad_enabled(not args[0])
+        return super().call_function(target, args, kwargs)
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         return self.tensors[target] if target in self.tensors else super().get_attr(target, args, kwargs)

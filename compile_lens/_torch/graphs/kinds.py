@@ -27,7 +27,7 @@ VIEWS = frozenset(
 )
 MATMULS = frozenset(
     "mm bmm addmm baddbmm matmul addmv mv dot vdot linear einsum _scaled_mm _int_mm convolution "
-    "convolution_backward conv1d conv2d conv3d _convolution mkldnn_rnn_layer mul_mm addbmm bilinear "
+    "convolution_backward linear_backward conv1d conv2d conv3d _convolution mkldnn_rnn_layer mul_mm addbmm bilinear "
     "scaled_dot_product_attention".split()
 )
 REDUCTIONS = frozenset(
@@ -36,7 +36,8 @@ REDUCTIONS = frozenset(
     "_native_batch_norm_legit_functional _native_batch_norm_legit native_group_norm batch_norm group_norm "
     "count_nonzero aminmax median mse_loss l1_loss nll_loss nll_loss_forward cross_entropy cross_entropy_loss "
     "_softmax_backward_data _log_softmax_backward_data native_layer_norm_backward rms_norm "
-    "_fused_rms_norm trace _batch_norm_with_update native_batch_norm_backward prepare_softmax_online".split()
+    "_fused_rms_norm _fused_rms_norm_backward trace _batch_norm_with_update native_batch_norm_backward "
+    "prepare_softmax_online".split()
 )
 SCANS = frozenset("cumsum cumprod cummax cummin logcumsumexp _associative_scan associative_scan".split())
 RANDOM = frozenset(

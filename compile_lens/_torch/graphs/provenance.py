@@ -14,6 +14,8 @@ from typing import Any
 
 import torch.fx
 
+from compile_lens.record.graph import UNSAID_ORIGIN
+
 from .fx import Origins
 
 TAG = "compile_lens_from"
@@ -157,7 +159,7 @@ def _why_none(node: torch.fx.Node) -> str:
         return "an input that the compiler added"
     if node.op == "get_attr":
         return "a constant that the compiler keeps"
-    return "made by a pass of the compiler that did not say what for"
+    return UNSAID_ORIGIN
 
 
 class JointOrigins:

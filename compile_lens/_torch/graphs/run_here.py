@@ -15,11 +15,12 @@ import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from ..ground import traces
 from ..targets import attention
 from ..targets.questions import Questions, internal
 from ..targets.replaced import marked
 from ..targets.sight import GIVEN
-from . import fx, fx_values
+from . import fx_values
 
 _AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
 
@@ -127,7 +128,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         why = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         name = fx_values.target_text(node.target)
         frame = next(
-            (f for f in reversed(fx.frames(node.meta.get("stack_trace"))) if not internal(f.file)), None
+            (f for f in reversed(traces.frames(node.meta.get("stack_trace"))) if not internal(f.file)), None
         )
         self._questions.put("zeros", name, why[:200], frame)
 

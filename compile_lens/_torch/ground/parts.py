@@ -11,6 +11,7 @@ import torch
 
 from ...record.breaks import Ending, Skip
 from ...record.device import DeviceModel, Question
+from ...record.graph import Frame as Line
 from ...record.graph import Source
 from .code_entries import Visited
 
@@ -39,8 +40,20 @@ class StandIn(Protocol):
 
     device: torch.device
     questions: Any
+    undecided: Any
 
-    def settings(self) -> dict[str, Any]: ...
+    def settings(self, asked: dict[str, Any]) -> dict[str, Any]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """A library call in the code of one phase that the device raises ``error`` for, with what is said of it: by
+    which rule, and from which lines of the program it comes."""
+
+    phase: str
+    error: Exception
+    why: str
+    frames: tuple[Line, ...] = ()
 
 
 @dataclasses.dataclass

@@ -18,7 +18,7 @@ from ...record.lowering import Lowered
 from ...record.memory import Memory, Partition
 from ...record.rewrite import Pass
 from . import hook_points
-from .parts import Clock, Frames, MadeFor, Numbers, Owed, Wanted
+from .parts import Clock, Frames, MadeFor, Numbers, Owed, Refused, Wanted
 from .slots import Kept
 
 ORDER = (
@@ -55,6 +55,7 @@ class Draft:
         self.partition: Partition | None = None
         self.contests: list[Contest] = []
         self.cuda_graphs: list[CudaGraphs] = []
+        self.refused: list[Refused] = []
         self.phase = ""
         self.doing = "dynamo"
         self.kept: Kept = {}  # of the stages in progress, each in a slot of its own

@@ -17,6 +17,7 @@ from ...record.kernel import Kernel
 from ...record.machine_code import Candidate
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
+from ..targets import refusals
 from . import scheduler_nodes
 
 SELECT = "torch._inductor.select_algorithm:AlgorithmSelectorCache.__call__"
@@ -41,13 +42,18 @@ def select(
     """Inductor has ways for an operator, and would time them if there are several."""
     import torch._inductor.config as config
 
-    if draft.recorder.made_for.stand_in is None:
+    model = draft.recorder.made_for.model
+    if draft.recorder.made_for.stand_in is None or model is None:
         return real(selector, name, choices, inputs, *args, **kwargs)
     for narrowed in getattr(selector, "preprocessing_fns", ()):
         choices = narrowed(choices)
     if len(choices) > 1 and not getattr(config, "deterministic", False):
         contenders = tuple(_contender(choice, draft.phase) for choice in choices)
-        shown = next((i for i, one in enumerate(contenders) if one.language == "extern"), 0)
+        externs = [i for i, one in enumerate(contenders) if one.language == "extern"]
+        # One that the device refuses is timed as infinitely slow.
+        refused = {i for i in externs if refusals.find(model, contenders[i].name, inputs)}
+        shown = next((i for i in externs if i not in refused), None)
+        shown = next((i for i in range(len(contenders)) if i not in refused), 0) if shown is None else shown
         node, given = _node(), tuple(_tensor(one) for one in inputs)
         _put(draft, Contest(draft.phase, str(name), (node,) if node else (), given, contenders, shown))
         choices = [choices[shown]]

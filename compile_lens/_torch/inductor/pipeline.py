@@ -72,6 +72,7 @@ def begin(draft: Draft, phase: str, lineage: Lineage, static: Sequence[int]) -> 
     """Start recording the lowering of one phase."""
     LOWERING.put(draft, Lowering(draft, lineage, static=tuple(static)))
     draft.cuda_graphs = [one for one in draft.cuda_graphs if one.phase != phase]
+    draft.refused = [one for one in draft.refused if one.phase != phase]
     line_origins.begin(draft)
     fusion.begin(draft)
     contests.begin(draft, phase)
@@ -170,6 +171,7 @@ for _path in KERNEL_ORIGINS:
 @kept_hook("torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING)
 def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
     """A library call is written. Of some (scatters) Inductor does not say which node the call runs."""
+    targets.asked_of(seen.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
     said = len(seen.kernels)
     result = real(scheduler, node, *args, **kwargs)
     if len(seen.kernels) == said and not _graph_in_progress().cpp_wrapper:

@@ -9,13 +9,14 @@ cannot be read, so that such an operator is named and refused.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import os
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,18 +25,62 @@ import torch._library.triton as triton_ops
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
 from ...errors import UsageError
+from . import inductors_tables, registered
+from .places import NAMESPACES as _TORCHS
+from .places import Place
 
 Importable = Callable[[str], bool]
 """Whether another process finds a module by this name."""
 
 
 class Carried:
-    """What of one request is an operator, and which operators its code names."""
+    """What of one request is an operator, and which operators its code names.
 
-    def __init__(self, importable: Importable) -> None:
+    Args:
+        importable: says of a module's name whether the other process finds it.
+        own: the program's own modules by name, its script among them.
+        settings: those of torch that are no plain values.
+        tables: what Inductor's tables hold where nothing was put into them.
+    """
+
+    def __init__(
+        self,
+        importable: Importable,
+        own: Mapping[str, Any],
+        settings: Sequence[registered.Setting] = (),
+        tables: inductors_tables.Own | None = None,
+    ) -> None:
         self._importable = importable
+        self._own = own
+        self._told = (settings, tables)
+        self._places: list[Place] | None = None
         self._names: set[str] = set()
         self._sent: set[str] = set()
+        self.registered, self._modules = _kernels_given_to_torch(importable, own)
+
+    kinds = (
+        OpOverload,
+        OpOverloadPacket,
+        HigherOrderOperator,
+        type(torch.ops.aten),
+        custom_ops.CustomOpDef,
+        torch.library.Library,
+    )
+    """Types of what crosses in a way of its own."""
+
+    def places(self) -> list[Place]:
+        """What else the program told torch."""
+        if self._places is None:
+            self._places = [*registered.places(self._own, *self._told)]
+        return self._places
+
+    def mark(self) -> Any:
+        """Which operators were sent by now, for ``back``."""
+        return set(self._sent)
+
+    def back(self, mark: Any) -> None:
+        """Those that were sent since then do not arrive."""
+        self._sent = mark
 
     def reduced(self, value: Any) -> Any:
         """How ``value`` crosses, as pickle takes it; ``None`` for what is no operator."""
@@ -61,6 +106,9 @@ class Carried:
 
     def rest(self) -> Any:
         """What must be there besides what was reached: operators that code names. ``None`` if there is no more."""
+        modules, self._modules = self._modules, []
+        if modules:
+            return [_Module(name) for name in modules]
         if "ops" not in self._names and not self._sent:
             return None
         known = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
@@ -107,10 +155,68 @@ class _Named:
         return _packet, self._given
 
 
-_TORCHS = frozenset(
-    ("aten", "prim", "prims", "quantized", "quantized_decomposed", "inductor", "rngprims", "mkldnn", "c10d")
+class _Module:
+    """A module that gives torch's operators kernels when it is imported."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self._name,)
+
+
+def _kernels_given_to_torch(
+    importable: Importable, own: Mapping[str, Any]
+) -> tuple[frozenset[str], list[str]]:
+    """What of torch's own operators the program gave kernels of its own, whose modules the other process must import
+    whatever function is sent: torch compiles another program with them. As torch's keys, and the names of the modules.
+
+    Raises ``UsageError`` where a script or a notebook cell did it.
+    """
+    found: dict[str, Any] = {}
+    for name, module in own.items():
+        if name == "__main__" or importable(name):
+            file = str(module.__file__)
+            words = _words_beside_a_library(file)
+            for key in torch.library._impls if words else ():
+                namespace, operator, _ = key.split("/")
+                if namespace in _TORCHS and operator.partition(".")[0] in words:
+                    found[key] = name, file
+    modules = {}
+    for key, (name, file) in found.items():
+        namespace, operator, device = key.split("/")
+        dumped = torch._C._dispatch_dump(f"{namespace}::{operator}")
+        places = re.findall(rf"^{re.escape(device)}: registered at (.+?):\d+ ", dumped, re.MULTILINE)
+        if file in map(os.path.abspath, places) or any(
+            place.endswith("torch/library.py") for place in places
+        ):
+            if name == "__main__":
+                raise UsageError(
+                    f"the program gave {namespace}::{operator} a kernel for {device} with torch.library, which cannot "
+                    f"be read: give it in a module that the program imports"
+                )
+            modules[key] = name
+    return frozenset(modules), sorted(set(modules.values()))
+
+
+@functools.cache
+def _words_of(file: str, written: int) -> frozenset[str]:
+    with open(file, encoding="utf-8", errors="replace") as opened:
+        text = opened.read()
+    return frozenset(re.findall(r"\w+", text)) if _LIBRARY.search(text) else frozenset()
+
+
+def _words_beside_a_library(file: str) -> frozenset[str]:
+    """The words of a file that speaks of ``torch.library``'s kernels; none of another, or of one that is gone."""
+    try:
+        return _words_of(file, os.stat(file).st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+_LIBRARY = re.compile(
+    r"\bLibrary\s*\(|\blibrary\s*\.\s*(impl|register_\w+)\b|\bfrom\s+torch\.library\s+import\b"
 )
-"""Namespaces that torch fills when it is imported."""
 
 
 def _named_in(code: types.CodeType) -> Iterator[str]:

@@ -128,3 +128,16 @@ def other_keys(entries: Mapping[str, Entry], name: str, without: tuple[str, ...]
     delegate = entries.get(entry.delegate)
     keys = {**(entry.dispatch or {}), **((delegate.dispatch or {}) if delegate is not None else {})}
     return tuple(sorted(k for k in keys if k not in without and k not in COMPOSITE))
+
+
+@functools.cache
+def beside_composites(key: str) -> tuple[str, ...]:
+    """Operators that are made of others, differentiably, and have a kernel for a dispatch key all the same. Where torch
+    was built with the kernel, autograd takes them whole, each with a formula of its own; elsewhere it takes the others.
+    """
+    entries = table()
+    return tuple(
+        name
+        for name, entry in entries.items()
+        if COMPOSITE[0] in (entry.dispatch or {}) and implementation(entries, name, key)[0] == "kernel"
+    )

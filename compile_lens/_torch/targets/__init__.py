@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ...record.device import DeviceModel
@@ -52,6 +52,48 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
             made_for.stand_in = None
 
 
+def look_at(draft: Draft, gm: Any) -> None:
+    """Dynamo captured a graph: note where it needs a device that there is not."""
+    stand_in = draft.recorder.made_for.stand_in
+    if stand_in is None:
+        return
+    from ..ground import traces
+    from ..ground.parts import Refused
+    from . import refusals
+
+    found = refusals.second_device(gm, stand_in.device)
+    if found is not None:
+        error, why, node = found
+        draft.refused.append(Refused("dynamo", error, why, traces.frames(node.meta.get("stack_trace"))))
+
+
+def asked_of(draft: Draft, node: Any, nested: str) -> None:
+    """A library call is written, for which Inductor has ``node``: note it where the device will refuse it. ``nested``
+    says in which body of a higher-order operator it stands: whether that runs is not known here."""
+    made_for = draft.recorder.made_for
+    if made_for.model is None or made_for.stand_in is None:
+        return
+    from ..ground import traces
+    from ..ground.parts import Refused
+    from . import refusals
+
+    made_for.stand_in.undecided.product(node)
+    called = getattr(node, "python_kernel_name", None) or getattr(node, "op_overload", None)
+    found = refusals.find(made_for.model, str(called or ""), getattr(node, "inputs", ()))
+    if found is None:
+        return
+    error, why = found
+    origins = sorted(getattr(node, "origins", ()), key=str)
+    frames = next(filter(None, (traces.frames(one.meta.get("stack_trace")) for one in origins)), ())
+    if nested or draft.phase == "backward":  # here it does not run
+        words = f"which the device refuses when it runs: {error} ({why})"
+        made_for.stand_in.questions.put(
+            "called", str(called), words, frames[-1] if frames else None, once=True
+        )
+    else:
+        draft.refused.append(Refused(draft.phase, error, why, frames))
+
+
 def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
     """The name of the model that code was generated for, and what may be otherwise on the real device."""
     recorder = draft.recorder
@@ -64,4 +106,7 @@ def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ..
     from . import may_differ
 
     captured = draft.stages.get("dynamo")
-    return model.name, may_differ.of_code(model, kernels, captured if isinstance(captured, Graph) else None)
+    stand_in = recorder.made_for.stand_in
+    pads, splits = (True, True) if stand_in is None else stand_in.undecided.take()
+    graph = captured if isinstance(captured, Graph) else None
+    return model.name, may_differ.of_code(model, kernels, graph, pads=pads, splits=splits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +30,8 @@ CHOSEN = {
 }
 """The back ends in words."""
 
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+
 ALIGNED = 8
 """Elements to which PyTorch fills up what flash and efficient attention read (``attention.cpp``)."""
 
@@ -36,14 +39,19 @@ ALIGNED = 8
 def place(places: Places, model: DeviceModel, questions: Questions) -> None:
     """Choose as the target would, while this thread traces for it."""
     operator = torch.ops.aten.scaled_dot_product_attention.default
+    batched = _takes_a_batch_of_one(operator)  # before the operator is another
     capability = int(model.figure("major") or 0), int(model.figure("minor") or 0)
     choose = _mps if model.device == "mps" else _Cuda(capability, questions)
     if model.device == "cuda":
         _asked(places, capability)
-    for key in (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd):
-        places.entry(operator.py_kernels, key, _Chosen(operator, key, choose, model.device))
+    chosen = _Chosen(operator, choose, model.device, batched)
+    places.entry(operator.py_kernels, _COMPOSITE, chosen)  # where a mode takes it apart, in inference mode
     operator._dispatch_cache.clear()
     places.add(operator._dispatch_cache.clear)
+    # Everywhere else, also where what eager PyTorch dispatches is counted, which knows no kernels but the dispatcher's.
+    library = torch.library.Library("aten", "IMPL")
+    places.add(library._destroy)
+    library.impl("scaled_dot_product_attention", chosen, f"Autograd{model.device.upper()}")
 
 
 def _asked(places: Places, capability: tuple[int, int]) -> None:
@@ -74,14 +82,37 @@ def _can(backend: Any, capability: tuple[int, int]) -> Callable[..., bool]:
     return can
 
 
+@functools.cache
+def _takes_a_batch_of_one(operator: Any) -> bool:
+    """Whether this PyTorch takes tensors of three dimensions for a batch of one before it chooses, as 2.15 does on each
+    device: then the kernels for four dimensions serve them. Older ones compute with their own operators."""
+    with torch.inference_mode(False), torch.enable_grad():
+        q = torch.empty(1, 1, 8, dtype=torch.float32, device="meta", requires_grad=True)
+        return str(operator(q, q, q).grad_fn.name()).startswith("Squeeze")
+
+
 class _Chosen:
-    def __init__(self, operator: Any, key: Any, choose: Any, device: str) -> None:
-        self._operator, self._key, self._choose, self._device = operator, key, choose, device
+    def __init__(self, operator: Any, choose: Any, device: str, batched: bool) -> None:
+        self._operator, self._choose, self._device = operator, choose, device
+        self._batched = batched
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not on(MARK) or self._is_torchs(*args, **kwargs):
-            return self._operator._op_dk(self._key, *args, **kwargs)
+            return self._operator._op_dk(_COMPOSITE, *args, **kwargs)
+        if self._batched:
+            return self._as_a_batch_of_one(*args, **kwargs)
         return self._choose(*args, **kwargs)
+
+    def _as_a_batch_of_one(
+        self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **by: Any
+    ) -> Any:
+        given = (query, key, value)
+        if any(t.dim() != 3 for t in given):
+            return self._choose(*given, attn_mask, *more, **by)
+        given = tuple(t.unsqueeze(0) for t in given)
+        while attn_mask is not None and attn_mask.dim() < 4:
+            attn_mask = attn_mask.unsqueeze(0)
+        return self._choose(*given, attn_mask, *more, **by).squeeze(0)
 
     def _is_torchs(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **by: Any

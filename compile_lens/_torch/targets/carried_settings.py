@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import random
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 from ..ground.set_configs import CONFIGS
+from ..operators.registered import Setting
 
 KINDS = ("cpu", "cuda", "mps")
 """Devices for which a region of autocast may be on."""
 
 
-def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The settings as plain data, and the names of those that are set to something that cannot cross (a function)."""
+def taken() -> tuple[dict[str, Any], list[Setting]]:
+    """The settings as plain data, and those of configurations that are none (a function), which go in another way."""
     configs: dict[str, dict[str, Any]] = {}
-    left: list[str] = []
+    left: list[Setting] = []
     for name in CONFIGS:
         if name not in sys.modules:  # so no one has changed it
             continue
         values = sys.modules[name].get_config_copy()
         configs[name] = {k: v for k, v in values.items() if _plain(v)}
-        left += [f"{name}.{k}" for k, v in values.items() if callable(v) and not k.startswith("_")]
+        left += [(name, k, v) for k, v in values.items() if k not in configs[name] and not k.startswith("_")]
     settings = {
         "configs": configs,
         "grad": torch.is_grad_enabled(),
@@ -41,9 +45,14 @@ def taken() -> tuple[dict[str, Any], tuple[str, ...]]:
         ),
         "attention": attention(),
         "libraries": _libraries(),
-        "random": torch.get_rng_state(),
+        "random": _random(),
+        "device": default_device(),
     }
-    return settings, tuple(left)
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    stance = getattr(frames, "_stance", None)
+    if stance is not None:
+        settings["stance"] = stance.stance, getattr(stance, "skip_guard_eval_unsafe", False)
+    return settings, left
 
 
 @contextlib.contextmanager
@@ -80,8 +89,39 @@ def placed(settings: dict[str, Any]) -> Iterator[None]:
         set_attention(settings["attention"])
         stack.callback(_set_libraries, _libraries())
         _set_libraries(settings["libraries"])
-        torch.set_rng_state(settings["random"])
+        _set_random(settings["random"])
+        stance, unsafe = settings.get("stance", ("default", False))
+        if (stance, unsafe) != ("default", False):
+            stack.enter_context(torch.compiler.set_stance(stance, skip_guard_eval_unsafe=unsafe))
+        if settings.get("device"):
+            stack.enter_context(torch.device(settings["device"]))
         yield
+
+
+def default_device() -> str:
+    """That of what the program makes without a word of a device (``torch.set_default_device``, or a ``with``); ``""``
+    where it set none. Torch's own answer makes a tensor on it, which fails where there is no such device."""
+    for mode in reversed(_get_current_function_mode_stack()):
+        if isinstance(mode, DeviceContext):
+            return str(mode.device)
+    return ""
+
+
+def _random() -> dict[str, Any]:
+    """Where the generators of torch, Python and NumPy stand, by which a branch may be taken."""
+    numpy = sys.modules.get("numpy.random")
+    return {
+        "torch": torch.get_rng_state(),
+        "python": random.getstate(),
+        "numpy": None if numpy is None else numpy.get_state(),
+    }
+
+
+def _set_random(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["torch"])
+    random.setstate(state["python"])
+    if state["numpy"] is not None:
+        importlib.import_module("numpy.random").set_state(state["numpy"])
 
 
 PRECISIONS = (

@@ -7,14 +7,12 @@ that only the device has, ``libraries.py`` knows the result. What the device has
 from __future__ import annotations
 
 import functools
-import importlib.util
-import re
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch._subclasses import fake_tensor
 
+from ..operators import native_functions
 from . import libraries
 from .interfaces import PHASE
 from .questions import Questions, line_traced
@@ -30,12 +28,6 @@ UNKNOWN = (
 
 RESERVE = "for whose backward cuDNN keeps bytes, of which only it knows how many: none here"
 
-_COMPOSITE = (
-    "CompositeExplicitAutograd",
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
-
 
 def place(places: Places, device: torch.device, questions: Questions) -> None:
     """Let the results of such operators be known while a frame is compiled."""
@@ -50,7 +42,7 @@ def place(places: Places, device: torch.device, questions: Questions) -> None:
             with mode:
                 return known(*args, **kwargs)
         kernels = _kernels(operator.name())
-        if "CPU" in kernels and kernels & {KEYS[device.type], *_COMPOSITE}:
+        if "CPU" in kernels and kernels & {KEYS[device.type], *native_functions.COMPOSITE}:
             return _run_here(mode, operator, flat, spec, device, error)
         if kernels and KEYS[device.type] not in kernels:  # in the words of torch's dispatcher
             raise NotImplementedError(
@@ -73,35 +65,15 @@ def place(places: Places, device: torch.device, questions: Questions) -> None:
 
 
 @functools.cache
-def _native_functions() -> str:
-    found = importlib.util.find_spec("torchgen")  # of torch's wheels
-    if found is None or found.origin is None:
-        return ""
-    path = Path(found.origin).parent / "packaged" / "ATen" / "native" / "native_functions.yaml"
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-@functools.cache
 def _kernels(name: str) -> frozenset[str]:
     """For what torch has kernels of an operator (``aten::geqrf``), whether it was built with them or not."""
-    try:
-        text = _native_functions()
-    except (ImportError, OSError):  # a build without them
-        return frozenset()
-    entry = re.search(
-        rf"^- func: {re.escape(name.removeprefix('aten::'))}\(.*\n(?:(?!- func).*\n)*", text, re.M
-    )
+    entries = native_functions.table()  # empty in a build without it
+    entry = entries.get(name.removeprefix("aten::"))
     if entry is None:
         return frozenset()
-    delegate = re.search(r"^  structured_delegate: (\S+)", entry[0], re.M)
-    if delegate is not None:
-        return _kernels(delegate[1])
-    table = re.search(r"^  dispatch:\n((?:    .*\n)+)", entry[0], re.M)
-    return (
-        frozenset(re.findall(r"\w+(?=[\w, ]*:)", table[1]))
-        if table is not None
-        else frozenset(_COMPOSITE[1:2])
-    )
+    if entry.delegate:
+        return _kernels(entry.delegate)
+    return frozenset(native_functions.COMPOSITE[:1] if entry.dispatch is None else entry.dispatch)
 
 
 def _run_here(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.device, error: Any) -> Any:

@@ -127,10 +127,18 @@ def _memory(places: Places, questions: Questions) -> None:
     def read(variable: Any, tx: Any, name: str) -> Any:
         if name == "total_memory" and isinstance(variable.value, Properties):
             asked = "torch.cuda.get_device_properties().total_memory"
-            questions.put("asked", asked, text(variable.value.total_memory), line_traced(), once=True)
+            answer = _said_of_memory(variable.value.total_memory)
+            questions.put("asked", asked, answer, line_traced(), once=True)
         return real(variable, tx, name)
 
     places.attribute(UserDefinedObjectVariable, method, PHASE, read)
+
+
+def _said_of_memory(size: int) -> str:
+    """Some makers publish gigabytes alone, and it is not said of which kind."""
+    gigabytes, rest = divmod(size, 10**9)
+    other = f", its {gigabytes} GB of 10^9 bytes: if they are of 2^30, it has {gigabytes * 2**30}"
+    return text(size) + ("" if rest else other)
 
 
 def _reading(variable: Any) -> str:

@@ -3,18 +3,24 @@
 Torch makes such tensors while it compiles: of a literal that the program makes on the device, of a constant that it
 folds. That they are there, and what they hold, decides what is compiled. Where an operator computes with them the CPU
 does, and its result is on the device again.
+
+That an operator has a kernel for the device at all decides more: torch makes some of others (``linear``, RMSNorm, the
+backward of SiLU), unless its build has a kernel for the device, with which autograd takes them whole. A build without
+the device gets those here too, so that its dispatcher chooses as the device's.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.utils import dlpack
 
+from ..operators import native_functions
 from . import accelerator
 from .interfaces import MARK, PHASE
 from .replaced import Places, on
@@ -43,12 +49,20 @@ def place(places: Places, device: torch.device) -> None:
     key: Any = device.type.upper()
     everything, named = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     places.add(everything._destroy)
-    everything.fallback(functools.partial(_compute, device), key)
+    # Python that is not traced gets here too, where Dynamo would compile our own frames.
+    compute: Any = torch.compiler.disable(_compute)
+    everything.fallback(functools.partial(compute, device), key)
     places.add(named._destroy)
-    for name in (*_ONE_FOR_ALL, *_names(key)):
-        base, _, overload = name.partition(".")
-        op = getattr(getattr(torch.ops.aten, base), overload or "default")
-        named.impl(name, functools.partial(_compute, device, op), key)
+    # A name once: a build for the device lists those beside composites among its CPU's.
+    names = dict.fromkeys((*_ONE_FOR_ALL, *_names(key), *native_functions.beside_composites(key)))
+    with warnings.catch_warnings():  # such a build tells once that a kernel takes another's place
+        warnings.filterwarnings("ignore", "Warning only once for all operators")
+        for name in names:
+            base, _, overload = name.partition(".")
+            op = getattr(getattr(torch.ops.aten, base), overload or "default")
+            op._dispatch_cache.clear()
+            places.add(op._dispatch_cache.clear)
+            named.impl(name, functools.partial(compute, device, op), key)
     places.attribute(
         torch.Tensor, "__deepcopy__", MARK, functools.partial(_copied, torch.Tensor.__deepcopy__)
     )
@@ -95,7 +109,7 @@ def _said(tensor: torch.Tensor, kind: str) -> torch.Tensor:
 
 
 def _compute(device: torch.device, op: Any, /, *args: Any, **kwargs: Any) -> Any:
-    if not on(PHASE):
+    if not on(PHASE) and not on(MARK):
         raise NotImplementedError(
             f"Could not run '{op.name()}' with arguments from the '{device.type.upper()}' backend: it is not here"
         )
@@ -113,7 +127,7 @@ def _compute(device: torch.device, op: Any, /, *args: Any, **kwargs: Any) -> Any
         return moved
 
     def back(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor) or not on(PHASE):
             return value
         return given[id(value)] if id(value) in given else there(value, device)
 

@@ -127,6 +127,12 @@ def _cuda(places: Places, model: DeviceModel) -> None:
     for name, answer in answers.items():
         not_compiled(answer)
         places.attribute(torch.cuda, name, MARK, answer)
+    for name in _FOR_NOTHING:
+        if hasattr(torch._C, name):
+            places.attribute(torch._C, name, MARK, lambda *given: None)
+        else:  # a build without CUDA
+            places.add(delattr, torch._C, name)
+            setattr(torch._C, name, lambda *given: None)
     import torch.cuda.amp.common as amp
 
     # Else torch switches a region of autocast off when it is made, also one in which a frame is compiled later.
@@ -136,6 +142,14 @@ def _cuda(places: Places, model: DeviceModel) -> None:
     _device_context(places)
     _cuda_version(places)
     _triton(places, model)
+
+
+_FOR_NOTHING = (
+    "_cuda_emptyCache",
+    "_cuda_resetAccumulatedMemoryStats",
+    "_cuda_resetPeakMemoryStats",
+)
+"""What torch's functions ask of the driver, which gives nothing and changes nothing that is computed."""
 
 
 def _set_device(device: Any) -> None:

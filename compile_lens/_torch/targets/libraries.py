@@ -1,4 +1,4 @@
-"""What operators give that only CUDA has, and of which torch has no fake implementation: by its source.
+"""What operators give that only CUDA has, or only Metal, and of which torch has no fake implementation: by its source.
 
 Each is asked with fake tensors on, of sizes that are numbers: of symbols torch asks nothing, and breaks the graph.
 """
@@ -75,6 +75,11 @@ def _ctc(probabilities: Any, *more: Any) -> Any:
     return probabilities.new_empty(probabilities.shape[1:2]), probabilities.new_empty(probabilities.shape)
 
 
+def _max_pool_backward(grad: Any, x: Any, *more: Any) -> Any:
+    """``aten/src/ATen/native/mps/operations/Pooling.mm``: as the input is, its channels first or last."""
+    return torch.empty_like(x, memory_format=torch._prims_common.suggest_memory_format(x))
+
+
 RESULTS: dict[str, Callable[..., Any]] = {
     "aten::cudnn_grid_sampler": _grid_sampler,
     "aten::cudnn_grid_sampler_backward": _grid_sampler_backward,
@@ -84,6 +89,7 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "aten::_use_cudnn_ctc_loss.Tensor": _ctc_of_tensors_is_cudnns,
     "aten::_cudnn_ctc_loss": _ctc,
     "aten::_cudnn_ctc_loss.Tensor": _ctc,
+    "aten::max_pool2d_backward": _max_pool_backward,
     "aten::_use_miopen_ctc_loss": lambda *given: False,  # of AMD's
     "aten::_use_miopen_ctc_loss.Tensor": lambda *given: False,
 }

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ...record.device import Question
+from ...record.graph import Frame
 from .carried_settings import KINDS
 from .questions import frame_at, internal
 
@@ -26,22 +27,24 @@ def found() -> tuple[Question, ...]:
     inside = torch.autocast_decrement_nesting() > 0
     if not inside or any(map(torch.is_autocast_enabled, KINDS)):
         return ()
-    frames = [*_of_the_program()]
-    for frame in frames:
+    for frame in _of_the_program():
         region = _region(frame)
         if region is not None:
             text, line = region
             at = frame_at(frame.f_code.co_filename, line, frame.f_code.co_name)
             return (Question(text, OFF, at, kind="entered"),)
-    if not frames:
-        return ()
-    code = frames[0].f_code
-    at = frame_at(code.co_filename, frames[0].f_lineno, code.co_name)
-    return (Question("torch.autocast", OFF, at, kind="entered"),)
+    asked = asked_at()
+    return () if asked is None else (Question("torch.autocast", OFF, asked, kind="entered"),)
+
+
+def asked_at() -> Frame | None:
+    """The line of the program from which the capture was asked for."""
+    frame = next(_of_the_program(), None)
+    return frame and frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 def _of_the_program() -> Iterator[Any]:
-    """Frames from the innermost on."""
+    """Frames of the program, from the innermost on."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if not internal(frame.f_code.co_filename):

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import collections
 import functools
+import os
+import sys
 from typing import Any
 
 import torch
 from torch._subclasses.meta_utils import MetaTensorDescriber
 
 from ..ground import hook_points
-from .interfaces import PHASE
-from .replaced import Places, marked
+from .interfaces import MARK, PHASE
+from .replaced import Places, marked, not_compiled
 
 GIVEN = "stand-in given"
 """Threads on which a tensor of the caller's is being made a fake one."""
@@ -44,16 +46,43 @@ def place(places: Places, mark: str, device: torch.device) -> None:
         owner, name = compiles
         places.attribute(owner, name, mark, _compiling(getattr(owner, name)))
     describe = MetaTensorDescriber.describe_tensor
+    on_the_cpu = _kept_on_the_cpu(places)
 
     def described(describer: Any, tensor: Any, **more: Any) -> Any:
         found = describe(describer, tensor, **more)
-        if found.device.type in ("cpu", "meta"):
+        if found.device.type in ("cpu", "meta") and id(tensor) not in on_the_cpu:
             object.__setattr__(found, "device", device)  # it was made just now, and nobody else holds it
         return found
 
     places.attribute(MetaTensorDescriber, "describe_tensor", GIVEN, described)
     _streams(places)
     _nothing_is_started(places, device)
+
+
+def _kept_on_the_cpu(places: Places) -> dict[int, torch.Tensor]:
+    """Tensors of optimizers that are on the CPU beside parameters on the device, by their numbers; grows while it is
+    traced.
+
+    An optimizer that is not ``capturable`` counts its steps on the CPU. Dynamo moves those that plain steps have made
+    (``move_step_if_cpu``), and what the optimizer makes while it is traced is on the device. NAdam alone keeps another
+    number on the CPU, which stays there.
+    """
+    from torch._dynamo.variables.optimizer import OptimizerVariable
+
+    found: dict[int, torch.Tensor] = {}
+    move: Any = OptimizerVariable.move_step_if_cpu
+
+    def moves(variable: Any) -> None:
+        if isinstance(variable.value, torch.optim.NAdam):
+            for group in variable.value.param_groups:
+                states = [variable.value.state.get(p, {}) for p in group["params"]]
+                kept = [state["mu_product"] for state in states if "mu_product" in state]
+                if not group["capturable"]:
+                    found.update((id(tensor), tensor) for tensor in kept)
+        move(variable)
+
+    places.attribute(OptimizerVariable, "move_step_if_cpu", PHASE, moves)
+    return found
 
 
 def _compiling(real: Any) -> Any:
@@ -99,6 +128,21 @@ def _streams(places: Places) -> None:
     places.attribute(SymbolicStreamState, "__init__", PHASE, begin)
 
 
+def _started(real: Any) -> Any:
+    """Where Python that is not traced makes a tensor on the device, or moves one there, it is the CPU's (``held``)."""
+
+    def started() -> None:
+        caller = sys._getframe(2).f_code.co_filename  # beyond the function that chose this one
+        if caller.startswith(_OF_CUDA):
+            real()  # the driver is asked
+
+    not_compiled(started)
+    return started
+
+
+_OF_CUDA = os.path.join(os.path.dirname(torch.__file__), "cuda", "")
+
+
 def _nothing_is_started(places: Places, device: torch.device) -> None:
     """Where torch would start the device, or ask its driver, while it traces."""
     import torch._subclasses.fake_tensor as fake_tensor
@@ -109,5 +153,6 @@ def _nothing_is_started(places: Places, device: torch.device) -> None:
         places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)
     if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
+        places.attribute(torch.cuda, "_lazy_init", MARK, _started(torch.cuda._lazy_init))
         # Its tensors are what is compiled for.
         places.attribute(torch.cuda, "is_initialized", PHASE, lambda: True)

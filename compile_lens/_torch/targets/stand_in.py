@@ -22,6 +22,7 @@ from . import (
     interfaces,
     questions,
     sight,
+    undecided,
 )
 from .replaced import Places, marked
 
@@ -31,6 +32,7 @@ SETTINGS = {
     "shape_padding": False,  # whether padding pays off is timed on the device
     "coordinate_descent_tuning": False,
     "triton.autotune_at_compile_time": False,
+    "freezing": False,  # computes with weights on the device
     "triton.cudagraphs": False,  # recorded by the device's driver
 }
 """Inductor's settings that would need the device. Templates that it would time are kept instead (``contests.py``)."""
@@ -46,6 +48,8 @@ class StandIn:
         self.model = model
         self.device = torch.device(model.device, 0)
         self.questions = questions.Questions()
+        self.undecided = undecided.Undecided(model)
+        self._records = False  # as CUDA graphs what is compiled, were the device there
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
@@ -53,6 +57,8 @@ class StandIn:
         with _one_at_a_time:
             heard.prepare()
             with Places() as places, places:
+                # What torch itself compiled meanwhile for Python that is not traced (FlexAttention) names the device.
+                places.add(torch._dynamo.reset)
                 interfaces.forget(places)
                 accelerator.place(places, self.model.device, self._major())
                 interfaces.place(places, self.model)
@@ -63,17 +69,42 @@ class StandIn:
                 held.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
                 heard.place(places, self.model.device, self.questions)
+                self.undecided.place(places)
+                self._as_recorded(places)
+                # Dynamo asks for it too: weights that are frozen are the CPU's.
+                places.enter(torch._inductor.config.patch(freezing=False))
                 with marked(interfaces.MARK):
                     yield
+
+    def _as_recorded(self, places: Places) -> None:
+        """With CUDA graphs Inductor makes more on the device of what a program makes on the CPU, while code is written
+        here without them."""
+        import torch._inductor.config as config
+        from torch._inductor.fx_passes import post_grad
+
+        real = getattr(post_grad, "move_constructors_to_gpu", None)
+
+        def move(graph: Any) -> None:
+            with config.patch({"triton.cudagraphs": self._records}):
+                real(graph)  # type: ignore[misc]  # placed where torch has it alone
+
+        places.attribute(post_grad, "move_constructors_to_gpu", interfaces.PHASE, move)
 
     def _major(self) -> int:
         major = self.model.figure("major")
         return major if isinstance(major, int) else 0
 
-    def settings(self) -> dict[str, Any]:
-        """Inductor's settings that would need the device, as far as the running torch has them."""
+    def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Inductor's settings that would need the device, as far as the running torch has them. ``asked`` are those
+        that the caller asked for."""
         import torch._inductor.config as config
 
         known = config.get_config_copy() if hasattr(config, "get_config_copy") else {}
         ours = SETTINGS if importlib.util.find_spec("triton") is not None else {**SETTINGS, **TEMPLATES}
+        recorded = "triton.cudagraphs"
+        self._records = bool(asked.get(recorded, known.get(recorded)))
+        pads = {name: asked.get(name, known.get(name)) for name in ("shape_padding", "force_shape_pad")}
+        self.undecided.may_pad = bool(pads["shape_padding"])
+        if all(pads.values()):  # it pads, and times nothing
+            ours = {name: value for name, value in ours.items() if name != "shape_padding"}
         return {name: value for name, value in ours.items() if not known or name in known}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from torch._dynamo import convert_frame
 
@@ -20,9 +20,18 @@ from .observers import unnoticed
 @unnoticed
 def caller() -> Frame | None:
     """The line of the program from where the frame was called that Dynamo is asked about."""
+    return _first_beyond(_between)
+
+
+def program_line() -> Frame | None:
+    """The innermost line of the program's own, through whatever packages."""
+    return _first_beyond(library)
+
+
+def _first_beyond(others: Callable[[str], bool]) -> Frame | None:
     for frame in _above():
         code = frame.f_code
-        if not _between(code.co_filename):
+        if not others(code.co_filename):
             return Frame(code.co_filename, frame.f_lineno or 0, left_to_python.plain(code.co_name))
     return None
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...record.breaks import Ending
+from ...record.collectives import Bucket, Collective
 from ...record.compilation import DynamicDim
 from ...record.compile_events import Event
 from ...record.graph import Frame
-from ...record.program import Break, Bucket, Collective, FailedGuard, GuardOrigin, Specialization
+from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
 
 numbers = itertools.count()
 """Of visits and graphs, in the order in which they begin, over all watches."""
@@ -31,10 +32,19 @@ class Scope:
         self.began_at = time.time_ns() / 1000
         self.ended: float | None = None
         self.visits: list[Visiting] = []
+        self.by_code: dict[types.CodeType, list[Visiting]] = {}  # the same, by what Dynamo was asked about
+        # By source, what failed in forms of a code.
+        self.failed_of: dict[types.CodeType, dict[str, FailedGuard]] = {}
         self.events: list[Event] = []
+        self.compiles: dict[
+            int, tuple[Any, int]
+        ] = {}  # by the identity of torch's id of it, that and which visit
         self.elsewhere: Counter[str] = Counter()
         self.left_alone: dict[tuple[types.CodeType, str, Frame | None], Visiting] = {}
         self.before: dict[types.CodeType, tuple[str, ...]] = {}
+        # Rests of functions that Dynamo was asked about before, and has no form of.
+        self.left_before: tuple[types.CodeType, ...] = ()
+        self.left_whole: tuple[types.CodeType, ...] = ()  # the same of whole functions
         self.failed: Counter[tuple[str, str]] = Counter()
         self.kept: Callable[[Visiting], None] | None = None
         self.keeps = False  # graphs are kept, so that they can be lowered again
@@ -42,9 +52,18 @@ class Scope:
         self.spent = 0  # nanoseconds that the observers took
         self.process: tuple[int, int] | None = None  # the rank, and of how many
         self.doubtful: Counter[str] = Counter()
+        # Graphs of what nothing called, for torch.export (True) or compiled ahead of time, by the line that asked.
+        self.ahead: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
         self.stance: tuple[str, Frame | None] | None = None  # that is set, with the line that set it
         self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
         self.listened: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
+
+    def add(self, visiting: Visiting) -> None:
+        """A visit that is over. A program may have hundreds, so that nothing looks through all of them at each."""
+        self.visits.append(visiting)
+        self.by_code.setdefault(visiting.code, []).append(visiting)
+        failed = self.failed_of.setdefault(visiting.code, {})
+        failed.update((one.source, one) for one in visiting.failed)
 
 
 class Uncompiled:

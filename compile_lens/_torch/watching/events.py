@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import torch
 
 from ...record.compile_events import paired as paired
 from ...record.compile_events import told
 from . import scopes
+from .draft import Scope
 from .observers import noting, observe
 
 _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
@@ -43,17 +46,22 @@ def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
     mine = visiting.scopes if visiting is not None else scopes.owners_of(_frame(id))
     if mine:
         with noting(mine, "the time of compiling"):
-            at = ns / 1000, threading.get_ident(), id or _current()
-            event = (phase, str(name), *at, told(facts))
+            now = torch._guards.CompileContext.current_compile_id()
+            at = ns / 1000, threading.get_ident(), id or ("" if now is None else str(now))
             for scope in mine:
-                scope.events.append(event)
+                number = scope.compiles.get(_id(now), (None, -1))[1]
+                of = (("visit", str(number)),) if number >= 0 else ()
+                scope.events.append((phase, str(name), *at, (*told(facts), *of)))
 
 
-def _current() -> str:
-    import torch
+def compiles(mine: Iterable[Scope], compile_id: Any, number: int) -> None:
+    """Remember which visit a compile is of. Its backward, compiled later, has the same object for an id, though its
+    text may be that of another compile, where the program reset Dynamo between them."""
+    for scope in mine:
+        scope.compiles[_id(compile_id)] = compile_id, number
 
-    found = torch._guards.CompileContext.current_compile_id()
-    return "" if found is None else str(found)
+
+_id = id
 
 
 def _frame(id: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...record import failed_guards, messages
+from ...record import failed_guards, messages, ranges
 from ...record.graph import Frame
 from ...record.program import GuardOrigin, Specialization
 from ..frames import dynamo, left_to_python
@@ -35,7 +35,10 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
                 *_of_sizes(output, {code.co_filename for code in visiting.lines}),
             )
             visiting.held |= _held(output)
-            visiting.specialized = tuple(_specialized(getattr(output, "shape_env", None)))
+            shapes = getattr(output, "shape_env", None)
+            visiting.specialized = tuple(_specialized(shapes))
+            symbols = dynamo.of_environment(visiting.dynamic, shapes)
+            visiting.dynamic = ranges.with_asked(symbols, _asked(output))
     return result
 
 
@@ -52,6 +55,12 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
         source = messages.stable(name or "")
         found.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
     return found
+
+
+def _asked(output: Any) -> list[str]:
+    """What is asked of sizes and numbers that are symbols."""
+    shapes = (guard for guard in output.guards if dynamo.kind_of(guard) == "SHAPE_ENV")
+    return [str(part) for guard in shapes for part in guard.code_list or ()]
 
 
 def _held(output: Any) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...record import failed_guards, messages
+from ...record import failed_guards, messages, nearness
 from ...record.program import FailedGuard
 from .reading import Lacking, Names, now, value_of
 
@@ -17,11 +17,6 @@ _ASKED = frozenset(
     ("TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "NONE_MATCH", "NOT_NONE", "TRUE_MATCH", "FALSE_MATCH")
 )
 """Guards that can be asked alone: they keep nothing, and run no code of the program."""
-_CHECK = re.compile(
-    r"check_tensor\(.*, (?P<dtype>torch\.\w+), device=.*?, requires_grad=(?P<requires_grad>\w+), "
-    r"size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])\)",
-    re.DOTALL,
-)
 
 
 def nearest(
@@ -31,54 +26,50 @@ def nearest(
     names: Names,
     globals: Names,
 ) -> int:
-    """The place in ``failed`` of the form in which least fails of what failed in any of them, now or ``earlier``; the
-    newest of several."""
-    if len({(one.source, one.text) for one in failed}) < 2:
+    """The place in ``failed`` of the form in which least fails of what failed in any of them, now or ``earlier``; of
+    several that which a size of 0 or 1 is kept from by torch itself and by no line, and else the newest.
+
+    Torch sorts guards by how often they failed, so that all forms may name the same one while more fails in some.
+    """
+    if len(failed) < 2:
         return 0
     roots = {str(one.compile_id): getattr(one.guard_manager, "root", None) for one in entries}
     known = (*failed, *earlier)
-    abouts = list(dict.fromkeys(about for one in known for about in _abouts(one.source)))
+    abouts = list(dict.fromkeys(about for one in known for about in nearness.abouts(one.source)))
     parts = {one.source for one in known}
-    settings = any(one.text.startswith(failed_guards.STATE) for one in known)
     fails = []
     for one in failed:
-        found = {_TYPE.sub(r"\1", one.source) or one.text}
+        found = _settings(one.text) or {nearness.value_of(one.source) or one.text}
         root = roots.get(one.id)
         if root is not None:
             for about in abouts:
                 found |= set(_failing(root, about, parts, names, globals))
-            if settings and not one.text.startswith(failed_guards.STATE):
-                found |= {"settings" for leaf in root.get_leaf_guards() if _of(leaf, "GLOBAL_STATE", None)}
+            if not one.text.startswith(failed_guards.STATE):
+                found |= _settings_of(root)
         fails.append(len(found))
-    return min(range(len(failed)), key=lambda at: (fails[at], at))
+    return min(range(len(failed)), key=lambda at: (fails[at], not nearness.of_zero_or_one(failed[at]), at))
 
 
-_TYPE = re.compile(r"^type\((.*)\)$")
-_MEASURES = ("size", "stride", "dim")
-_OF_TENSORS = ("dtype", "device", "requires_grad")
+def _settings(text: str) -> set[str]:
+    """The settings that torch names where it says that they are others."""
+    return (
+        set(text.removeprefix(failed_guards.STATE).split()) if text.startswith(failed_guards.STATE) else set()
+    )
 
 
-def _abouts(source: str) -> Iterator[str]:
-    """The values that a guard is about: ``x`` of ``x.size(0)``, ``k`` of ``len(k)``."""
-    for part in source.split(", "):
-        tree: Any = messages.parsed(part)
-        while True:
-            if (
-                isinstance(tree, ast.Call)
-                and isinstance(tree.func, ast.Attribute)
-                and tree.func.attr in _MEASURES
-            ):
-                tree = tree.func.value
-            elif isinstance(tree, ast.Call):
-                tree = next(iter(tree.args), None)
-            elif isinstance(tree, ast.Subscript) and isinstance(tree.value, ast.Call):
-                tree = tree.value
-            elif isinstance(tree, ast.Attribute) and tree.attr in _OF_TENSORS:
-                tree = tree.value
-            else:
-                break
-        if tree is not None:
-            yield ast.unparse(tree)
+def _settings_of(root: Any) -> set[str]:
+    """The settings of torch's that a form is made for, and that are others now."""
+    found: set[str] = set()
+    for leaf in root.get_leaf_guards():
+        if _of(leaf, "GLOBAL_STATE", None):
+            told = getattr(leaf, "check_verbose", lambda _: None)(None)
+            named = (_settings(str(part)) for part in getattr(told, "verbose_code_parts", ()))
+            found |= set().union(*named) or {"settings"}
+    return found
+
+
+_SIZED = (list, tuple, dict)
+"""Whose length a guard may be asked about: that of another class may be code of the program."""
 
 
 def _failing(root: Any, about: str, parts: set[str], names: Names, globals: Names) -> Iterator[str]:
@@ -117,14 +108,16 @@ def _of(leaf: Any, kind: str, value: Any) -> bool:
 
 
 def _fails(leaf: Any, value: Any) -> bool:
-    return (type(leaf).__name__ in _ASKED and not leaf(value)) or _of(leaf, "TENSOR_MATCH", value)
+    kind = type(leaf).__name__
+    asked = kind in _ASKED or (kind in ("LENGTH_CHECK", "DICT_LENGTH") and type(value) in _SIZED)
+    return (asked and not leaf(value)) or _of(leaf, "TENSOR_MATCH", value)
 
 
 def _of_tensor(manager: Any, about: str, value: torch.Tensor, parts: set[str]) -> Iterator[str]:
     leaves = manager.get_leaf_guards()
     if not any(_fails(leaf, value) for leaf in leaves):
         return
-    checks = (_CHECK.search(part) for leaf in leaves for part in leaf.verbose_code_parts())
+    checks = (nearness.CHECK.search(part) for leaf in leaves for part in leaf.verbose_code_parts())
     check = next((found for found in checks if found is not None), None)
     if check is None:  # it is asked for something else than a tensor
         yield about
@@ -147,7 +140,7 @@ def _of_keys(manager: Any, about: str, value: dict[Any, Any]) -> Iterator[str]:
     """What fails of the keys that a form asks of a dict, which it keeps by their place."""
     asked = manager.get_key_value_managers() if hasattr(manager, "get_key_value_managers") else {}
     if asked and max(asked) >= len(value):
-        yield f"len({about})"
+        yield about
     keys = list(dict.keys(value))
     for at, (of_key, _) in asked.items():
         if of_key is not None and at < len(keys) and type(keys[at]) in (str, int):

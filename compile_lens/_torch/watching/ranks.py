@@ -7,8 +7,9 @@ from typing import Any
 import torch
 import torch.fx
 
-from ...record.program import Bucket, Collective
-from ..graphs import fx, fx_values
+from ...record.collectives import Bucket, Collective
+from ..graphs import fx_values
+from ..ground import traces
 from . import scopes
 from .observers import noting, observe_late, place_late
 
@@ -37,7 +38,7 @@ def _collective(node: torch.fx.Node, name: str) -> Collective:
     sizes = [tensor.nbytes for tensor in given]
     known = [size for size in sizes if size is not None]
     plain = [a for a in node.args if not isinstance(a, (torch.fx.Node, list, tuple))]
-    frames = fx.frames(node.stack_trace)
+    frames = traces.frames(node.stack_trace)
     return Collective(
         name,
         ", ".join(map(str, plain)),

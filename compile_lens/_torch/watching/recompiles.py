@@ -44,9 +44,8 @@ def note(visiting: Visiting, entries: Any, frame: Any, reasons: Sequence[str]) -
         failed_guards.failed(text, lambda source: now(source, names, globals), settings.now)
         for text in reasons
     ]
-    own = (v for scope in visiting.scopes[:1] for v in list(scope.visits) if v.code is visiting.code)
-    earlier = {one.source: one for v in own for one in v.failed}
-    visiting.nearest = nearest(found, visiting.failed, list(earlier.values()), names, globals)
+    earlier = list(visiting.scopes[0].failed_of.get(visiting.code, {}).values()) if visiting.scopes else []
+    visiting.nearest = nearest(found, visiting.failed, earlier, names, globals)
 
 
 def _chain(entry: Any) -> list[Any]:

@@ -18,16 +18,19 @@ import torch._dynamo.convert_frame as convert_frame
 import torch._dynamo.pgo as pgo
 from torch._C._dynamo import eval_frame
 
+from ...record.collectives import Issued
 from .. import isolation
 from ..ground.undo import Undo
+from . import issued
 from .watch import Seen, Watch
 
 
 @dataclasses.dataclass(frozen=True)
 class Rehearsed:
-    """What a watch saw of one rank, and the error that ended it."""
+    """What a watch saw of one rank, the collectives that Python called, and the error that ended it."""
 
     seen: Seen
+    issued: tuple[Issued, ...]
     error: Exception | None
 
 
@@ -37,6 +40,10 @@ _MEMORY: tuple[tuple[Any, str, Callable[[], Any]], ...] = (
     (convert_frame, "FRAME_COMPILE_COUNTER", Counter),
 )
 """Where Dynamo remembers sizes and numbers, and how each begins in a new process."""
+
+_RUNS = "_active_ddp_module"
+"""The module of DDP whose forward runs. Torch leaves it there where an error ends that forward, and cuts all that is
+compiled later in the process by its buckets."""
 
 
 def lacks() -> str:
@@ -61,8 +68,9 @@ def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
     """Make a call as the process of a rank would. What Dynamo keeps of it goes when it is over, and random numbers,
     its memory of sizes, its numbers of frames and Python's hook for errors are as before."""
     raised: list[Exception] = []
-    watch = Watch()
-    with isolation.random_state(), _group(rank, world), _memory():
+    watch, calls = Watch(), issued.Calls()
+    with isolation.random_state(), _group(rank, world), _memory(), Undo() as undo, undo:
+        calls.place(undo)
         grad = torch.is_grad_enabled()
         watch.open()
         try:
@@ -74,7 +82,8 @@ def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
             torch.set_grad_enabled(grad)
             for code in watch.compiled():
                 eval_frame.reset_code(code)
-    return Rehearsed(watch.seen(), raised[0] if raised else None)
+    outside = tuple(Issued(one, watch.graphs_before(at), whole) for at, one, whole in calls.found)
+    return Rehearsed(watch.seen(), outside, raised[0] if raised else None)
 
 
 @contextlib.contextmanager
@@ -100,6 +109,10 @@ def _leave_group() -> None:
 def _memory() -> Iterator[None]:
     """Each rank is a process of its own: none knows the sizes that another met, and each counts frames from 0."""
     with Undo() as undo, undo:
+        parallel = torch.nn.parallel.DistributedDataParallel
+        if hasattr(parallel, _RUNS):
+            undo.add(setattr, parallel, _RUNS, getattr(parallel, _RUNS))
+            setattr(parallel, _RUNS, None)
         undo.add(
             isolation.restore_environment, {name: os.environ.get(name) for name in isolation.SET_BY_INDUCTOR}
         )

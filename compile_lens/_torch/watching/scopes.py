@@ -104,6 +104,11 @@ def current() -> Visiting | None:
     return stack[-1] if stack else None
 
 
+def asked() -> bool:
+    """Whether Dynamo is asked about a frame on this thread, be it one that no watch sees."""
+    return bool(_local.visiting)
+
+
 def push(visiting: Visiting | None) -> None:
     """Dynamo begins to look at a frame; ``None``: at one that no watch sees."""
     if _local.visiting is None:

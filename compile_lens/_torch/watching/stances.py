@@ -1,4 +1,5 @@
-"""Calls that a stance of the compiler has run eagerly: torch does not ask Dynamo about them."""
+"""Calls that a stance of the compiler has run eagerly: torch does not ask Dynamo about them. Calls of what it left to
+Python before the watch are seen in the same place."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from ...record.program import FAILS
 from ...record.unvisited import STANCE
 from ..frames import left_to_python
 from ..ground import hook_points, torch_source
-from . import recompiles, scopes, things, visits
+from . import left_before, recompiles, scopes, things, visits
 from .callers import caller, library
 from .draft import Scope, Uncompiled, Visiting
 from .observers import noting, observe, observe_late, place_late
@@ -48,17 +49,23 @@ def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def before(scope: Scope) -> None:
-    """A watch begins: a stance may be set."""
+    """A watch begins: a stance may be set, and functions may have been left to Python."""
     _now(scope, _name(), None)
+    if scope.left_whole:
+        _see_calls(scope, _CALLS)
 
 
 def _now(scope: Scope, name: str, at: Frame | None) -> None:
     scope.stance = (name, at)
     if name in (*_LEAVES, FAILS):
-        for path in (_CALLS, _INPUTS):
-            if hook_points.find(path) is None:
-                scope.failed["calls under a stance", hook_points.lacks(path)] += 1
-            place_late(path)
+        _see_calls(scope, _CALLS, _INPUTS)
+
+
+def _see_calls(scope: Scope, *paths: str) -> None:
+    for path in paths:
+        if hook_points.find(path) is None:
+            scope.failed["calls of compiled functions", hook_points.lacks(path)] += 1
+        place_late(path)
 
 
 def _name() -> str:
@@ -82,6 +89,13 @@ def called(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
                     code = things.code_of(thing)
                     sure = found is None or not _has_forms(function)
                     _note(mine, things.named(thing).function, code, sure)
+    elif callback not in (None, False):
+        mine = tuple(scope for scope in scopes.owners() if scope.left_whole)
+        if mine:
+            with noting(mine, "calls of what was left to Python before"):
+                function = sys._getframe(1).f_locals.get("fn")
+                if function is not None:
+                    left_before.called(mine, function)
     return _refusing(found) if callable(found) and _name() == FAILS else found
 
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 import dataclasses
 import re
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame
 from ...record.messages import gist
 from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, Visit
-from ...record.unvisited import INSIDE, WRAPPED, Unvisited
+from ...record.unvisited import BEFORE, INSIDE, WRAPPED, Unvisited
 from ..frames import left_to_python
 from ..ground import torch_source
-from . import callers
+from . import callers, left_before
 from .draft import Scope, Uncompiled, Visiting
 
 _WRAPPERS = tuple(f"{torch_source.TORCH}{folder}/" for folder in ("nn/parallel", "distributed"))
@@ -60,7 +60,7 @@ def of(scope: Scope, made: list[Visiting], visits: dict[int, Visit]) -> tuple[Un
     asked = {v.code for v in made} | set(scope.before)
     inside: dict[tuple[types.CodeType, Frame | None], Unvisited] = {}
     for visiting in made:
-        for one, code in _inside(visiting, visits[visiting.number], asked, seen):
+        for one, code in _inside(visiting, visits[visiting.number], asked, seen, scope.left_whole):
             inside.setdefault((code, one.caller), one)
     return (*noted, *inside.values())
 
@@ -103,11 +103,15 @@ def codes(scope: Scope, made: Iterable[Visiting]) -> list[types.CodeType]:
 
 
 def _inside(
-    visiting: Visiting, visit: Visit, asked: set[types.CodeType], seen: set[tuple[str, int]]
+    visiting: Visiting,
+    visit: Visit,
+    asked: set[types.CodeType],
+    seen: set[tuple[str, int]],
+    whole: Container[types.CodeType],
 ) -> Iterator[tuple[Unvisited, types.CodeType]]:
     """The functions that a visit began to trace, of a call that it left to Python, where Dynamo was not asked about the
     called function: as far as is known it was off, since it is asked about each function that has no form yet. Calls in
-    a line that was ``seen`` to run so are known otherwise."""
+    a line that was ``seen`` to run so are known otherwise, and what was left ``whole`` before runs so for certain."""
     known = {code for code in (*visiting.dropped, *visiting.lines) if not callers.library(code.co_filename)}
     kept = set(visiting.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
     left = [code for code in known if code not in kept and code is not visiting.code]
@@ -131,6 +135,8 @@ def _inside(
             if code not in asked:
                 one = Uncompiled(INSIDE, why, left_to_python.plain(code.co_name), code, line)
                 one.certain = False
+                if code in whole:
+                    one = Uncompiled(BEFORE, left_before.why(code), one.name, code, line)
                 yield _plain(one, code), code
         return
 

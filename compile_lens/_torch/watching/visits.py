@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -13,12 +14,13 @@ import torch
 
 from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
+from ...record.graph import Frame
 from ...record.program import Break
 from ..frames import breaks, dynamo, left_to_python
 from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
-from . import kept, observers, ranks, scopes, settings, things, unvisited
+from . import events, kept, observers, ranks, scopes, settings, things, unvisited
 from .callers import asking, caller, elsewhere
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late
@@ -99,7 +101,7 @@ def keep(visiting: Visiting, frame: Any) -> None:
                 known.times += 1
                 continue
             visiting.plain = left_to_python.of_plain_values(visiting.code, frame.f_globals)
-        scope.visits.append(visiting)
+        scope.add(visiting)
         if scope.kept is not None:
             scope.kept(visiting)
 
@@ -107,11 +109,8 @@ def keep(visiting: Visiting, frame: Any) -> None:
 def _meanwhile(visiting: Visiting) -> int:
     """How many forms other threads made of a code while it was visited, of which torch did not know when it asked."""
     return sum(
-        v.guarded
-        and v.code is visiting.code
-        and v.id not in visiting.asked
-        and v.began + v.seconds > visiting.began
-        for v in list(visiting.scopes[0].visits)
+        v.guarded and v.id not in visiting.asked and v.began + v.seconds > visiting.began
+        for v in list(visiting.scopes[0].by_code.get(visiting.code, ()))
     )
 
 
@@ -178,6 +177,7 @@ def compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
     if visiting is not None and not visiting.id:
         visiting.id = str(found)
         visiting.held = settings.held()
+        events.compiles(visiting.scopes, found, visiting.number)
         frame_id = getattr(found, "frame_id", None)
         if frame_id is not None:
             scopes.own_frame(frame_id, visiting.scopes)
@@ -258,6 +258,11 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     """Dynamo hands a graph to the backend."""
     visiting = scopes.current()
     if visiting is None:
+        if not scopes.asked():
+            mine = scopes.owners()
+            with noting(mine, "graphs that no call asked for"):
+                for scope in mine:
+                    scope.ahead[bool(getattr(output, "export", False))][_line(caller())] += 1
         return real(output, gm, *args, **kwargs)
     graph = None
     with noting(visiting.scopes, "a graph"):
@@ -279,6 +284,10 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         graph.buckets, visiting.buckets = visiting.buckets, ()
         visiting.graphs.append(graph)
     return result
+
+
+def _line(at: Frame | None) -> str:
+    return "a line that is not known" if at is None else f"{os.path.basename(at.file)}:{at.line}"
 
 
 _SAVED = "torch._inductor.graph:GraphLowering.save_output_code"

@@ -7,11 +7,9 @@ import os
 import re
 import time
 import types
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-
-import torch
-import torch._dynamo
 
 from ...record import failed_guards, messages
 from ...record.absent import Missing
@@ -27,6 +25,7 @@ from ...record.program import (
     NOTHING,
     RAISED,
     SKIPPED,
+    CompileEvent,
     Elsewhere,
     ProgramFrame,
     ProgramGraph,
@@ -37,10 +36,20 @@ from ...record.program import (
 )
 from ...record.unvisited import Unvisited
 from ..frames import dynamo, left_to_python
-from ..frames.skipped import foreign
-from ..ground import hook_points
 from ..ground.undo import Undo
-from . import checkpoints, events, guards, observers, recompiles, scopes, stances, things, unvisited, visits
+from . import (
+    checkpoints,
+    events,
+    guards,
+    left_before,
+    observers,
+    recompiles,
+    scopes,
+    stances,
+    things,
+    unvisited,
+    visits,
+)
 from .callers import library
 from .draft import Graph, Scope, Visiting
 from .kept import Kept
@@ -85,7 +94,7 @@ class Watch:
         observers.place(self._undo)
         self._scope = scope = scopes.enter(self._whole)
         self._undo.add(scopes.leave, scope)
-        scope.before = _compiled_before()
+        scope.before, scope.left_before, scope.left_whole = left_before.find()
         stances.before(scope)
         scope.keeps = self._keeps
         if kept is not None:
@@ -109,33 +118,17 @@ class Watch:
         codes = dict.fromkeys(visiting.code for visiting in self._scope.visits)
         return [code for code in codes if code not in self._scope.before]
 
+    def graphs_before(self, number: int) -> int:
+        """How many graphs a backend was called with before something that has a number of ``draft.numbers``."""
+        visits = self._scope.visits if self._scope is not None else ()
+        return sum(g.number < number for v in list(visits) for g in v.graphs)
+
     def kept(self) -> list[tuple[Kept | None, list[str]]]:
         """Of each graph what lowering it again takes, and the code that was seen for it, in their order."""
         if self._scope is None:
             return []
         graphs = sorted((g for v in list(self._scope.visits) for g in v.graphs), key=lambda g: g.number)
         return [(g.kept, self._scope.codes.get(g.id, [])) for g in graphs]
-
-
-_CODES = "torch._dynamo.convert_frame:input_codes"
-
-
-def _compiled_before() -> dict[types.CodeType, tuple[str, ...]]:
-    """The codes of the program that Dynamo has compiled already, with the compile ids of their forms."""
-    found: dict[types.CodeType, tuple[str, ...]] = {}
-    place = hook_points.find(_CODES)
-    tracker = getattr(*place) if place is not None else None
-    for reference in list(getattr(tracker, "seen", ())):
-        code = reference()
-        if code is None or foreign(code.co_filename):
-            continue
-        entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
-        own = [e.compile_id for e in entries if dynamo.recorder_of(e.backend) is None]
-        if own:
-            # Torch puts first what was used last.
-            own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
-            found[code] = tuple(map(str, own))
-    return found
 
 
 def _seen(scope: Scope) -> Seen:
@@ -155,14 +148,24 @@ def _seen(scope: Scope) -> Seen:
         plain |= {v.number: visit for v, visit in zip(own, found, strict=True)}
         frame = _frame(code, tuple(found), scope.before.get(code, ()), by_code)
         frames.append(_through(frame, behind, own[0].caller))
+    asked = set(by_code)
+    rests = [(code, _frame(code, (), (), asked)) for code in scope.left_before if code not in asked]
+    frames += left_before.rests(rests, frames)
     rank, world = scope.process or (None, 0)
     others = {code: ids for code, ids in scope.before.items() if code not in by_code}
+    eager = unvisited.of(scope, made, plain)
+    told = {(one.file, one.line) for one in eager}
+    left = [
+        dataclasses.replace(_frame(code, (), (), ()), left=left_to_python.lines(code))
+        for code in scope.left_whole
+        if code not in by_code and (code.co_filename, code.co_firstlineno) not in told
+    ]
     return Seen(
         frames=tuple(frames),
-        before=tuple(_frame(code, (), ids, (*by_code, *others)) for code, ids in others.items()),
-        unvisited=unvisited.of(scope, made, plain),
+        before=(*(_frame(code, (), ids, (*by_code, *others)) for code, ids in others.items()), *left),
+        unvisited=eager,
         graphs=_graphs(graphs),
-        events=events.paired(list(scope.events), scope.began_at),
+        events=_of_visits(events.paired(list(scope.events), scope.began_at), numbers),
         elsewhere=tuple(Elsewhere(why, count) for why, count in scope.elsewhere.most_common()),
         sources=_sources(made, unvisited.codes(scope, made)),
         missing=_missing(scope),
@@ -172,6 +175,11 @@ def _seen(scope: Scope) -> Seen:
         rank=rank,
         world=world,
     )
+
+
+def _of_visits(found: Iterable[CompileEvent], numbers: Mapping[int, int]) -> tuple[CompileEvent, ...]:
+    """Events with the number that their visit has in the record: a visit that is not over is none of it."""
+    return tuple(e if e.visit < 0 else dataclasses.replace(e, visit=numbers.get(e.visit, -1)) for e in found)
 
 
 def _forms(own: Iterable[Visiting]) -> dict[str, list[Visiting]]:
@@ -193,11 +201,11 @@ def _older(forms: dict[str, list[Visiting]], id: str, v: Visiting) -> Visiting |
 def _part(scope: Scope, one: Visiting) -> Seen:
     """One visit alone, with the numbers that it has over all watches."""
     graphs = {g: g.number for g in one.graphs}
-    known = dict.fromkeys(v.code for v in list(scope.visits))
-    forms = _forms(v for v in list(scope.visits) if v.code is one.code)
+    own = list(scope.by_code.get(one.code, ()))
+    forms = _forms(own)
     visit = _visit(one, one.number, graphs, forms)
-    frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), known)
-    same = (v for v in list(scope.visits) if (v.code, v.behind) == (one.code, one.behind))
+    frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), list(scope.by_code))
+    same = (v for v in own if v.behind == one.behind)
     frame = _through(frame, one.behind, next(same, one).caller)
     seconds = time.perf_counter() - scope.began
     process = scope.process or (None, 0)
@@ -376,10 +384,27 @@ def _missing(scope: Scope) -> tuple[Missing, ...]:
 
 
 def _notes(scope: Scope) -> tuple[str, ...]:
-    names = list(scope.doubtful)
-    if not names:
+    return (*_doubts(scope), *(_ahead(export, found) for export, found in scope.ahead.items() if found))
+
+
+def _ahead(export: bool, found: Counter[str]) -> str:
+    """Of functions that nothing called: torch counts their graphs as well."""
+    count = found.total()
+    graphs = "1 graph" if count == 1 else f"{count} graphs"
+    what = f"traced {graphs} for torch.export, which compiles nothing"
+    if not export:
+        what = f"traced {graphs} to compile ahead of any call (aot_compile)"
+    return f"Dynamo {what}; no visit has {'it' if count == 1 else 'them'}: asked for in {_some(list(found))}"
+
+
+def _doubts(scope: Scope) -> tuple[str, ...]:
+    if not scope.doubtful:
         return ()
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    told = f"{', '.join(names[:3])}{more}"
+    told = _some(list(scope.doubtful))
     doubt = f"a thread that none of several open watches started compiled {told}: it is in none of them"
     return (doubt,)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"

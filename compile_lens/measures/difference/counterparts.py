@@ -21,12 +21,20 @@ Own = dict[tuple[str, int], str]
 """Lines that the other lacks, by kernel and number from 1, each with the other's that stands in its place or ``""``."""
 
 
+Partners = tuple[tuple[str | None, str | None], ...]
+"""Kernels by name that are the same, and ``None`` beside one that the other capture has not."""
+
+
 @dataclass(frozen=True)
 class Module:
-    """A generated module of each, ``None`` where the other has none for it, and the lines that are its own."""
+    """A generated module of each, ``None`` where the other has none for it, and the lines that are its own.
+
+    ``kernels`` are its kernels beside their partners; one whose partner is in another module is left out.
+    """
 
     places: tuple[Place | None, Place | None]
     own: tuple[Own, Own]
+    kernels: Partners = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,9 @@ def counterparts(a: Record, b: Record) -> Counterparts:
 def _alone(number: int, place: Place, side: Side) -> Module:
     kernels = [kernel for c, _, kernel in side.kernels(place[1]) if c.id == place[0]]
     own = {(k.name, n): "" for k in kernels for n in range(1, len(k.source.splitlines()) + 1)}
-    return Module((place, None), (own, {})) if number == 0 else Module((None, place), ({}, own))
+    if number == 0:
+        return Module((place, None), (own, {}), tuple((k.name, None) for k in kernels))
+    return Module((None, place), ({}, own), tuple((None, k.name) for k in kernels))
 
 
 def _modules(sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Module]:
@@ -79,9 +89,26 @@ def _modules(sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Modu
     for cid in left:
         other = beside.get(cid)
         places = (cid, phases[0]), None if other is None else (other, phases[1])
-        yield Module(places, (own[0].get(cid, {}), own[1].get(other or "", {})))
+        kernels = tuple(_partners(ones, twos, same, cid, other))
+        yield Module(places, (own[0].get(cid, {}), own[1].get(other or "", {})), kernels)
     for cid in free:
-        yield Module((None, (cid, phases[1])), ({}, own[1].get(cid, {})))
+        kernels = tuple(_partners(ones, twos, same, None, cid))
+        yield Module((None, (cid, phases[1])), ({}, own[1].get(cid, {})), kernels)
+
+
+def _partners(
+    ones: list[Work], twos: list[Work], same: dict[int, int], left: str | None, right: str | None
+) -> Iterator[tuple[str | None, str | None]]:
+    """The kernels of two modules, by compile id, beside their partners."""
+    taken = set(same.values())
+    for number, work in enumerate(ones):
+        if work.cid == left and number not in same:
+            yield work.kernel.name, None
+        elif work.cid == left and twos[same[number]].cid == right:
+            yield work.kernel.name, twos[same[number]].kernel.name
+    for number, work in enumerate(twos):
+        if work.cid == right and number not in taken:
+            yield None, work.kernel.name
 
 
 def _own(ones: list[Work], twos: list[Work], same: dict[int, int]) -> tuple[dict[str, Own], dict[str, Own]]:

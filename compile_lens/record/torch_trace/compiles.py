@@ -27,6 +27,7 @@ class Compile:
         self.again = False
         self.guards = ""
         self.symbols: list[tuple[int, dict[str, Any]]] = []  # attempt, and what torch says of it
+        self.fixed: list[tuple[int, str]] = []  # attempt, and the symbol that became one value
         self.sources: list[str] = []
         self.attempts = 0
 
@@ -118,6 +119,8 @@ def _note(made: Log, entry: Entry) -> None:
         made.compile(entry.id).guards = payload
     elif kind == "create_symbol":
         made.compile(entry.id).symbols.append((entry.attempt, dict(facts)))
+    elif kind == "symbolic_shape_specialization":
+        made.compile(entry.id).fixed.append((entry.attempt, str(facts["symbol"])))
     elif kind == "describe_source":
         made.compile(entry.id).sources.append(str(facts["source"]))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from ..compilation import DynamicDim
 from ..graph import Frame
-from ..messages import stable, with_place
+from ..messages import plain_sizes, stable, with_place
 from ..program import GuardOrigin
 
 _SIGNATURE = re.compile(r"^\s*def forward\(self(?P<inputs>.*)\):\s*$", re.MULTILINE)
@@ -57,7 +58,12 @@ def operators(graph: str) -> int:
 
 
 _LEAF = re.compile(r"(?P<depth>(?:\| )*)\+- (?P<kind>[A-Z_0-9]+): (?P<text>.*)")
-_MANAGER = re.compile(r"(?P<depth>(?:\| )*)\+- \w*Manager: source=(?P<source>.*?), accessed_by=")
+_CLASS = re.compile(
+    r"(?:\| )*\+- (?:\w+: )?\w*Manager: source=(?P<source>.*?), (?:accessed_by=.*, )?type=(?P<type><class '.+'>), "
+)
+_MANAGER = re.compile(
+    r"(?P<depth>(?:\| )*)\+- (?:\w+: )?\w*Manager: source=(?P<source>.*?), (?:accessed_by|type)="
+)
 
 
 def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin, ...]:
@@ -73,20 +79,30 @@ def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin,
         made = whole(at, known, full)
         return None if made is None or (of_torch and made.file.startswith(of_torch)) else made
 
-    owners: dict[int, str] = {}
     found = []
+    for source, kind, leaf in leaves(tree):
+        text, at = with_place(leaf)
+        found.append(GuardOrigin(stable(text.strip()), stable(source), kind, line_of(at)))
+    return tuple(found)
+
+
+def leaves(tree: str) -> Iterator[tuple[str, str, str]]:
+    """Of each condition in a printed tree of guards the source that it is about, its kind, and its text."""
+    owners: dict[int, str] = {}
     for line in tree.splitlines():
         manager = _MANAGER.match(line)
         if manager:
             owners[len(manager["depth"])] = manager["source"]
             continue
         leaf = _LEAF.match(line)
-        if leaf is None:
-            continue
-        source = owners.get(len(leaf["depth"]) - 2, "")
-        text, at = with_place(leaf["text"])
-        found.append(GuardOrigin(stable(text.strip()), stable(source), leaf["kind"], line_of(at)))
-    return tuple(found)
+        if leaf is not None:
+            yield owners.get(len(leaf["depth"]) - 2, ""), leaf["kind"], leaf["text"]
+
+
+def types(tree: str) -> dict[str, str]:
+    """The class that each source of a printed tree of guards had when it was made."""
+    found = (_CLASS.match(line) for line in tree.splitlines())
+    return {one["source"]: one["type"] for one in found if one is not None}
 
 
 def whole(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame | None:
@@ -100,16 +116,15 @@ def whole(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame
     return Frame(name, at.line, at.function, at.text) if name else None
 
 
-def sizes(symbols: Iterable[Mapping[str, object]], graph: str) -> list[tuple[str, str, int | None]]:
-    """The sizes that are symbols in a printed graph: source, symbol, and the size that was seen."""
-    found = _SIGNATURE.search(graph)
-    signature = found["inputs"] if found else ""
+def symbols(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple[DynamicDim, ...]:
+    """The symbols that torch made, and what was seen of each; without those that are ``fixed`` to one value, and
+    without a tensor's base, which a program does not name."""
     told = []
-    for one in symbols:
-        symbol = str(one.get("symbol", ""))
-        source = re.fullmatch(r"(?P<of>.*)\.size\(\)\[(?P<index>\d+)\]", str(one.get("source", "")))
-        if source and re.search(rf"\b{re.escape(symbol)}\b", signature):
-            value = str(one.get("val", ""))
-            hint = int(value) if re.fullmatch(r"\d{1,18}", value) else None
-            told.append((f"{source['of']}.size({source['index']})", symbol, hint))
-    return told
+    for one in made:
+        symbol, source, value = (str(one.get(key, "")) for key in ("symbol", "source", "val"))
+        if not symbol or not source or symbol in fixed or "._base." in source:
+            continue
+        whole = re.fullmatch(r"-?\d{1,18}", value)
+        number = "" if whole or not re.fullmatch(r"-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)", value) else value
+        told.append(DynamicDim(plain_sizes(source), symbol, int(value) if whole else None, number))
+    return tuple(told)

@@ -13,7 +13,7 @@ from typing import Any
 from compile_lens.versions import __version__
 
 from ...errors import RecordError
-from .. import failed_guards, messages
+from .. import failed_guards, messages, ranges
 from ..absent import Missing
 from ..breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ..capture import Environment
@@ -43,6 +43,7 @@ from ..program import (
 from . import graph_text
 from .compiles import Compile, Log, log
 from .entries import Damage, entries
+from .nearest import SIZES, Form, nearest
 
 ENDED = "a log does not say how the program ended"
 
@@ -56,7 +57,10 @@ NOT_IN_A_LOG = (
     ("the line that called a function", "torch writes it down for some compiles only"),
     ("collectives and DDP's buckets", "they are read from graphs, of which a log holds the text alone"),
     ("names of backends and threads", "torch writes down neither"),
-    ("new values that are no tensor's", "torch writes down what a guard was made for, and not what it met"),
+    (
+        "new values that are no tensor's",
+        "torch writes down what a guard was made for; what it met, where it became a symbol",
+    ),
     ("what ran eagerly without a compile being tried", "torch writes down no calls, and no stances"),
     ("how long the program ran", "torch writes down its compiles alone"),
     ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
@@ -138,7 +142,7 @@ def _frames(
 ) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[Elsewhere, ...]]:
     graphs: list[ProgramGraph] = []
     by_code: dict[tuple[tuple[str, int], Place], list[Visit]] = {}
-    forms: dict[str, Visit] = {}
+    forms: dict[str, Form] = {}
     elsewhere: Counter[str] = Counter()
     for own in whole:
         place = _place(own, found)
@@ -150,7 +154,7 @@ def _frames(
         made = _graphs(own, len(graphs))
         visit = _visit(own, place, number, made, found, forms)
         if visit.outcome in (COMPILED, NO_GRAPH):
-            forms[own.id] = visit
+            forms[own.id] = Form(visit, own.guards)
         graphs += made
         by_code.setdefault((own.code, place), []).append(visit)
     places = [place for _, place in by_code]
@@ -206,7 +210,7 @@ def _seconds(value: Any) -> float:
 
 
 def _visit(
-    own: Compile, place: Place, number: int, made: list[ProgramGraph], found: Log, forms: dict[str, Visit]
+    own: Compile, place: Place, number: int, made: list[ProgramGraph], found: Log, forms: dict[str, Form]
 ) -> Visit:
     metrics = own.metrics or {}
     breaks = tuple(_broken(text, place, made) for text in own.breaks)
@@ -214,12 +218,12 @@ def _visit(
     if outcome == RAISED:
         breaks = tuple(dataclasses.replace(one, then=CALL_RAISED, consequence="") for one in breaks)
     compiled = outcome in (COMPILED, NO_GRAPH)
-    dynamic: tuple[DynamicDim, ...] = ()
-    if own.graphs:
-        attempt, text = own.graphs[-1]
-        symbols = (facts for of, facts in own.symbols if of == attempt)
-        dynamic = tuple(DynamicDim(*one) for one in graph_text.sizes(symbols, text))
+    attempt = own.graphs[-1][0] if own.graphs else own.attempts
+    made_symbols = (facts for of, facts in own.symbols if of == attempt)
+    dynamic = graph_text.symbols(made_symbols, {symbol for of, symbol in own.fixed if of == attempt})
     guards = graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else ()
+    if own.guards:  # the log of a compile that raised, or was left, has none
+        dynamic = ranges.with_asked(dynamic, (g.text for g in guards if g.kind in SIZES))
     reason = str(metrics.get("fail_reason") or "")
     limit = re.search(r"exceeding the (\w+)", reason) if outcome == AT_LIMIT else None
     return Visit(
@@ -321,7 +325,7 @@ def _recompilation(
     dynamic: tuple[DynamicDim, ...],
     guards: tuple[GuardOrigin, ...],
     found: Log,
-    forms: dict[str, Visit],
+    forms: dict[str, Form],
 ) -> Recompilation | None:
     if not own.again:
         return None
@@ -330,14 +334,18 @@ def _recompilation(
         guard = failed_guards.failed(text, lambda _: "")
         of_text = graph_text.whole(guard.line, found.files.values(), {})
         older = forms.get(guard.id)
-        guard = dataclasses.replace(guard, line=of_text)
-        failed.append(messages.with_line(guard, older.guards if older is not None else ()))
+        seen = next((d.seen for d in dynamic if messages.plain_source(d.source) == guard.source), "")
+        guard = dataclasses.replace(guard, line=of_text, new=guard.new or seen)
+        failed.append(messages.with_line(guard, older.visit.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    newest = forms.get(failed[0].id) if failed else None
-    earlier = {d.source for d in newest.dynamic} if newest is not None else set()
-    became = tuple(d for d in dynamic if newest is not None and d.source not in earlier)
-    sizes = {messages.plain_source(d.source) for d in became}
-    nearest = next((at for at, guard in enumerate(failed) if guard.source in sizes), 0)
-    asks = messages.asks(failed[nearest], dynamic, guards) if failed else None
-    count = count if type(count) is int else len(failed)
-    return Recompilation(tuple(failed), count, found.limit, became, asks, nearest)
+    made = Form(Visit(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
+    at = nearest(failed, forms, made)
+    known = Recompilation(
+        tuple(failed), count if type(count) is int else len(failed), found.limit, nearest=at
+    )
+    changed = known.changed
+    form = forms.get(changed.id) if changed is not None else None
+    earlier = {d.source for d in form.visit.dynamic} if form is not None else set()
+    became = tuple(d for d in dynamic if form is not None and d.source not in earlier)
+    asks = messages.asks(changed, dynamic, guards) if changed is not None else None
+    return dataclasses.replace(known, dynamic=became, asks=asks)

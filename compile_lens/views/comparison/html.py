@@ -35,6 +35,7 @@ from compile_lens.views.html.markup import (
     heading,
     mono,
     note,
+    scrolled,
     span,
     tag,
     text,
@@ -73,7 +74,7 @@ def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:
     """
     budget = Budget()
     parts = [
-        _header(comparison),
+        _header(comparison, standalone),
         heading("Figures", text(outline.MODELLED_NOTE)),
         *(_figures(comparison, table) for table in outline.tables(comparison)),
         heading("Why they differ", text(outline.agreement(comparison)), "why-heading"),
@@ -107,12 +108,14 @@ def _may_differ(comparison: ComparisonRecord) -> str:
     return heading(text(stamp.MAY_DIFFER.capitalize()), "", "may-differ-heading") + "".join(lines) + more
 
 
-def _header(comparison: ComparisonRecord) -> str:
+def _header(comparison: ComparisonRecord, standalone: bool) -> str:
     brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
     name = mono(short(comparison.function, 300), "font-size:22px;font-weight:600")
     said = text(short(outline.heading(comparison).removeprefix(comparison.function), 300))
-    top = div(brand) + div(
-        name + span(said, "font-size:16px;margin-left:6px"), "margin:2px 0 6px 0;line-height:1.3"
+    top = div(brand) + tag(
+        "h1" if standalone else "div",
+        name + span(said, "font-size:16px;font-weight:400;margin-left:6px"),
+        "margin:2px 0 6px 0;font-size:22px;line-height:1.3",
     )
     facts = faint(" · ".join(text(short(f, 300)) for f in outline.made_with(comparison)), "font-size:13px")
     inputs = dict.fromkeys(i for c in comparison.captures.values() for i in c.inputs[:20])
@@ -138,7 +141,8 @@ def _side_by_side(columns: Sequence[str], cls: str = "columns") -> str:
     cells = [
         div(content, f"flex:1 0 {_WIDTH}px;min-width:0;width:{_WIDTH}px", "column") for content in columns
     ]
-    return div("".join(cells), "display:flex;gap:10px;overflow-x:auto;margin:8px 0;align-items:stretch", cls)
+    look = "display:flex;gap:10px;margin:8px 0;align-items:stretch"
+    return scrolled("".join(cells), look, cls)
 
 
 def _figures(comparison: ComparisonRecord, table: outline.Table) -> str:
@@ -157,7 +161,7 @@ def _figures(comparison: ComparisonRecord, table: outline.Table) -> str:
             )
         rows.append(tag("tr", cells, f"background:{GROUND}"))
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE};font-size:13px"
-    return div(tag("table", "".join(rows), look, "figures"), "overflow-x:auto;margin:0 0 10px 0")
+    return scrolled(tag("table", "".join(rows), look, "figures"), "margin:0 0 10px 0")
 
 
 def _cell(content: str, name: str, ground: str, style: str = "") -> str:

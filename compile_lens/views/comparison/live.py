@@ -61,10 +61,12 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
                     else [signed(known, address, f"only here: {words}") for address, words in lines.items()]
                     for known, lines in zip(items, own, strict=True)
                 ],
+                "partners": [],
             }
         )
     return {
         "function": line(comparison.function),
+        "headline": line(outline.headline(comparison)),
         "agreement": line(outline.agreement(comparison)),
         "summary": [],
         "facts": [line(fact) for fact in outline.made_with(comparison)],

@@ -17,6 +17,7 @@ from compile_lens.views.words import stamp
 from compile_lens.views.words.launches import counted
 from compile_lens.views.words.outcome import state, verdict
 from compile_lens.views.words.outline import LANGUAGES, amount, environment, figure, names, plural
+from compile_lens.views.words.savings import saving
 
 NOTHING = "—"
 """Where a target has no such phase, or a figure is not known."""
@@ -180,6 +181,25 @@ def agreement(comparison: ComparisonRecord) -> str:
     if not differ:
         return f"Every line became the same kernels on {each}: as many, for the same lines and library calls."
     return f"{plural(differ, 'line')} of {len(rows)} became other kernels on some targets."
+
+
+def headline(comparison: ComparisonRecord) -> str:
+    """What was saved on each target: once where it is the same for all that have a capture; ``""`` without any."""
+    said: dict[str, dict[str, list[str]]] = {}
+    for one in comparison.columns:
+        for what, before, after in (
+            () if one.capture is None or one.failure else saving(ledger_of(one.capture))
+        ):
+            kind, _, more = what.partition(", ")
+            words = (f"{before} → " if before else "") + after + (f" ({more})" if more else "")
+            said.setdefault(kind, {}).setdefault(words, []).append(one.target)
+    there = len(comparison.captures)
+    parts = []
+    for found in said.values():
+        some = (w if len(t) == there else f"{', '.join(t)}: {w}" for w, t in found.items())
+        parts.append("; ".join(some))
+    modelled = any("~" in part for part in parts)
+    return " · ".join(parts) + (" modelled" if modelled else "")
 
 
 def mood(one: Column) -> str:

@@ -59,7 +59,9 @@ def mimebundle(
 def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:
     """The difference as one ``<div class="compile-lens cl-difference">``. ``standalone``: it has a page of its own."""
     name = mono(short(outline.heading(found), 400), "font-size:18px;font-weight:600")
-    top = div(name, "line-height:1.3;overflow-wrap:anywhere")
+    top = tag(
+        "h1" if standalone else "div", name, "margin:0;font-size:18px;line-height:1.3;overflow-wrap:anywhere"
+    )
     inside = f'<div class="cl-static" style="{FRAME}">\n{top}\n{static(found)}\n</div>\n'
     own = " data-standalone" if standalone else ""
     return f'<div class="compile-lens cl-difference"{own}>\n{style(".cl-difference")}{inside}{live(found)}</div>\n'
@@ -154,7 +156,7 @@ def _listing(facts: tuple[str, ...]) -> str:
     shown = "".join(_lines(facts[:LONG]))
     more = note(f"… and {len(facts) - LONG:,} lines more: Change.facts") if len(facts) > LONG else ""
     look = f"{MONO};font-size:12px;line-height:1.45;background:{SUNK};padding:8px;margin:4px 0 4px 22px;overflow-x:auto"
-    return tag("pre", shown, look) + more
+    return tag("pre", shown, look, extra='tabindex="0"') + more
 
 
 def _lines(facts: tuple[str, ...]) -> Iterator[str]:

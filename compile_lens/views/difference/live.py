@@ -35,6 +35,7 @@ def compared(found: DifferenceRecord) -> dict[str, object]:
     same = ((items[0].item(one), items[1].item(two)) for one, two in beside_each_other.nodes)
     return {
         "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
+        "headline": "",
         "agreement": line(outline.amount(found)),
         "summary": [line(words) for words in (outline.summary(found) if found else ())],
         "facts": [],
@@ -95,6 +96,13 @@ def _module(
         "places": [None if at is None else [line(at[0]), at[1]] for at in module.places],
         "counts": [[title, [figure[title] for figure in figures]] for title in COUNTS],
         "own": own,
+        "partners": [
+            [
+                None if name is None or at is None else known.item((at[0], f"{at[1]}.code", name))
+                for known, at, name in zip(items, module.places, names, strict=True)
+            ]
+            for names in module.kernels
+        ],
     }
 
 

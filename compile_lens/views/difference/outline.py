@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
+from compile_lens.views.words.outline import bytes_in_short, memory_in_short
 from compile_lens.views.words.outline import plural as plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
@@ -103,12 +105,22 @@ def told(change: Change) -> str:
 
 
 def figure(change: Change) -> str:
-    """``launches 1 → 3 (+2)``."""
+    """``launches 1 → 3 (+2)``, bytes in the unit that they have on every page: ``peak 11.7 KiB → 23.4 KiB``."""
     name = change.name.replace("_", " ")
     if change.before is None or change.after is None:
         return change.text
     how = ", modelled" if change.basis == MODELLED else ""
-    return f"{name} {change.before:,} → {change.after:,} ({change.after - change.before:+,}{how})"
+    said = UNITS.get(change.name, "{:,}".format)
+    more = change.after - change.before
+    return f"{name} {said(change.before)} → {said(change.after)} ({'-' if more < 0 else '+'}{said(abs(more))}{how})"
+
+
+UNITS: Mapping[str, Callable[[int], str]] = {
+    "bytes": bytes_in_short,
+    "peak": memory_in_short,
+    "saved": memory_in_short,
+}
+"""How figures of bytes are said: what is moved by thousands, what is held by 1,024."""
 
 
 def mark(change: Change) -> str:

@@ -32,14 +32,14 @@ def memory(capture: Record) -> Finding | None:
         return None
     sections: list[Section] = []
     brief: list[str] = []
-    peaks: list[int] = []
+    peaks: list[tuple[int, Place]] = []
     for place in places(capture):
         for held in place.compilation.memory:
             if held.phase == place.phase:
                 more = _too_much(capture, held)
                 sections += _held(place, held, more)
                 brief.append(_brief(place, held, more))
-                peaks += [] if held.peak is None else [held.peak]
+                peaks += [] if held.peak is None else [(held.peak, place)]
     for compilation in capture.compilations:
         if compilation.partition is not None:
             where = title(capture, compilation, outline.SAVED)
@@ -47,9 +47,19 @@ def memory(capture: Record) -> Finding | None:
             brief.append(f"{where}: {_choice(compilation.partition)}")
     if not sections:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
-    peak = in_memory(max(peaks)) if peaks else ""
-    fact = f"peak {peak}" if peak else "peak not known"
-    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections), badge=peak)
+    fact, badge = _peak(peaks, len(capture.compilations) > 1)
+    return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections), badge=badge)
+
+
+def _peak(peaks: list[tuple[int, Place]], several: bool) -> tuple[str, str]:
+    """The largest of all, and with several compilations whose it is: a page shows one of them."""
+    if not peaks:
+        return "peak not known", ""
+    most, place = max(peaks, key=lambda pair: pair[0])
+    peak = in_memory(most)
+    if not several:
+        return f"peak {peak}", peak
+    return f"peak {peak} in {place.title}", f"{peak} in {place.compilation.id}"
 
 
 def _brief(place: Place, held: Memory, more: str) -> str:
@@ -77,7 +87,9 @@ def _too_much(capture: Record, held: Memory) -> str:
 
 def _counts(held: Memory) -> str:
     inside = [b for b in held.buffers if b.kind != "input"]
-    parts = [outline.plural(len(inside), "buffer")]
+    inputs = len(held.buffers) - len(inside)
+    parts = [outline.plural(inputs, "input")] if inputs else []
+    parts += [f"{outline.plural(len(inside), 'buffer')} made"]
     reused = len(held.reused)
     parts += [f"{reused} in the memory of another"] if reused else []
     donated = len(held.donated)

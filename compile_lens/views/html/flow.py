@@ -11,7 +11,7 @@ from compile_lens.record.compilation import Compilation
 from ..words import outline, sentences
 from ..words.flow import ways
 from ..words.palette import INK
-from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, SUNK, div, tag, text
+from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, SUNK, div, scrolled, tag, text
 
 _MISSING_INK = "#7a4b00"
 
@@ -50,7 +50,7 @@ def _table(lanes: Sequence[outline.Lane]) -> str:
         rows.append(row)
     made = "".join(tag("tr", row, f"border-bottom:1px solid {EDGE}") for row in rows)
     look = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    return div(tag("table", made, f"{look};font-size:13px", "stages-table"), "overflow-x:auto")
+    return scrolled(tag("table", made, f"{look};font-size:13px", "stages-table"))
 
 
 def _title(step: outline.Step) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from compile_lens.record.graph import Source
 from compile_lens.record.kernel import Kernel
 
-from ..words import outline
+from ..words import outline, sentences
 from ..words.characters import short
 from ..words.derivatives import Whose, of_names, phrase
 from ..words.palette import INK
@@ -19,15 +19,19 @@ _PRE = (
     "font:inherit;margin:0;border:0;white-space:pre;background:none;"
     "overflow:visible"  # the whole listing scrolls, not a column of it; a host may think otherwise
 )
-LONG = 150
-"""Characters of a line for which paper has room."""
+_PAPER = 92
+"""Characters of 9 pt for which paper has room, columns beside a text among them."""
+
+_PAPER_SMALL = 112
+"""And of 7.5 pt: as much as the word beside a line is worth."""
 
 _SIDE = 34
 """Characters of the column that names the origins of a line."""
 
 
-def source_head(source: Source) -> str:
-    """What stands over a function's text: its name, file and line; the folder is in the tooltip."""
+def source_head(source: Source, modules: tuple[str, ...] = ()) -> str:
+    """What stands over a function's text: its name, how many modules ran it, file and line; the folder is in the
+    tooltip."""
     place = f"{source.file}:{source.first_line}"
     where = tag(
         "span",
@@ -36,7 +40,13 @@ def source_head(source: Source) -> str:
         extra=f'title="{text(short(place, 1000))}"',
     )
     name = mono(source.name, "font-size:13px;font-weight:600")
-    return div(name + where, "margin:8px 0 4px 0;overflow-wrap:anywhere")
+    short_form, words = sentences.ran_by(modules)
+    often = (
+        tag("span", short_form, f"color:{FAINT};font-weight:600", extra=f'title="{text(words)}"')
+        if modules
+        else ""
+    )
+    return div(name + (f" {often}" if often else "") + where, "margin:8px 0 4px 0;overflow-wrap:anywhere")
 
 
 def listing(
@@ -64,8 +74,11 @@ def listing(
         lines.pop()
         done = min(done, len(lines))
     columns = []
+    beside: list[int] = []
+    """Characters that each column beside the text takes, with its margins."""
     if numbered:
         numbers = "\n".join(str(n) for n in range(first, first + len(lines)))
+        beside.append(len(str(first + len(lines))) + 3)
         columns.append(_column(numbers, f"color:{FAINT};text-align:right", "numbers"))
     if origins:
         width = min(max((len(o) for o in origins.values()), default=0), _SIDE)
@@ -73,6 +86,7 @@ def listing(
         if inks:
             words = [span(w, f"color:{inks[i]}") if i in inks else w for i, w in enumerate(words, 1)]
         side = "\n".join(words)
+        beside.append(width + 3)
         columns.append(_column(side, f"color:{PHASE_COLOURS['forward']}", "origins"))
     body = "\n".join(lines)
     if lines and not lines[0]:
@@ -91,8 +105,8 @@ def listing(
     )
     # It scrolls, and so the keyboard has to come to it. On paper a line that is too long is broken, beside which the
     # other columns would no longer fit.
-    longest = max(map(len, shown.split("\n")))
-    name = "listing cl-long" if longest > LONG else "listing"
+    taken = max(map(len, shown.split("\n"))) + sum(beside)
+    name = "listing" + ("" if taken <= _PAPER else " cl-wide" if taken <= _PAPER_SMALL else " cl-long")
     page = tag("div", "".join(columns), frame, name, 'tabindex="0"')
     if left_out:
         page += note(left_out)

@@ -8,6 +8,7 @@ dark text, set on every element that a host might recolour, and reads the same i
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -73,6 +74,22 @@ def text(value: str) -> str:
     return html.escape(flat(value), quote=True)
 
 
+def linked(value: str) -> str:
+    """A string of the user's as HTML on one line, its addresses of the web as links; nothing else of it is one."""
+    parts = _ADDRESS.split(flat(value))
+    shown = [html.escape(part, quote=True) for part in parts]
+    look = f"color:{PHASE_COLOURS['forward']}"
+    return "".join(
+        tag("a", part, look, extra=f'href="{part}" target="_blank" rel="noopener noreferrer"')
+        if i % 2
+        else part
+        for i, part in enumerate(shown)
+    )
+
+
+_ADDRESS = re.compile(r"""(https?://[^\s"'`<>()\[\]{}]*[\w/])""")
+
+
 def block(value: str) -> str:
     """A string of the user's as HTML that keeps its lines."""
     return html.escape(clean(value), quote=True)
@@ -88,6 +105,13 @@ def tag(name: str, content: str, style: str = "", cls: str = "", extra: str = ""
 
 def div(content: str, style: str = "", cls: str = "") -> str:
     return tag("div", content, style, cls)
+
+
+def scrolled(content: str, style: str = "", cls: str = "") -> str:
+    """A place in which scrolls what is wider than it: the keyboard has to come to it."""
+    return tag(
+        "div", content, f"overflow-x:auto;{style}" if style else "overflow-x:auto", cls, 'tabindex="0"'
+    )
 
 
 def span(content: str, style: str = "", cls: str = "") -> str:

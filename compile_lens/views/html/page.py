@@ -9,6 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.source_units import instances
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
@@ -235,7 +236,7 @@ def _sources(capture: Record, budget: Budget) -> str:
         return ""
     parts = [heading("Source", sentences.SOURCES, "sources-heading")]
     for source in capture.sources[:_MANY]:
-        parts.append(source_head(source))
+        parts.append(source_head(source, instances(capture).get(source, ())))
         parts.append(listing(source.text, "python", budget, source.first_line, height=320))
     if len(capture.sources) > _MANY:
         parts.append(
@@ -275,15 +276,7 @@ def _where(compilation: Compilation) -> str:
 def _guards(compilation: Compilation) -> str:
     parts = ""
     if compilation.dynamic:
-        rows = "".join(
-            div(
-                mono(
-                    f"{d.source} = {d.symbol}" + (f"   (seen: {d.hint})" if d.hint is not None else ""),
-                    "font-size:13px",
-                )
-            )
-            for d in compilation.dynamic
-        )
+        rows = "".join(div(mono(sentences.symbol(d), "font-size:13px")) for d in compilation.dynamic)
         parts += fold(
             f"{_strong('Dynamic dimensions')} {faint(str(len(compilation.dynamic)))}",
             rows,

@@ -128,7 +128,7 @@ class Stages:
         look = "overflow:auto;max-height:640px;" + (
             "flex:1 1 100%" if wide else "flex:1 1 340px;min-width:280px"
         )
-        left = div(drawing, look, "picture")
+        left = tag("div", drawing, look, "picture", 'tabindex="0"')  # it scrolls, as a table does
         right = div(source + self._subgraphs(graph), "flex:2 1 460px;min-width:300px")
         both = "display:flex;flex-wrap:wrap;gap:14px;align-items:flex-start"
         return saved + div(left + right, both, "stage-both")

@@ -12,7 +12,7 @@ from ..words import outline, sentences
 from ..words.characters import flat, short
 from ..words.palette import INK
 from ..words.savings import saving
-from .markup import EDGE, FAINT, GROUND, MONO, PHASE_COLOURS, SUNK, div, fold, note, span, tag, text
+from .markup import EDGE, FAINT, GROUND, MONO, PHASE_COLOURS, SUNK, div, fold, note, scrolled, span, tag, text
 
 _FEW = 3
 _NOTES = 40
@@ -38,7 +38,7 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     rows = [_line(head)]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    table = div(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"), "overflow-x:auto")
+    table = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"))
     notes = tuple(dict.fromkeys(n for row in ledger.rows[:-1] for n in row.notes))
     page = table + div(
         text(outline.basis_note(ledger.rows)), f"font-size:12px;color:{FAINT};margin:6px 0", "basis"
@@ -63,7 +63,7 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     made = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
     frame = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    return div(tag("table", "".join(made), f"{frame};font-size:12px", "figures-table"), "overflow-x:auto")
+    return scrolled(tag("table", "".join(made), f"{frame};font-size:12px", "figures-table"))
 
 
 def _row(row: Row, last: bool) -> str:

@@ -22,9 +22,11 @@ from compile_lens.views.html.markup import (
     faint,
     fold,
     heading,
+    linked,
     mono,
     note,
     picture,
+    scrolled,
     span,
     tag,
     text,
@@ -52,14 +54,19 @@ INKS = {TRACED: "#1a6b3c", EAGER: "#8a5a00", BROKE: "#b3202c", NEVER: FAINT}
 """The colour of each state of a line; the word stands there too."""
 
 
-def fragment(program: ProgramRecord) -> str:
-    """The program as one ``<div class="compile-lens">``. The same program gives the same text."""
-    return told(outline.sheet(program), {"lines": _sources(program, Budget())})
+def fragment(program: ProgramRecord, *, standalone: bool = False) -> str:
+    """The program as one ``<div class="compile-lens">``. The same program gives the same text.
+
+    ``standalone`` says that it has a page of its own, whose first heading is its name.
+    """
+    return told(outline.sheet(program), {"lines": _sources(program, Budget())}, standalone=standalone)
 
 
-def told(sheet: outline.Sheet, before: Mapping[str, str] = MappingProxyType({})) -> str:
+def told(
+    sheet: outline.Sheet, before: Mapping[str, str] = MappingProxyType({}), *, standalone: bool = False
+) -> str:
     """A sheet as one ``<div class="compile-lens">``; ``before`` has HTML to stand before the tables of one."""
-    parts = [_header(sheet), _outcome(sheet)]
+    parts = [_header(sheet, standalone), _outcome(sheet)]
     # What it is about stands beside what was written, where there is room for both.
     first = [_finding(f, before.get(f.key, "")) for f in sheet.findings if f.key in _OPEN]
     parts.append(div("".join(div(one, _COLUMN) for one in first), _COLUMNS, "first"))
@@ -79,7 +86,7 @@ def told(sheet: outline.Sheet, before: Mapping[str, str] = MappingProxyType({}))
 
 def document(program: ProgramRecord) -> str:
     """The program as a page of its own, with a policy that forbids outside requests."""
-    return around(fragment(program), text(short(outline.heading(program), 200)), "")
+    return around(fragment(program, standalone=True), text(short(outline.heading(program), 200)), "")
 
 
 def mimebundle(
@@ -89,13 +96,16 @@ def mimebundle(
     return text_and_html(program, page, fragment, include, exclude)
 
 
-def _header(sheet: outline.Sheet) -> str:
+def _header(sheet: outline.Sheet, standalone: bool) -> str:
     name = mono(short(sheet.heading, 300), "font-size:20px;font-weight:600")
     told = [text(short(fact, 300)) for fact in sheet.facts]
     told += [f"ended: {text(short(sheet.ended, 300))}"] if sheet.ended else []
     facts = div(faint(" · ".join(told), "font-size:13px"), "overflow-wrap:anywhere")
     row = "display:flex;flex-wrap:wrap;align-items:baseline;gap:2px 16px"
-    return div(div(name, "line-height:1.3;overflow-wrap:anywhere") + facts, row, "header")
+    first = tag(
+        "h1" if standalone else "div", name, "margin:0;font-size:20px;line-height:1.3;overflow-wrap:anywhere"
+    )
+    return div(first + facts, row, "header")
 
 
 def _outcome(sheet: outline.Sheet) -> str:
@@ -119,9 +129,8 @@ def _finding(finding: Finding, inside: str = "") -> str:
 
 def _section(section: Section, where: str) -> str:
     if isinstance(section, Picture):
-        return div(
-            picture(section.svg, section.alt, shrink=False), "overflow-x:auto;margin:0 0 8px 0", "icicle"
-        )
+        drawn = picture(section.svg, section.alt, shrink=False)
+        return scrolled(drawn, "margin:0 0 8px 0", "icicle")
     if isinstance(section, Prose):
         return _titled(section.title, section.paragraphs)
     return (
@@ -155,7 +164,7 @@ def _row(row: Row, noted: list[int]) -> str:
 def _said(words: str) -> str:
     """A line of a cause; what to try stands out."""
     look = _LOOKS.get(words.partition(": ")[0])
-    return span(text(words), look) if look else text(words)
+    return span(linked(words), look) if look else linked(words)
 
 
 _LOOKS = {"try": f"color:{STATE_COLOURS['compiled'][0]};font-weight:600", "more": f"color:{FAINT}"}

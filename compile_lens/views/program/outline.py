@@ -11,13 +11,15 @@ from compile_lens.measures.compile_time import BUILDING, PARTS, Spent, compile_t
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.measures.slower import slower
 from compile_lens.record.messages import plain_source
-from compile_lens.record.program import Break, ProgramFrame, ProgramRecord
+from compile_lens.record.program import UNKNOWN, Break, ProgramFrame, ProgramRecord
 from compile_lens.views.drawing.icicle import icicle
 from compile_lens.views.findings.cuda_graphs import of_program as cuda_graphs
 from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Row, Section, Table
 from compile_lens.views.findings.places import size
 from compile_lens.views.findings.profile import finding as profile
 from compile_lens.views.words import program as words
+from compile_lens.views.words.made_at import FIRST_USED, MadeAt
+from compile_lens.views.words.made_at import NOTE as OF_TENSORS
 from compile_lens.views.words.outcome import reason
 from compile_lens.views.words.outline import duration, plural
 
@@ -120,29 +122,43 @@ def _why(program: ProgramRecord) -> Finding | None:
 
 STATE_WORDS = {
     TRACED: "compiled: it is in a graph",
-    EAGER: "eager: it was left to Python, and ran if Python reached it",
+    EAGER: "eager: it was left to Python, which may never have come to it",
     BROKE: "broke: a graph broke on it",
     NEVER: "never: neither traced nor left to Python",
 }
 
 
+_OF_TORCH = ("<eval_with_key>", "<frozen")
+"""How the files of code begin that torch, or Python, made."""
+
+
 def _lines(program: ProgramRecord) -> Finding | None:
     own = {s.file for s in program.sources}
+    unfiled = {
+        f.file for f in program.frames if f.file.startswith("<") and not f.file.startswith(_OF_TORCH)
+    } - own
     rows = []
     for file, found in measures.lines(program).items():
-        if file not in own:
+        if file not in own | unfiled:
             continue
         figures = [
             str(sum(state in line.states for line in found)) for state in (TRACED, EAGER, BROKE, NEVER)
         ]
-        rows.append(Row((os.path.basename(file), *figures)))
+        rows.append(Row((f"{file}, in no file" if file in unfiled else os.path.basename(file), *figures)))
     if not rows:
         return None
     head = ("file", "compiled", "eager", "broke", "never")
     table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, NUMBER), tuple(rows))
     intro = (
-        "Lines of the functions that Dynamo was asked about or traced; one can be both compiled and eager."
+        "Lines of the functions that Dynamo was asked about or traced; one can be both compiled and eager. "
+        "Eager are those left to Python, also those that it may never have come to: of a function that is left whole "
+        "torch does not say which ran."
     )
+    if unfiled:
+        intro += (
+            " What exec or eval made stands in no file, and has no text here: texts of one name are counted together, "
+            "by the number of the line."
+        )
     return Finding("lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", (table,))
 
 
@@ -192,14 +208,15 @@ def _then(found: list[Break]) -> str:
     return " / ".join(dict.fromkeys(b.then for b in found))
 
 
-def _graphs(program: ProgramRecord, found: list[tuple[Break, tuple[int, ...]]]) -> tuple[str, str]:
+def _graphs(program: ProgramRecord, found: list[tuple[Break, tuple[int, ...] | None]]) -> tuple[str, str]:
     """The graphs on both sides of each of several breaks, and the bytes that cross, each different pair once."""
     numbers, crossing = [], []
     for one, after in found:
         given = "none" if one.before is None else size(program.graphs[one.before].gives)
-        taken = size(program.graphs[after[0]].takes) if after else "none"
+        taken = size(program.graphs[after[0]].takes) if after else "none" if after is not None else size(None)
         before = "none" if one.before is None else str(one.before)
-        numbers.append(f"{before} → {', '.join(map(str, after)) or 'none'}")
+        told = "one of before" if after is None else ", ".join(map(str, after)) or "none"
+        numbers.append(f"{before} → {told}")
         crossing.append(f"{given} → {taken}")
     return _each(numbers), _each(crossing)
 
@@ -214,16 +231,19 @@ def _again(program: ProgramRecord) -> Finding | None:
     rows = []
     again = {visit.number for visit in program.recompiles}
     frames = {visit.number: frame for frame in program.frames for visit in frame.visits}
+    made_at: dict[int, MadeAt] = {}
     for visit in (v for v in program.visits if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
         nearest = found.changed
         of = frames[visit.number]
-        line = words.place(nearest.line) if nearest is not None and nearest.line is not None else ""
+        if (at := made_at.get(id(of))) is None:
+            at = made_at[id(of)] = MadeAt(of)
+        line = at.of(nearest, visit) if nearest is not None else ""
         tried = words.to_try(found, of.through, of.resumes is not None)
         made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
-            nearest.id if nearest is not None else "",
+            nearest.id if nearest is not None and found.nearest != UNKNOWN else "",
             made,
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found, visit.number in again),
@@ -239,6 +259,12 @@ def _again(program: ProgramRecord) -> Finding | None:
         "Each call that fitted none of the forms of a code: the form that it came nearest to, the guard of it that "
         "failed, and the form made; also, why the others did not fit."
     )
+    if any(row.cells[4].startswith(FIRST_USED) for row in rows):
+        intro += OF_TENSORS
+    if program.log:
+        intro += (
+            " Where nothing was compiled, a log does not hold what the call was given: no form is named then."
+        )
     return Finding(
         "recompiles",
         "Recompiles",
@@ -303,6 +329,9 @@ def _compilations(program: ProgramRecord) -> Finding | None:
             rows.append(
                 Row((", ".join(frame.before), name, function, "compiled before the watch", "", "", ""))
             )
+        if frame.left:
+            unseen = "" if frame.resumes else "; its calls by uncompiled code are not seen"
+            rows.append(Row(("", name, function, f"left to Python before the watch{unseen}", "", "", "")))
         for visit in frame.visits:
             graphs = [program.graphs[n] for n in visit.graphs]
             operators = "+".join(str(g.operators) for g in graphs)

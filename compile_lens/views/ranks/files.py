@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from compile_lens.measures.ranks import collectives
 from compile_lens.record.ranks import RanksRecord
 from compile_lens.views.files import form_of, write_text
 from compile_lens.views.html.markup import text as escaped
@@ -44,7 +45,7 @@ def save(found: RanksRecord, path: str | Path) -> Path:
 def document(found: RanksRecord) -> str:
     """A page of its own, with a policy that forbids outside requests."""
     sheet = outline.sheet(found)
-    return around(html.told(sheet), escaped(short(sheet.heading, 200)), "")
+    return around(html.told(sheet, standalone=True), escaped(short(sheet.heading, 200)), "")
 
 
 def to_dict(found: RanksRecord) -> dict[str, Any]:
@@ -55,7 +56,10 @@ def to_dict(found: RanksRecord) -> dict[str, Any]:
         "same": not found.differences,
         "differences": [asdict(one) for one in found.differences],
         "collectives": {
-            str(rank): [{"graph": g.id, **asdict(c)} for g in program.graphs for c in g.collectives]
+            str(rank): [
+                {"graph": graph, "compared": compared, **asdict(one)}
+                for graph, one, compared in collectives(program)
+            ]
             for rank, program in zip(found.ranks, found.programs, strict=True)
         },
         "buckets": {

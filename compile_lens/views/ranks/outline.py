@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from compile_lens.measures.program import compile_seconds, counts
-from compile_lens.measures.ranks import said
+from compile_lens.measures.ranks import collectives, said
 from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
 from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Row, Table
 from compile_lens.views.program.outline import Sheet
@@ -42,13 +42,18 @@ def verdict(found: RanksRecord) -> str:
     """Whether all ranks compiled the same, in a sentence without a full stop."""
     if not found.differences and state(found) == "nothing":
         met = plural(counts(found.programs[0]).breaks, "break")
+        calls = sum(compared for _, _, compared in collectives(found.programs[0]))
+        nothing = "graphs or shapes" if calls else "graphs, shapes or collectives"
+        met += f" and {plural(calls, 'collective')}, called by Python" if calls else ""
         return (
-            f"no graph was compiled on any of {len(found.ranks)} ranks, so that there are no graphs, shapes or "
-            f"collectives to compare; each met the same: {met}"
+            f"no graph was compiled on any of {len(found.ranks)} ranks, so that there are no {nothing} to compare; "
+            f"each met the same: {met}"
         )
     if not found.differences:
         rest = "" if state(found) == "compiled" else "; not all of the program was compiled"
-        same = "graphs, shapes, breaks, recompiles and collectives"
+        same = "graphs, shapes, breaks, recompiles and collectives" + (
+            "" if _outside(found) else " of graphs"
+        )
         return f"all {len(found.ranks)} ranks compiled the same: {same}{rest}"
     levels = dict.fromkeys(one.level for one in found.differences)
     told = f"the ranks differ in {', '.join(levels)}: {plural(len(found.differences), 'difference')}"
@@ -57,6 +62,11 @@ def verdict(found: RanksRecord) -> str:
             "; a collective that not all ranks call in the same order makes them wait for each other for ever"
         )
     return told
+
+
+def _outside(found: RanksRecord) -> bool:
+    """Whether the collectives were seen that Python calls itself."""
+    return all(program.issued is not None for program in found.programs)
 
 
 def ranks(found: Iterable[int]) -> str:
@@ -102,7 +112,7 @@ def _ranks(found: RanksRecord) -> Finding:
     rows = []
     for rank, program in zip(found.ranks, found.programs, strict=True):
         own = counts(program)
-        calls = sum(len(g.collectives) for g in program.graphs)
+        calls = len(collectives(program))
         figures = (own.graphs, own.breaks, own.recompiles, own.skipped + own.left + own.limits, calls)
         spent = compile_seconds(program)
         rows.append(Row((str(rank), *map(str, figures), duration(spent) if spent else "", program.ended)))
@@ -119,13 +129,20 @@ def _ranks(found: RanksRecord) -> Finding:
     )
 
 
+_OUTSIDE = (
+    " Those that Python calls outside of graphs each time, where it did; in a group of some ranks alone they are not "
+    "compared. Functional collectives that Python calls outside of graphs (as DTensor does), and messages from one "
+    "rank to another, are not seen."
+)
+
+
 def _collectives(found: RanksRecord) -> Finding | None:
     rows = []
     for rank, program in zip(found.ranks, found.programs, strict=True):
-        for graph in program.graphs:
-            for one in graph.collectives:
-                size = "" if one.bytes is None else bytes_in_short(one.bytes)
-                rows.append((rank, (graph.id, said(one), size, words.place(one.line) if one.line else "")))
+        for graph, one, compared in collectives(program):
+            size = "" if one.bytes is None else bytes_in_short(one.bytes)
+            of = graph or ("Python" if compared else "Python, not compared")
+            rows.append((rank, (of, said(one), size, words.place(one.line) if one.line else "")))
     if not rows:
         return None
     by_cells: dict[tuple[int, tuple[str, ...]], list[int]] = {}
@@ -142,10 +159,9 @@ def _collectives(found: RanksRecord) -> Finding | None:
             for (position, cells), of in sorted(by_cells.items(), key=lambda one: (one[0][0], one[1]))
         ),
     )
-    intro = (
-        "In the order in which graphs with them were compiled; a graph calls its own each time that it runs. Bytes are "
-        "counted from the sizes of what one rank gives."
-    )
+    intro = "Those of a graph once, where it was compiled; it calls them each time that it runs."
+    intro += _OUTSIDE if _outside(found) else ""
+    intro += " Bytes are counted from the sizes of what one rank gives."
     total = plural(max(seen.values()) + 1, "collective")
     return Finding("collectives", "Collectives", intro, total, (), "program.graphs[i].collectives", (table,))
 

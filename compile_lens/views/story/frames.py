@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from compile_lens.measures.address import python
+from compile_lens.record import ranges
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Skip
-from compile_lens.record.compilation import Compilation
+from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.messages import plain_source
 
 from ..words.outcome import reason
 from ..words.outline import place, places
-from .language import Amount
+from .language import Amount, Names
 from .passes import passes
 from .teller import Teller
 
@@ -55,16 +57,28 @@ def dynamo(teller: Teller, compilation: Compilation) -> None:
         here.say("again")
     for failed in compilation.recompile_reasons:
         here.say("guard_failed", guard=failed)
-    for dim in compilation.dynamic:
-        if dim.hint is None:
-            here.say("dynamic", source=dim.source, symbol=dim.symbol)
-        else:
-            here.say("dynamic_seen", source=dim.source, symbol=dim.symbol, n=Amount(dim.hint))
+    for dim in ranges.of_form(compilation):
+        _symbol(here, dim)
     if compilation.guards:
         here.say("guards", n=Amount(len(compilation.guards), "condition"))
     passes(here, "pre_grad")
     here.absent(lambda stage: stage in STAGES)
     _ending(here, compilation)
+
+
+def _symbol(here: Teller, dim: DynamicDim) -> None:
+    """A size or a number that is a symbol, and what the guards ask of it: no form is for each value."""
+    source = plain_source(dim.source)
+    if not dim.measured:
+        here.say("number", source=source, symbol=dim.symbol)
+    elif dim.hint is None:
+        here.say("dynamic", source=source, symbol=dim.symbol)
+    else:
+        here.say("dynamic_seen", source=source, symbol=dim.symbol, n=Amount(dim.hint))
+    if dim.asked:
+        here.say("asked", conditions=Names(dim.asked))
+    else:
+        here.say("asked_unknown" if dim.asked is None else "asked_nothing")
 
 
 def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from compile_lens.measures.ledger import COLUMNS, Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.neighbours import apart
+from compile_lens.measures.source_units import instances
 from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
@@ -55,7 +56,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "savings": [list(map(line, saving)) for saving in savings.saving(ledger)],
         "ledger": _ledger(ledger),
         "sources": [
-            _source(source, texts.sources[number], items)
+            _source(source, texts.sources[number], items, instances(capture).get(source, ()))
             for number, source in enumerate(capture.sources[:SOURCES])
         ],
         "compilations": [
@@ -104,7 +105,9 @@ def _ledger(ledger: Ledger) -> dict[str, object]:
     }
 
 
-def _source(source: Source, code: dict[str, object], items: Items) -> dict[str, object]:
+def _source(
+    source: Source, code: dict[str, object], items: Items, modules: tuple[str, ...]
+) -> dict[str, object]:
     count = source.text.count("\n") + 1
     numbers = range(source.first_line, source.first_line + count)
     known = ((number, items.line(source.file, number)) for number in numbers)
@@ -112,6 +115,7 @@ def _source(source: Source, code: dict[str, object], items: Items) -> dict[str, 
         "file": line(source.file),
         "first": source.first_line,
         "name": line(source.name),
+        "ran": [line(said) for said in sentences.ran_by(modules)],
         "code": code,
         "items": [[number, item] for number, item in known if item is not None],
     }
@@ -129,10 +133,7 @@ def _compilation(
         "began": _began(capture, index),
         "recompile": _some(compilation.recompile_reasons, "reason", "capture.recompiles"),
         "ending": _ending(compilation.ending),
-        "dynamic": [
-            line(f"{d.source} = {d.symbol}" + (f" (seen: {d.hint})" if d.hint is not None else ""))
-            for d in compilation.dynamic
-        ],
+        "dynamic": [line(sentences.symbol(d)) for d in compilation.dynamic],
         "guards": [[line(guard.kind), line(guard.text)] for guard in compilation.guards[:GUARDS]],
         "guardsMeaning": sentences.guards(compilation),
         "guardsLeft": sentences.guards_left(len(compilation.guards) - GUARDS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.chain import PYTHON, Chain, walk
+from compile_lens.measures.ledger import counts
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
@@ -27,6 +28,7 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
             "start": 0,
             "count": len(items.lines),
             "kernels": 0,
+            "uncounted": [],
             "firsts": [],
             "part": "",
         }
@@ -40,6 +42,7 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
                 "start": seen.start,
                 "count": len(seen.names),
                 "kernels": seen.kernels,
+                "uncounted": _uncounted(seen),
                 "firsts": _firsts(seen, texts),
                 "part": part_name(seen),
             }
@@ -67,6 +70,15 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "kindOf": kind_of,
         **coloured(capture, items),
     }
+
+
+def _uncounted(seen: SeenStage) -> list[int]:
+    """The items of a graph, by number in it, that the count of the stage does not have in it."""
+    if not isinstance(seen.stage, Graph):
+        return []
+    graph = seen.stage
+    counted = {path + node.name for path, node in walk(graph) if counts(graph, node, path)}
+    return [local for local, name in enumerate(seen.names) if name not in counted]
 
 
 def _firsts(seen: SeenStage, texts: Texts) -> list[int]:

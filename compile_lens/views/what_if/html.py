@@ -49,14 +49,18 @@ def mimebundle(
     return text_and_html(found, page, fragment, include, exclude)
 
 
-def fragment(found: WhatIfRecord, pages: Mapping[str, str] | None = None) -> str:
-    """The outcome as one ``<div class="compile-lens cl-what-if">``. ``pages``: files of differences by switch."""
+def fragment(found: WhatIfRecord, pages: Mapping[str, str] | None = None, *, standalone: bool = False) -> str:
+    """The outcome as one ``<div class="compile-lens cl-what-if">``.
+
+    ``pages``: files of differences by switch. ``standalone``: it has a page of its own.
+    """
     ink, ground, edge = STATE_COLOURS["compiled" if found.helpful else "partial"]
     said = f"background:{ground};border:1px solid {edge};color:{ink};border-radius:8px;padding:7px 14px;margin:10px 0"
     parts = [
-        div(
+        tag(
+            "h1" if standalone else "div",
             mono(short(outline.heading(found), 400), "font-size:18px;font-weight:600"),
-            "overflow-wrap:anywhere",
+            "margin:0;font-size:18px;overflow-wrap:anywhere",
         ),
         div(text(short(outline.headline(found), 1_000)), f"{said};overflow-wrap:anywhere", "summary"),
     ]
@@ -108,4 +112,4 @@ def of(found: WhatIfRecord, trial: Trial) -> DifferenceRecord:
 def document(found: WhatIfRecord, pages: Mapping[str, str]) -> str:
     """The outcome as a page of its own, with a policy that forbids outside requests."""
     title = text(short(outline.heading(found), 200))
-    return around(fragment(found, pages), title, "", widest=1600)
+    return around(fragment(found, pages, standalone=True), title, "", widest=1600)

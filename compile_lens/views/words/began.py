@@ -70,7 +70,11 @@ def change(reason: str, compilation: Compilation) -> str:
     if equals and _literal(right):
         now = _now(left, compilation)
         if now and now != right:
-            return f"{_readable(left)} {right} → {now}"
+            every = (
+                _any(left, compilation) if any(_plain(d.source) == left for d in compilation.dynamic) else ""
+            )
+            taken = f", for {every}" if every and every != now else ""
+            return f"{_readable(left)} {right} → {now}{taken}"
     return f"guard failed: {_plain(condition)}" if equals else condition
 
 
@@ -83,8 +87,8 @@ def _now(left: str, compilation: Compilation) -> str:
             if equals and one == left and _literal(value):
                 return value
     source = _INDEX.sub(r".size(\1)", left)
-    seen = (d.hint for d in compilation.dynamic if _plain(d.source) == source and d.hint is not None)
-    return str(next(seen, "")) or _any(left, compilation)
+    seen = (d.seen for d in compilation.dynamic if _plain(d.source) == source and d.seen)
+    return next(seen, "") or _any(left, compilation)
 
 
 def _any(left: str, compilation: Compilation) -> str:

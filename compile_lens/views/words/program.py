@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import os
-import re
 
 from compile_lens.measures.program import Counts, counts, in_part, places_at_least
 from compile_lens.measures.slower import (
@@ -20,9 +17,7 @@ from compile_lens.measures.slower import (
     UNASKED,
     Cause,
 )
-from compile_lens.record.compilation import DynamicDim
-from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE
-from compile_lens.record.graph import Frame
+from compile_lens.record.failed_guards import STATE
 from compile_lens.record.messages import plain, plain_source
 from compile_lens.record.program import (
     COMPILED,
@@ -34,16 +29,21 @@ from compile_lens.record.program import (
     Recompilation,
     Visit,
 )
-from compile_lens.record.unvisited import STANCE
+from compile_lens.record.unvisited import BEFORE, STANCE
 
+from .made_at import place as place
 from .outcome import reason
-from .outline import UNSAID, duration, plural
+from .outline import duration, plural
+from .ranges import takes
+from .remedies import MOST, of_library
+from .remedies import to_try as to_try
 
 NO_OPERATION = "Dynamo met no tensor operation, and does not look at these functions again"
 """Torch leaves to Python, for good, what it found nothing in: a later call may well compute."""
 
 
 _FOR_GOOD = "with nothing to compile in a call, and eager in each after it"
+_LEFT_BEFORE = "left to Python before the watch"
 _UNTRIED = "left to Python without a compile being tried"
 
 
@@ -94,21 +94,19 @@ def in_source(program: ProgramRecord, places: int) -> str:
 
 
 def _left(program: ProgramRecord, found: Counts) -> list[str]:
-    doubt = "" if any(one.certain or one.kind == STANCE for one in program.unvisited) else _AS_FAR
+    before = {(u.file, u.line, u.function) for u in program.unvisited if u.kind == BEFORE}
+    others = [one for one in program.unvisited if (one.file, one.line, one.function) not in before]
+    doubt = "" if any(one.certain or one.kind == STANCE for one in others) else _AS_FAR
     told = [
         (found.skipped, "function left to Python", "functions left to Python"),
         (found.left, "left to Python in part", "left to Python in part"),
         (found.limits, "at its recompile limit", "at their recompile limit"),
         (found.raised, "compile that raised", "compiles that raised"),
         (found.given_up, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
-        (found.unvisited, f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
+        (len(before), f"function {_LEFT_BEFORE}", f"functions {_LEFT_BEFORE}"),
+        (found.unvisited - len(before), f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
     ]
     return [plural(count, one, many) for count, one, many in told if count]
-
-
-def place(frame: Frame | None) -> str:
-    """A line as ``train.py:31``."""
-    return f"{os.path.basename(frame.file)}:{frame.line}" if frame is not None and frame.file else UNSAID
 
 
 def changed(failed: FailedGuard) -> str:
@@ -126,9 +124,9 @@ def changed(failed: FailedGuard) -> str:
 
 def again(found: Recompilation, made: bool = True) -> str:
     """Why a code was compiled again, or was to be, how often it was, and what became a symbol."""
-    newest = changed(found.changed) if found.changed is not None else "torch found no guard that failed"
-    dims = [f"{plain_source(d.source)} became {d.symbol}, for any {_kind(d)}" for d in found.dynamic]
-    if not made and found.count < found.limit:
+    newest = changed(found.changed) if found.changed is not None else _none(found)
+    dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in found.dynamic]
+    if not made and (found.count < found.limit or not found.limit):
         return "; ".join((newest, *dims, f"none of {plural(found.count, 'form')} fits"))
     if not found.limit:  # the log of it does not say
         return "; ".join((newest, *dims, f"form {found.count + 1}"))
@@ -136,6 +134,12 @@ def again(found: Recompilation, made: bool = True) -> str:
     if found.count >= found.limit:
         most = f"it has {found.count} forms, and may have {found.limit}"
     return "; ".join((newest, *dims, most))
+
+
+def _none(found: Recompilation) -> str:
+    if not found.failed:
+        return "torch found no guard that failed"
+    return f"which of {plural(len(found.failed), 'form')} it came nearest to is not in the log"
 
 
 def also(found: Recompilation) -> str:
@@ -146,16 +150,12 @@ def also(found: Recompilation) -> str:
     if found.changed is not None:
         forms.pop(found.changed.source or found.changed.text, None)
     said = [f"{_few([one.id for one in of])}: {changed(of[0])}" for of in forms.values()]
-    more = f"; and {plural(len(said) - _OTHERS, 'reason')} more" if len(said) > _OTHERS else ""
-    return f"also {'; '.join(said[:_OTHERS])}{more}" if said else ""
+    more = f"; and {plural(len(said) - MOST, 'reason')} more" if len(said) > MOST else ""
+    return f"also {'; '.join(said[:MOST])}{more}" if said else ""
 
 
 def _few(ids: list[str]) -> str:
-    return ", ".join(ids[:_OTHERS]) + (f" and {len(ids) - _OTHERS} more" if len(ids) > _OTHERS else "")
-
-
-def _kind(symbol: DynamicDim) -> str:
-    return "size" if ".size(" in symbol.source or ".stride(" in symbol.source else "value"
+    return ", ".join(ids[:MOST]) + (f" and {len(ids) - MOST} more" if len(ids) > MOST else "")
 
 
 HEADS = {
@@ -189,15 +189,20 @@ def head(cause: Cause, program: ProgramRecord) -> str:
         what = f"{place(cause.place)} in {plain(cause.place.function)}"
         did = f"{did} of {cause.function}"
     if not cause.certain:
-        did = _PERHAPS if cause.unasked == STANCE else f"{did}{_AS_FAR}"
+        did = f"{_unasked(cause)}{_AS_FAR}"
+        if cause.unasked == STANCE:  # so many calls, and not so many that ran eagerly
+            did, times = f"was called{times.replace(',', '')} {_PERHAPS}", ""
+    elif cause.unasked:
+        did = _unasked(cause)
     return f"{what} {did}{times}{spent}"
 
 
+def _unasked(cause: Cause) -> str:
+    return f"was {_LEFT_BEFORE if cause.unasked == BEFORE else _UNTRIED}"
+
+
 _AS_FAR = ", as far as is known"
-_PERHAPS = "was called where nothing may be compiled: the calls that fitted no compiled form ran eagerly"
-
-
-_OTHERS = 3
+_PERHAPS = "where nothing may be compiled: those calls that fitted no compiled form ran eagerly"
 
 
 def because(cause: Cause) -> str:
@@ -215,15 +220,45 @@ def because(cause: Cause) -> str:
             return f"torch._dynamo.config.{ERROR} is set, so that a call which fits no form raises: {told}"
         if cause.kind == RAISES:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
-            return f"{reached}: {again(cause.recompilation)}"
-        others = [changed(other.changed) for other in cause.others if other.changed is not None]
-        also = f"; another time {'; '.join(others[:_OTHERS])}" if others else ""
+            return f"{reached}: {_at_limit(cause, cause.recompilation)}"
+        if cause.kind == AT_LIMIT:
+            return _at_limit(cause, cause.recompilation)
+        others = _others(cause)
+        also = f"; another time {'; '.join(others[:MOST])}" if others else ""
         return f"{again(cause.recompilation)}{also}"
     if cause.ending is None:
         return ""
     said = reason(cause.ending)
     met = f"{place(cause.met)} in {plain(cause.met.function)}" if cause.met is not None else ""
     return ": ".join(x for x in (met, said.what, said.why) if x)
+
+
+def _at_limit(cause: Cause, found: Recompilation) -> str:
+    """Why a call found no place, and what the forms that there are were made for."""
+    told = again(found, made=False)
+    if found.count < found.limit:  # another limit than that of forms for the same objects
+        told = f"{told}, and {cause.limit} lets it have no more"
+    others = _others(cause)
+    more = f"; and {len(others) - MOST} more" if len(others) > MOST else ""
+    return f"{told}; forms were made as {'; '.join(others[:MOST])}{more}" if others else told
+
+
+def _others(cause: Cause) -> list[str]:
+    """What else changed, the other times."""
+    return [changed(other.changed) for other in cause.others if other.changed is not None]
+
+
+def _for_each(cause: Cause) -> str:
+    """What to try of each thing that forms were made for: to mend one alone leaves the limit with the others."""
+    tried: dict[str, list[str]] = {}
+    for found in filter(None, (cause.recompilation, *cause.others)):
+        if found.changed is not None and (said := to_try(found, cause.through, cause.rest)):
+            tried.setdefault(said, []).append(found.changed.source or found.changed.text)
+    if len(tried) < 2:
+        return next(iter(tried), "")
+    each = [f"for {_few(of)}: {said}" for said, of in tried.items()]
+    more = f"; and for {plural(len(each) - MOST, 'thing')} more" if len(each) > MOST else ""
+    return f"{'; '.join(each[:MOST])}{more}"
 
 
 def _of_forms(cause: Cause) -> bool:
@@ -242,7 +277,9 @@ def advice(cause: Cause) -> str:
             "whether to call it"
         )
     if cause.recompilation is not None and _of_forms(cause):
-        if tried := to_try(cause.recompilation, cause.through, cause.rest):
+        at_limit = bool(cause.limit) and cause.limit not in (FAILS, ERROR)
+        tried = _for_each(cause) if at_limit else to_try(cause.recompilation, cause.through, cause.rest)
+        if tried:
             return tried
     if cause.reached is not None and cause.place is not None:
         return of_library(cause.place, cause.reached, cause.also_reached)
@@ -256,148 +293,6 @@ def of_torch(cause: Cause) -> bool:
         return False
     hints = [cause.recompilation.changed.hint] if cause.recompilation and cause.recompilation.changed else []
     return said in (*hints, reason(cause.ending).hint if cause.ending is not None else "")
-
-
-def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
-    """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
-    own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
-    failed = found.changed
-    if failed is None:
-        return ""
-    if failed.hint:
-        return failed.hint
-    if through and failed.source in _WHICH:
-        return (
-            "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
-            "functions of your own that call them"
-        )
-    if ".stride(" in failed.source and ".size(" not in failed.source:
-        tensor = failed.source.partition(".stride(")[0]
-        return (
-            f"give {tensor} one layout each time, as {tensor}.contiguous() before the call does, which copies what has "
-            "another one: a layout is a form, whatever sizes may vary"
-        )
-    if ".size(" in failed.source:
-        return _of_sizes(found, failed, rest)
-    if any(plain_source(d.source) == failed.source for d in found.dynamic):
-        return (
-            "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
-        )
-    if (tried := _of_objects(failed)) is not None:
-        return tried
-    if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
-        return "call it with one kind of tensor, or compile one function for each"
-    return _of_values(failed)
-
-
-_TENSOR = re.compile(r"\w+\[[\w, ]*\]$")
-"""How a tensor is told: ``float32[4, 3]``."""
-_LENGTH = re.compile(r"len\((?P<owner>.*)\)$")
-_STATE_OF_OPTIMIZER = re.compile(r"self\.state\b.*\]$")
-_KEYS = re.compile(r"list\(dict\.keys\((?P<owner>.*)\)\)\[\d+\]$")
-
-
-def _of_values(failed: FailedGuard) -> str:
-    """What to try where it is a value that changed."""
-    if not failed.source or not (failed.old or failed.new):
-        return ""
-    if length := _LENGTH.match(failed.source):
-        owner = length["owner"]
-        if failed.old == "0" and _STATE_OF_OPTIMIZER.match(owner):
-            return (
-                "an optimizer makes its state in its first step: this is one form more, whatever is changed"
-            )
-        return f"give {owner} one length each time, or compile one function for each"
-    if keys := _KEYS.match(failed.source):
-        return f"give {keys['owner']} the same keys each time, or compile one function for each"
-    values = {failed.old, failed.new}
-    if "None" in values and any(_TENSOR.match(value) for value in values):
-        return f"give {failed.source} a tensor each time or None each time, or compile one function for each"
-    if all(_is_number(value) for value in values if value):
-        return (
-            f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
-        )
-    return f"give {failed.source} few different values: each is a form; or compile one function for each"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return type(ast.literal_eval(text.removeprefix("at least ").removeprefix("at most "))) in (int, float)
-    except (ValueError, SyntaxError):
-        return False
-
-
-def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
-    """What to try where a size changed."""
-    line = failed.line or found.asks
-    if line is not None:
-        return f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
-    if {failed.old, *failed.new.split(", ")} & {"0", "1"}:
-        alone = (
-            "torch has a form of its own for a size of 0 or 1, which marking it as dynamic does not change: give no "
-            "such size"
-        )
-        if rest or ", " in failed.source:
-            return alone
-        return (
-            f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
-            "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one form for all"
-        )
-    if ", " in failed.source:
-        return "a form holds for sizes that are so to each other: give always such, or compile one function for each"
-    became = any(plain_source(d.source) == failed.source for d in found.dynamic)
-    if rest:  # a mark of an argument is not on a tensor that the function made
-        return (
-            "torch.compile(dynamic=True) makes a form for any size at the first call; to mark an argument does not "
-            "help where the function made the tensor"
-        )
-    if became and failed.old.isdigit():
-        return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
-    return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
-
-
-_WHICH = ("fn", "type(fn)", "fn.__code__")
-"""What torch's function through which it calls others has for what it calls."""
-
-
-def _of_objects(failed: FailedGuard) -> str | None:
-    """What to try where it is not a value that changed: a setting of torch's, a class, which object it is."""
-    if failed.text.startswith(STATE):
-        return f"call it always under one {failed.source}, or compile one function for each"
-    if failed.source.startswith("type(") and failed.source.endswith(")"):
-        return "call it with one class, or compile one function for each"
-    if failed.text.startswith("___check_obj_id("):
-        return "give it the same object each time, made once, or compile one function for each"
-    if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
-        return (
-            "torch makes one form for arguments that are one object, and another one for others: give it one for both "
-            "each time, or different ones each time (as copies)"
-        )
-    if {failed.old, failed.new} == {NORMAL, INFERENCE}:
-        return (
-            "make it under torch.inference_mode each time, or never: a clone() that is made outside of that mode is a "
-            "normal tensor"
-        )
-    if failed.old.startswith(("with the key ", "without ")):
-        return ""
-    if failed.old in (SET, THERE) or "contains" in failed.text.partition("(")[0]:
-        return "give it what holds the same names each time, or compile one function for each"
-    return None
-
-
-def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
-    """What to try where the line is a library's own, which the program called in ``reached``."""
-    name = os.path.basename(at.file)
-    where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
-    where += "".join(f", {place(one)}" for one in more[:_OTHERS])
-    where += f" and {len(more) - _OTHERS} more" if len(more) > _OTHERS else ""
-    said = f"the line is in {name}, not in your program, which came there from {where}"
-    if "/torch/optim/" in at.file.replace(os.sep, "/"):
-        return (
-            f"{said}: torch breaks there on purpose, and compiles the optimizer's step after it by itself. Keep the "
-            "call out of the compiled function, or compile it alone"
-        )
-    return f"{said}: keep that call out of the compiled function, or replace it"
 
 
 def outcome(visit: Visit) -> str:

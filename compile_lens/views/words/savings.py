@@ -16,18 +16,18 @@ more or not known. The headline credits fusion with the fewer."""
 
 
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
-    """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where both are known.
+    """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where all of it is known;
+    where there is no such graph, each of those where it is.
 
     ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer. Where
     they became more, both are given, and ``what`` says that nothing was saved.
     """
     out = []
-    for what, first, last in (
-        ("work", "eager_ops", "launches"),
-        ("memory traffic", "bytes_before", "bytes_after"),
-    ):
-        every = ledger.single
-        known = [r for r in every if None not in (getattr(r, first), getattr(r, last))]
+    every = ledger.single
+    pairs = (("work", "eager_ops", "launches"), ("memory traffic", "bytes_before", "bytes_after"))
+    whole = [r for r in every if all(getattr(r, one) is not None for _, *both in pairs for one in both)]
+    for what, first, last in pairs:
+        known = whole or [r for r in every if None not in (getattr(r, first), getattr(r, last))]
         before, after = (summed(getattr(r, column) for r in known) for column in (first, last))
         if not known or before is None or after is None:
             continue

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compile_lens.measures.ends import NO_WORK
 from compile_lens.measures.neighbours import Apart
 from compile_lens.record.capture import Record
-from compile_lens.record.compilation import Compilation
+from compile_lens.record.compilation import Compilation, DynamicDim
+from compile_lens.record.graph import UNSAID_ORIGIN
 from compile_lens.record.kernel import Kernel
 
 from . import outcome, outline
@@ -16,6 +19,10 @@ RECOMPILE = "the guard that failed"
 BROKE = "ended in a graph break"
 WHOLE_MESSAGE = "the compiler's whole message"
 NO_STAGE = "no stage was recorded"
+COUNTED = (
+    "nodes: all that a graph holds, inputs and outputs too; calls: the nodes that call a function; ops: the calls that "
+    "do work, and not views, allocations and the like"
+)
 NO_CODE = "this target has no such code"
 UNCHANGED = "no pass changed them"
 
@@ -27,10 +34,12 @@ ALL: dict[str, str | dict[str, str]] = {
     "wholeMessage": WHOLE_MESSAGE,
     "noStage": NO_STAGE,
     "noCode": NO_CODE,
+    "counted": COUNTED,
     "unchanged": UNCHANGED,
     "saved": outline.SAVED,
     "modelled": outline.FROM_SIZES,
     "noWork": NO_WORK,
+    "unsaidOrigin": UNSAID_ORIGIN,
 }
 """Those that are the same for every capture, by the names that the live page has for them."""
 
@@ -42,6 +51,20 @@ def below(capture: Record) -> str:
     if outcome.state(capture) == "nothing":
         return "There is no graph, ledger or code to show for this call: it ran as ordinary Python."
     return ""
+
+
+def ran_by(modules: Sequence[str]) -> tuple[str, str]:
+    """How many modules ran a method, in short and in words: ``("×3", "run by 3 modules: a, b, c")``; ``("", "")``
+    where that is not known of several."""
+    if not modules:
+        return "", ""
+    return f"×{len(modules)}", f"run by {outline.plural(len(modules), 'module')}: {outline.names(modules)}"
+
+
+def symbol(dim: DynamicDim) -> str:
+    """A size or number that was compiled as a symbol, and which one was seen: ``L['x'].size(0) = s0 (seen: 3)``."""
+    seen = f" (seen: {dim.seen})" if dim.seen else ""
+    return f"{dim.source} = {dim.symbol}{seen}"
 
 
 def guards(compilation: Compilation) -> str:

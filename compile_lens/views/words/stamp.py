@@ -90,6 +90,8 @@ def question(one: Question) -> str:
         )
     if one.kind in ("entered", "called"):
         return f"{place(one.frame)} {one.kind} {one.asked}, {one.answer}{times}{line}"
+    if one.kind == "kept":
+        return f"{place(one.frame)} reaches {one.asked}, {one.answer}{times}{line}"
     if one.kind == "chosen":
         return f"{place(one.frame)} called {one.asked}, for which here stands {one.answer}{times}{line}"
     return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"

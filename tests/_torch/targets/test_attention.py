@@ -12,6 +12,7 @@ import linecache
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -107,6 +108,13 @@ def only_flash(q: torch.Tensor) -> torch.Tensor:
         return F.scaled_dot_product_attention(q, q, q)
 
 
+def flash_alone(q: torch.Tensor) -> torch.Tensor:
+    torch.backends.cuda.enable_math_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return F.scaled_dot_product_attention(q, q, q)
+
+
 def efficient_first(q: torch.Tensor) -> torch.Tensor:
     with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.FLASH_ATTENTION], set_priority=True):
         return F.scaled_dot_product_attention(q, q, q)
@@ -126,8 +134,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str, str]] = {
     "flash alone is on": (only_flash, (half(*Q),), "h100", FLASH),
     "efficient is asked first": (efficient_first, (half(*Q),), "h100", EFFICIENT),
     "flash is off": (without_flash, (half(*Q),), "h100", EFFICIENT),
-    # check_tensor_shapes: four dimensions
-    "three dimensions": (plain, (half(4, 128, 64),), "h100", "math"),
+    # check_tensor_shapes: four dimensions (three: below)
+    "two dimensions": (plain, (half(128, 64),), "h100", "math"),
+    "five dimensions": (plain, (half(2, *Q),), "h100", "math"),
     # check_head_dim_size_flash: at most 256; attention.cpp fills up to a multiple of 8
     "heads of 60": (plain, (half(2, 4, 128, 60),), "h100", FLASH),
     "heads of 320": (plain, (half(2, 4, 128, 320),), "h100", EFFICIENT),
@@ -195,11 +204,14 @@ print(json.dumps(called))
 """
 
 
+THREE_DIMENSIONS: list[Any] = [[4, 128, 64], "float16", False, False]
+
+
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     ("fn", "args", "as_json"),
     [
-        (plain, (half(4, 128, 64),), [[4, 128, 64], "float16", False, False]),
+        (only_math, (half(4, 128, 64),), THREE_DIMENSIONS),
         (plain, (single(2, 4, 128, 65),), [[2, 4, 128, 65], "float32", False, False]),
         (
             masked,
@@ -211,16 +223,105 @@ print(json.dumps(called))
     ids=["three dimensions", "heads of 65", "a mask", "groups"],
 )
 def test_its_own_operators_are_those_of_plain_pytorch(fn: Any, args: Any, as_json: Any) -> None:
+    assert named(graph(here(fn, *args))) == named(in_plain_pytorch(as_json))
+
+
+def in_plain_pytorch(as_json: list[Any]) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", PLAIN, json.dumps(as_json)], capture_output=True, text=True, check=True
     )
-    assert named(graph(here(fn, *args))) == named(json.loads(done.stdout))
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+THREE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
+    "half": (plain, (half(4, 128, 64),), FLASH),
+    "float32": (plain, (single(4, 128, 64),), EFFICIENT),
+    "groups": (groups, (half(8, 128, 64), half(2, 128, 64)), FLASH),
+    "a mask of one": (masked, (half(4, 128, 64), half(128)), EFFICIENT),
+    "a mask of two": (masked, (half(4, 128, 64), half(128, 128)), EFFICIENT),
+    "a mask of three": (masked, (half(4, 128, 64), half(4, 128, 128)), EFFICIENT),
+    "keys of four": (causal, (half(4, 128, 64), half(1, 4, 128, 64)), "math"),
+}
+
+
+@pytest.mark.usefixtures("warm")
+def test_three_dimensions_are_a_batch_of_one_to_a_pytorch_that_takes_them_so() -> None:
+    """2.15 does, before it asks which kernel can run; which one can then is as for a batch of one of that size."""
+    batched = "aten.unsqueeze.default" in in_plain_pytorch(THREE_DIMENSIONS)
+    for name, (fn, args, kernel) in THREE.items():
+        found = here(fn, *args)
+        assert attention_of(found) == (kernel if batched else "math"), name
+        (result,) = found.compilations[0].graphs["inference"].calls[-1].outputs
+        assert tuple(map(int, result.shape)) == tuple(fn(*args).shape), name
+
+
+COUNTED = """
+import json, torch, torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+called = []
+class Counted(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if not func.is_view and "detach" not in str(func) and "unsafe_view" not in str(func):
+            called.append(str(func))
+        return func(*args, **kwargs or {})
+q = torch.ones(2, 4, 128, 65, requires_grad=True)
+grad = torch.ones(2, 4, 128, 65)
+with sdpa_kernel(SDPBackend.MATH), Counted():
+    torch.autograd.grad(F.scaled_dot_product_attention(q, q, q), q, grad)
+print(json.dumps(called))
+"""
+
+
+def dispatched(found: Capture) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for op in found.compilations[0].eager or ():
+        counts[op.name.removesuffix(".default")] += op.count
+    return dict(counts)
+
+
+@pytest.mark.usefixtures("warm")
+def test_eager_pytorch_is_counted_with_the_kernel_that_the_device_takes() -> None:
+    """``attention.cpp``: one call of a fused kernel, and each of the three filled up to 8 elements before."""
+    flash, efficient = (f"aten._scaled_dot_product_{name}_attention" for name in (FLASH, EFFICIENT))
+    assert dispatched(here(plain, half(*Q), target="a100")) == {flash: 1}
+    assert dispatched(here(plain, single(*Q), target="a100")) == {efficient: 1}
+    filled = here(causal, half(2, 4, 128, 60), half(2, 4, 128, 60), target="a100")
+    assert dispatched(filled) == {"aten.constant_pad_nd": 3, flash: 1}
+    trained = here(plain, half(*Q).requires_grad_(), target="a100")
+    assert dispatched(trained) == {flash: 1, f"{flash}_backward": 1, "aten.add.Tensor": 2}
+    with torch.inference_mode():
+        assert dispatched(here(plain, half(*Q), target="a100")) == {flash: 1}
+    one = "aten._scaled_dot_product_attention_math_for_mps"
+    assert dispatched(here(plain, half(*Q), target="mps")) == {one: 1}
+
+
+@pytest.mark.usefixtures("warm")
+def test_eagers_own_operators_are_those_of_plain_pytorch() -> None:
+    done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=True)
+    found = here(plain, single(2, 4, 128, 65).requires_grad_())
+    plainly = [name.removesuffix(".default") for name in json.loads(done.stdout)]
+    assert dispatched(found) == dict(Counter(plainly))
 
 
 @pytest.mark.usefixtures("warm")
 def test_none_that_can_run_is_pytorchs_error() -> None:
     with pytest.raises(CaptureError, match="No available kernel"):
-        here(only_flash, single(*Q))
+        here(flash_alone, single(*Q))
+
+
+@pytest.mark.usefixtures("warm")
+def test_none_that_can_run_where_python_might_catch_it() -> None:
+    """Torch 2.15 leaves what is raised within ``with`` to Python, which has the CPU's kernel: no code is made up."""
+    try:
+        found = here(only_flash, single(*Q))
+    except CaptureError as error:
+        assert "No available kernel" in str(error)
+        return
+    assert found.compilations == () and "No available kernel" in found.skipped[0].cause.reason
+    assert found.target is not None
+    assert "Python that Dynamo does not trace ran with tensors of the CPU" in found.target.may_differ
 
 
 @pytest.mark.usefixtures("warm")
@@ -248,7 +349,7 @@ def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
     before = carried_settings.attention()
     assert attention_of(capture(only_efficient, half(*Q), target="h100")) == EFFICIENT
     with pytest.raises(CaptureError, match="No available kernel"):
-        capture(only_flash, single(*Q), target="h100")
+        capture(flash_alone, single(*Q), target="h100")
     assert attention_of(capture(without_flash, half(*Q), target="h100")) == EFFICIENT
     assert attention_of(capture(plain, half(*Q), target="h100")) == FLASH
     assert carried_settings.attention() == before

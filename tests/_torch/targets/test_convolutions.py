@@ -146,7 +146,8 @@ def test_what_inductor_makes_channels_last_comes_so() -> None:
     x = torch.rand(8, 64, 56, 56)
     found = here(torch.nn.Conv2d(64, 128, 3, padding=1), x)
     (code,) = found.compilations[0].code.values()
-    assert "assert_size_stride(buf2, (8, 128, 56, 56), (401408, 1, 7168, 128)" in str(code.text)
+    # What Inductor checks of the library's result: torch 2.15 by a function of another name.
+    assert "(buf2, (8, 128, 56, 56), (401408, 1, 7168, 128)" in str(code.text)
     last = here(torch.nn.Conv2d(64, 128, 3, padding=1).to(memory_format=LAST), x.to(memory_format=LAST))
     assert [k.language for k in last.kernels] == ["extern", "triton"]  # nothing is transposed before it
 

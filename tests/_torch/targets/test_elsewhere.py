@@ -17,7 +17,7 @@ from state import unchanged
 from suite import rand, wave
 
 from compile_lens import CaptureError, ChildError, capture
-from compile_lens.child import crossing, process
+from compile_lens.child import crossing, process, tensors
 from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
@@ -166,7 +166,7 @@ def test_values_that_decide_cross() -> None:
 
 
 def test_large_tensors_cross_as_shapes_and_are_counted() -> None:
-    large = torch.ones(crossing.VALUES // 4 + 1)
+    large = torch.ones(tensors.VALUES // 4 + 1)
     found = capture(wave, large, target="mps")
     assert found.target is not None and "1 large tensor crossed as shapes" in found.target.crossing
     assert found.compilations[0].graphs["dynamo"].nodes[0].outputs[0].shape == tuple(large.shape)

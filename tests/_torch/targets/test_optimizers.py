@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import capture
 from compile_lens.child import crossing
 from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
+from tests.helpers.dispatched import Dispatched
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -89,3 +91,50 @@ def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
     assert {k.language for k in found.kernels} == {"triton"}
     devices = {t.device for c in found.compilations for n in c.graphs["inference"].calls for t in n.outputs}
     assert devices == {"cuda:0"}
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "ASGD", "RAdam", "Adamax", "Adadelta", "SGD"])
+def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
+    """They are those that run of the graph which plain Dynamo makes of the step."""
+    options: dict[str, Any] = {"foreach": True} | ({"momentum": 0.9} if kind == "SGD" else {})
+    made, plain = optimizer(kind, **options), optimizer(kind, **options)
+    made.step()
+    plain.step()
+    seen = Dispatched()
+
+    def run(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        def counted(*args: Any) -> Any:
+            with seen:
+                return gm.forward(*args)
+
+        return counted
+
+    torch._dynamo.reset()
+    torch.compile(plain.step, backend=run)()
+    found, _ = perform(made.step, (), None, Asked(target="h100"), model=resolve("h100"))
+    (compilation,) = [c for c in found.compilations if c.graphs]
+    assert compilation.eager is not None, compilation.eager_note
+    assert {op.name: op.count for op in compilation.eager} == seen.work
+
+
+def test_what_nadam_keeps_on_the_cpu_stays_there() -> None:
+    """Where its parameters are on the device, and plain steps made its state: as plain torch makes it. Dynamo moves
+    ``step`` alone."""
+    with FakeTensorMode():
+        there = torch.optim.NAdam([torch.empty(8, device="cuda", requires_grad=True)])
+        for p in parameters(there):
+            p.grad = torch.empty(8, device="cuda")
+        there._init_group(there.param_groups[0], [], [], [], [], [], [])  # type: ignore[attr-defined]
+        (state,) = there.state.values()
+    on_the_cpu = {name for name, value in state.items() if value.device.type == "cpu"}
+    assert on_the_cpu == {"step", "mu_product"}
+    for steps, device in ((1, "cpu"), (0, "cuda:0")):  # what is made while it is traced is on the device
+        made = optimizer("NAdam")
+        for _ in range(steps):
+            made.step()
+        found, _ = perform(made.step, (), None, Asked(target="h100"), model=resolve("h100"))
+        (compilation,) = [c for c in found.compilations if c.graphs]
+        products = [n for n in compilation.graphs["dynamo"].nodes if "mu_product" in n.target]
+        assert {t.device for n in products for t in n.outputs} == {device}
+        assert ("cpp" in {k.language for k in found.kernels}) == (device == "cpu")
+        assert compilation.eager is not None

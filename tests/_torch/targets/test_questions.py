@@ -181,12 +181,16 @@ def marked(x: torch.Tensor) -> torch.Tensor:
     y = x.sin()
     torch.cuda.nvtx.range_pop()
     torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.reset_accumulated_memory_stats()
     return y.cos()
 
 
 def test_what_changes_nothing_on_the_device_changes_nothing_here() -> None:
+    before = dir(torch._C)
     found = here(marked, rand(4, 4))
-    assert questions(found) == []
+    assert questions(found) == [] and dir(torch._C) == before
     graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
     assert [n.target for g in graphs for n in g.calls if n.target in ("sin", "cos")] == ["sin", "cos"]
     with pytest.raises(CaptureError, match="invalid device ordinal"):
@@ -499,3 +503,18 @@ def test_what_a_mac_answers_too_is_not_said_to_differ() -> None:
     assert "Tensor.is_mps" in said
     h100 = capture(fn, rand(4, 4), target="h100").target
     assert h100 is not None and sum("asked" in s for s in stamp.of_target(h100)) == 3
+
+
+def of_cuda_alone(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()
+    return x.sin() if torch.cuda.get_device_capability() >= (9, 0) else x.cos()
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="a device that is there answers by itself")
+def test_an_answer_that_is_an_error_has_the_line_that_asked() -> None:
+    """Where we listen to the question is no line of the program's."""
+    with pytest.raises(CaptureError, match="CUDA") as raised:
+        perform(of_cuda_alone, (torch.ones(4),), None, Asked(target="mps"), model=resolve("mps"))
+    failure = raised.value.capture.failure
+    assert failure is not None
+    assert "torch.cuda.get_device_capability()" in failure.frames[-1].text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -211,6 +212,13 @@ def test_backward_comes_from_the_same_lines_as_on_the_cpu(make: Callable[[], Any
         joint = compilation.graphs["joint"]
         told.append([(n.target, n.origins, n.module) for n in joint.calls])
         assert len({origins for _, origins, _ in told[-1]}) == 3
+    if (
+        make is Block and target == "mps"
+    ):  # whose backward of linear is one operator, which gives several tensors
+        assert {t for t, *_ in told[1]} - {t for t, *_ in told[0]} == {"aten.linear_backward.default"}
+        told = [
+            [(None, *where) for where, _ in itertools.groupby(calls, lambda call: call[1:])] for calls in told
+        ]
     assert told[0] == told[1]
 
 

@@ -67,10 +67,14 @@ export interface Words {
   noStage: string;
   /** Of a column of a comparison. */
   noCode: string;
+  /** What is counted as nodes, calls and ops. */
+  counted: string;
   /** Of stages that hold the same operations. */
   unchanged: string;
   saved: string;
   modelled: string;
+  /** Why nothing is above a node that may have come from anything before it. */
+  unsaidOrigin: string;
   /** What a node is that does no work, by its kind. */
   noWork: {
     input: string;
@@ -108,6 +112,8 @@ export interface Source {
   file: string;
   first: number;
   name: string;
+  /** How many modules ran it, in short and in words; both "" where that is not known of several. */
+  ran: [string, string];
   code: Text;
   /** `[line number, item]` for each line that the record knows. */
   items: [number, number][];
@@ -249,6 +255,8 @@ export interface IndexStage {
   count: number;
   /** Code only: how many of its items are kernels; their lines follow. */
   kernels: number;
+  /** Graphs only: items, by number in the stage, that its count (`21 calls`, `5 ops`) does not have in it. */
+  uncounted: number[];
   /** Code only: of each kernel the line of the module that is its first; 0 where its source does not stand there. */
   firsts: number[];
   /** The part that holds its `GraphData` or `CodeData`; "" for Python. */
@@ -258,6 +266,8 @@ export interface IndexStage {
 /** What a comparison says beyond the captures in it. */
 export interface Compared {
   function: string;
+  /** What was saved on each target; "" for none. */
+  headline: string;
   agreement: string;
   /** Lines above all else: the first cause, and what it came to. */
   summary: string[];
@@ -292,6 +302,8 @@ export interface ComparedModule {
   counts: [string, string[]][];
   /** For each column `[item of a kernel, line, words]`: lines that no other column has. */
   own: [number, number, string][][];
+  /** Of two captures items of kernels that are the same; null beside one that the other has not. */
+  partners: [number | null, number | null][];
 }
 
 /** One graph stage. Numbers of nodes are local: item = stage.start + local. */

@@ -49,10 +49,15 @@ export class Finder {
       if (this.timer) this.search(true);
       else this.step(event.shiftKey ? -1 : 1);
       event.preventDefault();
-    } else if (event.key === "Escape" && this.input.value) {
-      // The first Escape empties the box; the next one is the page's.
-      this.input.value = "";
-      this.search(true);
+    } else if (event.key === "Escape") {
+      // The first Escape empties the box; the next one leads to the text.
+      if (this.input.value) {
+        this.input.value = "";
+        this.search(true);
+      } else {
+        const [listing] = this.listings();
+        listing?.rows.focus(listing.rows.active);
+      }
       event.preventDefault();
       event.stopPropagation();
     }

@@ -14,8 +14,9 @@ import { h } from "../dom.js";
  * @property {number} [end]
  */
 
-/** Letters of a note, and pixels from line to line of it. */
+/** Letters of a note and of its hint, and pixels from line to line of them. */
 const LETTERS = "600 12px";
+const HINT_LETTERS = "12px";
 const STEP = 18;
 /** Pixels between a line and a note below it, and at the right edge. */
 const ABOVE = 6;
@@ -48,15 +49,15 @@ export class LineNotes {
     const letter = LETTER * (Number.parseFloat(element.style.getPropertyValue("--size")) || 13);
     const before = [...this.below].join();
     const number = String(first + lines.count - 1).length * letter + GUTTER;
-    const words = measure(`${LETTERS} ${getComputedStyle(element).getPropertyValue("--sans")}`);
+    const sans = getComputedStyle(element).getPropertyValue("--sans");
+    const [words, hintWords] = [LETTERS, HINT_LETTERS].map((letters) => measure(`${letters} ${sans}`));
     this.below.clear();
     for (const [at, { text, hint, failed }] of this.all) {
       const line = at - 1;
-      const own = words(text);
       const behind = width - number - (lines.length(line) - this.outdent() + BEFORE) * letter - RIGHT;
-      if (!failed && !hint && own.reduce((sum, one) => sum + one, 0) <= behind) continue;
+      if (!failed && !hint && rowsOf(words(text), behind) === 1) continue;
       const room = Math.max(NARROWEST, width - number - (this.start(line) - this.outdent()) * letter - RIGHT);
-      const rows = rowsOf(own, room) + (hint ? rowsOf(words(hint), room) : 0);
+      const rows = rowsOf(words(text), room) + (hint ? rowsOf(hintWords(hint), room) : 0);
       this.below.set(line, ABOVE + STEP * rows);
     }
     return before !== [...this.below].join();
@@ -114,22 +115,22 @@ export class LineNotes {
 }
 
 /**
- * How wide the words of a text are, each with a blank.
+ * How wide the words of a text are, and a blank.
  * @param {string} font
  */
 function measure(font) {
   const paper = document.createElement("canvas").getContext("2d");
   if (paper) paper.font = font;
-  return (/** @type {string} */ text) =>
-    text.split(/\s+/).map((word) => paper?.measureText(`${word} `).width ?? word.length * STEP);
+  const wide = (/** @type {string} */ text) => paper?.measureText(text).width ?? text.length * STEP;
+  return (/** @type {string} */ text) => ({ words: text.split(/\s+/).map(wide), blank: wide(" ") });
 }
 
 /**
- * How many lines words take.
- * @param {number[]} words pixels
+ * How many lines words take: a line may end with a word, without a blank.
+ * @param {{ words: number[], blank: number }} text pixels
  * @param {number} room pixels of a line
  */
-export function rowsOf(words, room) {
+export function rowsOf({ words, blank }, room) {
   let rows = 1;
   let used = 0;
   for (const word of words) {
@@ -139,7 +140,7 @@ export function rowsOf(words, room) {
       used = 0;
     }
     rows += Math.max(0, Math.ceil(word / room) - 1);
-    used += word > room ? word % room : word;
+    used += (word > room ? word % room : word) + blank;
   }
   return rows;
 }

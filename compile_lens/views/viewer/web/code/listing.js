@@ -65,6 +65,8 @@ export class Listing {
     this.unlinked = content.unlinked ?? "";
     /** What was found: where the matches start, their length, and the one that is shown. @type {{ starts: number[], length: number, current: number }} */
     this.found = { starts: [], length: 0, current: -1 };
+    /** How far it was scrolled sideways before the search; null while nothing is looked for. @type {number | null} */
+    this.sideways = null;
     this.foldBits = new Uint16Array(this.folds.folds.length);
     const mean = this.lines.text.length / Math.max(1, this.lines.count);
     this.cut = mean > LINE_CUT.many ? LINE_CUT.many : LINE_CUT.usual;
@@ -335,6 +337,12 @@ export class Listing {
     const { starts, more } = this.lines.find(wanted, MOST_MATCHES);
     this.found = { starts, length: wanted.length, current: -1 };
     for (const line of new Set([...before, ...this.matchedLines()])) this.refill(line);
+    // Afterwards lines have their beginnings where they were.
+    if (wanted) this.sideways ??= this.rows.element.scrollLeft;
+    else if (this.sideways !== null) {
+      this.rows.element.scrollLeft = this.sideways;
+      this.sideways = null;
+    }
     return { count: starts.length, more };
   }
 

@@ -3,7 +3,7 @@
 import { coloursOf, HOVER, isNeeded, SELF } from "../data/selection.js";
 import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
-import { cuts, without } from "./tidy.js";
+import { cuts, hides, without } from "./tidy.js";
 import { byCall, callNames, rowColours, rowTags } from "./unit_marks.js";
 
 /** @import { LinePiece } from "./lines.js" */
@@ -124,14 +124,16 @@ export class ListingBlock {
   }
 
   /**
-   * A line of code as it is shown; one in which something was found is whole.
+   * A line of code as it is shown. One in which something was found that would not be seen is whole but for its blanks:
+   * it stays in line with the others.
    * @param {number} line
    * @param {LinePiece[]} pieces
    */
   tidied(line, pieces) {
     const { tidy, lines } = this.listing;
-    if (tidy < 0 || pieces.some(([, , match]) => match >= 0)) return pieces;
-    return without(pieces, cuts(lines.line(line), tidy));
+    if (tidy < 0) return pieces;
+    const left = cuts(lines.line(line), tidy);
+    return without(pieces, hides(left, pieces) ? left.filter(([first]) => first === 0) : left);
   }
 
   /**
@@ -236,5 +238,6 @@ export function litLineClass(mark) {
   if (!mark) return "";
   const pins = coloursOf(mark).map((colour) => ` lit-pin-${colour}`);
   const needed = isNeeded(mark) ? " lit-needed" : "";
-  return ` lit${mark & HOVER ? " lit-hover" : ""}${mark & SELF ? " lit-self" : ""}${needed}${pins.join("")}`;
+  const pinned = pins.length > 0 ? " lit-pins" : "";
+  return ` lit${mark & HOVER ? " lit-hover" : ""}${mark & SELF ? " lit-self" : ""}${needed}${pinned}${pins.join("")}`;
 }

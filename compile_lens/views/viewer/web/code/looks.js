@@ -87,6 +87,19 @@ function look(listing, { height, size }) {
 }
 
 /**
+ * What is known of a kernel stands below its lines where all of both has room.
+ * @param {Listing} listing
+ * @param {HTMLElement} panel
+ */
+export function setTight(listing, panel) {
+  const foot = panel.querySelector(".code-foot");
+  if (!foot) return;
+  panel.classList.remove("code-tight");
+  const room = listing.element.offsetHeight + /** @type {HTMLElement} */ (foot).offsetHeight;
+  panel.classList.toggle("code-tight", listing.rows.top(listing.folds.rows) + foot.scrollHeight > room);
+}
+
+/**
  * Brings the first line that came from a unit to the top, with a little of what is above it.
  * @param {Listing} listing
  */

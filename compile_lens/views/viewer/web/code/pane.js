@@ -10,7 +10,8 @@ import { standForKernels } from "./kernel_names.js";
 import { launchList, markLaunch, mostJoined } from "./launches.js";
 import { Listing } from "./listing.js";
 import { litLineClass } from "./listing_block.js";
-import { setLarge, setTidy, showFirst } from "./looks.js";
+import { paperCode } from "./paper_rows.js";
+import { setLarge, setTidy, setTight, showFirst } from "./looks.js";
 
 /** @import { Own } from "./kernel_facts.js" */
 /** @import { App, Marks, Pin } from "../data/app.d.ts" */
@@ -124,25 +125,17 @@ export class CodePane {
     for (const [number, { listing }] of this.pages) if (number !== MODULE && listing) setTidy(listing, this.tidied);
   }
 
-  /** Large letters where few lines are shown and there is room. */
   fit() {
-    const { listing, panel } = this.pages.get(this.shown) ?? {};
-    if (!listing || !this.element.clientWidth) return;
-    setLarge(listing, listing.folds.rows <= FEW_ROWS && this.element.clientWidth >= ROOMY);
-    this.share(listing, panel);
+    const page = this.pages.get(this.shown);
+    if (!page?.listing || !this.enlarge(page)) return;
+    setTight(page.listing, page.panel);
   }
 
-  /**
-   * What is known of a kernel stands below its lines where all of both has room.
-   * @param {Listing} listing
-   * @param {HTMLElement | undefined} panel
-   */
-  share(listing, panel) {
-    const foot = panel?.querySelector(".code-foot");
-    if (!panel || !foot) return;
-    panel.classList.remove("code-tight");
-    const room = listing.element.offsetHeight + /** @type {HTMLElement} */ (foot).offsetHeight;
-    panel.classList.toggle("code-tight", listing.rows.top(listing.folds.rows) + foot.scrollHeight > room);
+  /** Large letters where few lines are shown and there is room; whether there is any. @param {CodePage} page */
+  enlarge({ listing }) {
+    const { clientWidth } = this.element;
+    if (listing && clientWidth) setLarge(listing, listing.folds.rows <= FEW_ROWS && clientWidth >= ROOMY);
+    return clientWidth > 0;
   }
 
   /** The source and the machine code that a page shows. @param {CodePage | undefined} [page] */
@@ -169,17 +162,19 @@ export class CodePane {
     this.shown = number;
     if (number !== MODULE) this.kernel = number;
     let page = this.pages.get(number);
+    let fresh = false;
     if (page === undefined) {
       page = number === MODULE ? this.modulePage() : this.kernelPage(this.data.kernels[number - 1]);
       this.pages.set(number, page);
       if (page.listing) setTidy(page.listing, this.tidied && number !== MODULE);
       page.listing?.mark(this.marks);
-      put(this.body, page.panel);
-      this.fit();
-      if ((number !== MODULE || !begun) && page.listing) showFirst(page.listing);
+      fresh = true;
     }
+    // Measured before anything is written, so that the page is laid out once.
+    const roomy = this.enlarge(page);
     put(this.body, page.panel);
-    this.fit();
+    if (roomy && page.listing) setTight(page.listing, page.panel);
+    if (fresh && (number !== MODULE || !begun) && page.listing) showFirst(page.listing);
     this.listings().forEach((listing) => listing.resized());
     this.tabs.forEach((tab, i) => {
       tab.setAttribute("aria-selected", String(i + 1 === number));
@@ -378,6 +373,11 @@ export class CodePane {
   exact(items) {
     const kernels = new Set(this.data.kernels.map((kernel) => kernel.item));
     return [...items.filter((item) => !kernels.has(item)), ...items.filter((item) => kernels.has(item))];
+  }
+
+  paper() {
+    const { panel, kernel = null } = this.pages.get(this.shown) ?? {};
+    return paperCode(this.element, panel, kernel, this.data.kernels.length - 1, this.listings());
   }
 
   resized() {

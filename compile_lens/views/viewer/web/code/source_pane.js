@@ -5,6 +5,7 @@ import { CompilationTable, notesIn } from "./compilations.js";
 import { Finder, copyButton } from "./finder.js";
 import { farFrom } from "./in_view.js";
 import { Listing } from "./listing.js";
+import { paperRows } from "./paper_rows.js";
 import { outdent, setFitting } from "./looks.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
@@ -62,7 +63,7 @@ export class SourcePane {
    * @param {Source} source
    * @param {Map<number, string>} [signs]
    */
-  part({ file, first, name, code, items }, signs) {
+  part({ file, first, name, ran, code, items }, signs) {
     /** @type {Map<number, number[]>} */
     const links = new Map();
     for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
@@ -87,6 +88,7 @@ export class SourcePane {
         "div",
         { class: "source-head" },
         h("h2", { class: "source-name", title: name }, shortened(name, HEADING)),
+        ran[0] ? h("span", { class: "source-ran", title: ran[1] }, ran[0]) : null,
         h("span", { class: "source-place", title: `${file}:${first}` }, shortened(place, HEADING)),
         copyButton(this.app, () => code.text, `copy the source of ${shortened(name, HEADING)}`),
       ),
@@ -191,6 +193,14 @@ export class SourcePane {
       const bottom = section.offsetTop + listing.element.offsetTop + listing.rows.top(row + 1);
       if (bottom > this.scroller.clientHeight) this.scroller.scrollTop = bottom - this.scroller.clientHeight + 8;
     }
+  }
+
+  paper() {
+    const parts = this.parts.flatMap(({ section, listing }) => [
+      /** @type {Node} */ (section.firstElementChild).cloneNode(true),
+      ...paperRows(listing),
+    ]);
+    return [...parts, this.table.element.cloneNode(true)];
   }
 
   resized() {

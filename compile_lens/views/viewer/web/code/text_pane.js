@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import { Finder, copyButton } from "./finder.js";
 import { Listing } from "./listing.js";
+import { paperRows } from "./paper_rows.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { GraphData } from "../types.d.ts" */
@@ -43,6 +44,10 @@ export class TextPane {
   /** @param {number[]} items */
   reveal(items) {
     return this.listing.reveal(items);
+  }
+
+  paper() {
+    return paperRows(this.listing);
   }
 
   resized() {

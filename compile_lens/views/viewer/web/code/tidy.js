@@ -47,6 +47,20 @@ function closing(text, open) {
 }
 
 /**
+ * Whether anything that was found is in what is left out, other than in the blanks before a line.
+ * @param {Cut[]} left
+ * @param {LinePiece[]} pieces
+ */
+export function hides(left, pieces) {
+  let at = 0;
+  return pieces.some(([text, , match]) => {
+    const from = at;
+    at += text.length;
+    return match >= 0 && left.some(([first, last]) => first > 0 && first < at && from < last);
+  });
+}
+
+/**
  * Pieces without what is left out.
  * @param {LinePiece[]} pieces
  * @param {Cut[]} left

@@ -36,6 +36,8 @@ export interface Pane {
   pageTabs?(): HTMLElement[];
   /** Shows the kernels or the module. */
   turn?(page: "kernel" | "module"): void;
+  /** What is printed of it. Without, a copy of what is shown. */
+  paper?(): Node[];
   /** Another compilation is shown. */
   recolour?(): void;
   /** The pane has a size now, or another one. */

@@ -21,6 +21,13 @@ export class Model {
     this.units = new Units(index);
     /** Why nothing is above an item, for those where the record says it. @type {Map<number, string>} */
     this.noOrigin = new Map(index.noOrigin);
+    /** Items that the count of their stage does not have in it. */
+    this.uncounted = new Set(index.stages.flatMap(({ start, uncounted }) => uncounted.map((local) => start + local)));
+  }
+
+  /** Whether the count that is said of its stage has an item in it. @param {number} item */
+  counts(item) {
+    return !this.uncounted.has(item);
   }
 
   /**

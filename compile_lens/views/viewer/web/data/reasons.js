@@ -227,13 +227,29 @@ export class Reach {
     if (kinds.size !== 1 || !ENDING_KINDS[kind]?.includes(before)) {
       return this.lastSeen(
         last,
-        `the record names nothing in ${model.index.stages[next].title} that came from ${this.own.length > 1 ? "them" : "it"}`,
+        `the record names nothing in ${model.index.stages[next].title} that came from ${this.own.length > 1 ? "them" : "it"}${this.orphans(next)}`,
       );
     }
     const is = this.is(kind);
     const what = kind === "view" && before === "loops" ? `${is}, so no loop was made of it` : is;
     if (this.home.includes(last) && tips.length === 1) return `it is ${what}`;
     return this.lastSeen(last, tips.length > 1 ? `each ${what}` : what, true);
+  }
+
+  /**
+   * Operations of a stage of which nobody knows what they came from, and may be of this; "" where there are none.
+   * @param {number} stage
+   */
+  orphans(stage) {
+    const { model } = this;
+    const { start, count } = model.index.stages[stage];
+    const found = Array.from({ length: count }, (_, i) => start + i).filter(
+      (item) => model.noOrigin.get(item) === model.core.words.unsaidOrigin,
+    );
+    if (found.length === 0) return "";
+    const names = found.slice(0, 3).map((item) => quotedName(labelOf(model, item)));
+    const listed = found.length > 3 ? `${names.join(", ")} and ${found.length - 3} more` : names.join(", ");
+    return `; ${listed} may have: ${model.core.words.unsaidOrigin}`;
   }
 
   /**
@@ -250,7 +266,8 @@ export class Reach {
   }
 
   /**
-   * The first stage that was not seen after one stage and before another.
+   * The first stage that was not seen after one stage and before another. One that this compilation does not go through
+   * keeps nothing from what follows it.
    * @param {number} above
    * @param {number} below
    * @param {string} phase
@@ -263,7 +280,9 @@ export class Reach {
     const steps = lanes.flatMap((lane) => lane.steps.map((step) => ({ step, phase: lane.phase })));
     const from = steps.findIndex(({ step }) => step.stage === Math.min(above, below));
     const to = steps.findIndex(({ step }) => step.stage === Math.max(above, below));
-    const gap = steps.slice(from + 1, to < 0 ? undefined : to).find(({ step }) => step.stage < 0);
+    const gap = steps
+      .slice(from + 1, to < 0 ? undefined : to)
+      .find(({ step }) => step.stage < 0 && step.kind !== "none");
     if (!gap) return "";
     const title =
       gap.phase && gap.step.key !== gap.phase ? `${gap.phase} ${gap.step.title}` : gap.phase || gap.step.title;

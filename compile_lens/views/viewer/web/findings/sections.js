@@ -61,7 +61,7 @@ function sectionBody(pane, section) {
         h(
           "div",
           { class: "finding-columns" },
-          section.columns.map((column) => columnOf(pane, column)),
+          section.columns.map((column) => columnOf(pane, column, section.title ? 4 : 3)),
         ),
       ];
   }
@@ -231,12 +231,13 @@ function side(pane, name, text) {
 /**
  * @param {FindingPane} pane
  * @param {FindingColumn} column
+ * @param {number} level of its heading, one below that of the section
  */
-function columnOf(pane, { title, words, figures, blocks, left }) {
+function columnOf(pane, { title, words, figures, blocks, left }, level) {
   return h(
     "section",
     { class: "finding-column", "aria-label": title },
-    h("div", { class: "finding-title", role: "heading", "aria-level": "4" }, title),
+    h("div", { class: "finding-title", role: "heading", "aria-level": `${level}` }, title),
     h(
       "dl",
       { class: "finding-figures" },

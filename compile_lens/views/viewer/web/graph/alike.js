@@ -39,6 +39,58 @@ export function alike(data, body) {
   return { like, firsts };
 }
 
+/** @typedef {Pick<GraphData, "bodies" | "layouts">} Bodies */
+
+/**
+ * Boxes of a body that stand in the first of equal layers alone: inputs, and filled tensors that others use too.
+ * @param {Bodies} data
+ * @param {number} body
+ */
+function sourcesIn(data, body) {
+  const { boxes, layout } = data.bodies[body];
+  const { edges, stubs } = data.layouts[layout];
+  const fed = new Set([...edges.map(({ ends }) => ends[1]), ...stubs.map((stub) => (stub.outgoing ? -1 : stub.box))]);
+  const leaves = new Set(stubs.filter(({ outgoing }) => outgoing).map(({ box }) => box));
+  const filled = (/** @type {BodyBox} */ { kind, body: inner }, /** @type {number} */ i) =>
+    kind !== "random" && inner < 0 && !fed.has(i) && leaves.has(i);
+  const found = boxes.flatMap((box, i) => (["input", "constant"].includes(box.kind) || filled(box, i) ? [i] : []));
+  return new Set(found);
+}
+
+/**
+ * Whether nothing but such boxes inside of one box feeds another one.
+ * @param {Bodies} data
+ * @param {BodyBox} from
+ * @param {BodyBox} to
+ */
+function ofSources(data, from, to) {
+  if (from.body < 0) return false;
+  const names = new Set(namesIn(data, to));
+  const feed = feeders(data, from.body, names);
+  return feed.length > 0 && feed.every(Boolean);
+}
+
+/**
+ * For each box of a body that feeds one of the named nodes outside of it, whether it is a source.
+ * @param {Bodies} data
+ * @param {number} body
+ * @param {Set<string>} names
+ * @returns {boolean[]}
+ */
+function feeders(data, body, names) {
+  const { boxes, stubs, layout } = data.bodies[body];
+  const sources = sourcesIn(data, body);
+  return data.layouts[layout].stubs.flatMap(({ box, outgoing }, i) => {
+    if (!outgoing || !stubs[i].others.some((name) => names.has(name))) return [];
+    return boxes[box].body < 0 ? [sources.has(box)] : feeders(data, boxes[box].body, names);
+  });
+}
+
+/** Names of all nodes in a box. @param {Bodies} data @param {BodyBox} box @returns {string[]} */
+function namesIn(data, box) {
+  return box.body < 0 ? [box.name] : data.bodies[box.body].boxes.flatMap((inner) => namesIn(data, inner));
+}
+
 /**
  * What a body computes, without names of nodes and modules. Inputs do not count: that of the whole graph stands in
  * the first layer alone, and so does a filled tensor that all of them use.
@@ -51,22 +103,20 @@ function shapeOf(data, body, known) {
   const before = known.get(body);
   if (before !== undefined) return before;
   const { boxes, layout } = data.bodies[body];
+  const sources = sourcesIn(data, body);
   /** @type {Map<number, number>} */
   const places = new Map();
   /** @type {unknown[]} */
   const inside = [];
-  const { edges: drawn, stubs } = data.layouts[layout];
-  const fed = new Set([...drawn.map(({ ends }) => ends[1]), ...stubs.map((stub) => (stub.outgoing ? -1 : stub.box))]);
-  const leaves = (/** @type {number} */ i) => stubs.some(({ box, outgoing }) => outgoing && box === i);
   boxes.forEach(({ kind, lines, members, body: inner }, i) => {
-    if (kind === "input" || kind === "constant") return;
-    if (kind !== "random" && inner < 0 && !fed.has(i) && leaves(i)) return;
+    if (sources.has(i)) return;
     places.set(i, places.size);
     const said = lines.filter(([text, role]) => role === "target" && !text.startsWith("holds "));
     const made = members.length === 1 ? data.outputs[members[0]].map((tensor) => data.tensors[tensor].shape) : [];
     inside.push([kind, said.map(([text]) => text), made, inner < 0 ? "" : shapeOf(data, inner, known)]);
   });
-  const edges = drawn
+  const edges = data.layouts[layout].edges
+    .filter(({ ends }) => !ofSources(data, boxes[ends[0]], boxes[ends[1]]))
     .map(({ ends }) => ends.map((end) => places.get(end)))
     .filter((ends) => !ends.includes(undefined))
     .map(String)

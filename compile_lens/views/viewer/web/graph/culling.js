@@ -1,9 +1,10 @@
 // Which pieces of a large drawing are on the page: those in view and near it. A browser lays out all that is
 // there anew with every box that opens, and thousands of pieces would hold it up.
 
-/** @import { BoxView, EdgeView, StubView } from "./views.js" */
+/** @import { BoxView, EdgeView, LevelView, StubView } from "./views.js" */
 
 /** @typedef {BoxView | EdgeView | StubView} CulledPiece */
+/** @typedef {number[]} Edges left, top, right and bottom */
 
 /** A drawing of so many boxes is on the page as a whole. */
 const CULLED_FROM = 120;
@@ -25,16 +26,24 @@ export class Culling {
   }
 
   /**
-   * Sorts out the pieces for a part of the drawing that is in view now.
+   * Whether all of a drawing is on the page.
+   * @param {{ boxes: BoxView[] }} drawing
+   */
+  whole({ boxes }) {
+    return boxes.length < CULLED_FROM;
+  }
+
+  /**
+   * Sorts out the pieces for a part of the drawing that is in view now. Says whether there was anything to sort.
    * @param {{ boxes: BoxView[], stubs: StubView[], roving: BoxView | StubView | null }} drawing
    * @param {{ x: number, y: number, width: number, height: number }} view
    */
   look({ boxes, stubs, roving }, { x, y, width, height }) {
-    if (!(width > 0 && height > 0)) return;
-    const whole = boxes.length < CULLED_FROM;
+    if (!(width > 0 && height > 0)) return false;
+    const whole = this.whole({ boxes });
     const [left, top, right, bottom] = this.kept;
     const covered = whole ? left === -Infinity : left <= x && top <= y && right >= x + width && bottom >= y + height;
-    if (covered && !this.fresh) return;
+    if (covered && !this.fresh) return false;
     this.fresh = false;
     const [w, h] = [CULLED_BEYOND * width, CULLED_BEYOND * height];
     this.kept = whole ? [-Infinity, -Infinity, Infinity, Infinity] : [x - w, y - h, x + width + w, y + height + h];
@@ -44,37 +53,20 @@ export class Culling {
     if (roving) held.add(roving);
     for (let up = roving?.level.parent ?? null; up; up = up.level.parent) held.add(up);
     for (const view of boxes) {
-      const [bx, by, bw, bh] = view.at;
-      this.sort(view, held.has(view) || this.near(bx, by, bx + bw, by + bh));
+      this.sort(view, held.has(view) || this.within(view));
       // Each edge starts at one box.
-      for (const edge of view.out) {
-        const { x: ex, y: ey } = edge.level;
-        const [l, t, r, b] = edge.bounds();
-        this.sort(edge, this.near(ex + l, ey + t, ex + r, ey + b));
-      }
+      for (const edge of view.out) this.sort(edge, this.within(edge));
     }
-    for (const stub of stubs) {
-      const [sx, sy, sw, sh] = stub.at;
-      const [ox, oy, ow, oh] = stub.owner.at;
-      const near = this.near(
-        Math.min(sx, ox),
-        Math.min(sy, oy),
-        Math.max(sx + sw, ox + ow),
-        Math.max(sy + sh, oy + oh),
-      );
-      this.sort(stub, held.has(stub) || near);
-    }
+    for (const stub of stubs) this.sort(stub, held.has(stub) || this.within(stub));
+    return true;
   }
 
   /**
-   * @param {number} left
-   * @param {number} top
-   * @param {number} right
-   * @param {number} bottom
+   * Whether anything of a piece, or of a level, is near the view.
+   * @param {CulledPiece | LevelView} piece
    */
-  near(left, top, right, bottom) {
-    const [l, t, r, b] = this.kept;
-    return left <= r && right >= l && top <= b && bottom >= t;
+  within(piece) {
+    return near(reach(piece), this.kept);
   }
 
   /**
@@ -87,4 +79,29 @@ export class Culling {
     if (near) this.wanted(piece);
     else if (piece.element) piece.element.style.display = "none";
   }
+}
+
+/**
+ * How far a piece reaches, from the corner of the whole drawing.
+ * @param {CulledPiece | LevelView} piece
+ * @returns {Edges}
+ */
+export function reach(piece) {
+  if ("bounds" in piece) {
+    const { x, y } = piece.level;
+    const [l, t, r, b] = piece.bounds();
+    return [x + l, y + t, x + r, y + b];
+  }
+  const [x, y, w, h] = piece.at;
+  if (!("owner" in piece)) return [x, y, x + w, y + h];
+  const [ox, oy, ow, oh] = piece.owner.at;
+  return [Math.min(x, ox), Math.min(y, oy), Math.max(x + w, ox + ow), Math.max(y + h, oy + oh)];
+}
+
+/**
+ * @param {Edges} one
+ * @param {Edges} other
+ */
+export function near([left, top, right, bottom], [l, t, r, b]) {
+  return left <= r && right >= l && top <= b && bottom >= t;
 }

@@ -92,6 +92,7 @@ export class Halos {
     }
     /** @param {BoxView} view @returns {Rectangle} */
     const at = ({ at: [x, y, w, h] }) => [x - level.x, y - level.y, w, h];
+    if ([...kernels.values()].every((views) => views.length < 2)) return;
     const taken = [...level.boxes.map(at), ...level.stubs.map((stub) => stub.at), ...ofEdges(level)];
     for (const [kernel, views] of kernels) {
       if (views.length < 2) continue;

@@ -185,7 +185,7 @@ export class Lighting {
     const lit = this.litUnits();
     // What is lit for another unit's sake has no ground of its own.
     const other = bits && lit && !lit.has(unit) ? " other" : "";
-    return ` unit-${this.units.all[unit].colour}${other}`;
+    return ` in-unit unit-${this.units.all[unit].colour}${other}`;
   }
 
   /** Of a band that is lit, only units that are lit keep their colours. @param {BoxView} view */
@@ -242,6 +242,6 @@ function litClasses(bits) {
   if (!bits) return "";
   const colours = bits & ALL_COLOURS;
   // The lowest colour is the one of the lowest bit.
-  const pin = colours ? ` lit-pin-${31 - Math.clz32(colours & -colours)}` : "";
+  const pin = colours ? ` lit-pins lit-pin-${31 - Math.clz32(colours & -colours)}` : "";
   return ` lit${pin}${bits & HOVER ? " lit-hover" : ""}${bits & SELF ? " lit-self" : ""}${isNeeded(bits) ? " lit-needed" : ""}`;
 }

@@ -7,7 +7,8 @@ import { Halos } from "./halos.js";
 import { GraphInput } from "./input.js";
 import { Minimap } from "./minimap.js";
 import { Narrowing } from "./narrowing.js";
-import { boxesDrawn, closedBodies, Holders, initialForm, MOST_BOXES } from "./scene.js";
+import { paperGraph } from "./paper_graph.js";
+import { boxesDrawn, closedBodies, Holders, initialForm, localNamed, MOST_BOXES } from "./scene.js";
 import { nextSteps } from "./next_steps.js";
 import { NodeSearch } from "./search.js";
 import { SearchBox } from "./search_box.js";
@@ -210,6 +211,7 @@ export class GraphPane {
     const opened = open.has(body);
     if (!this.arrange(open, view)) return;
     if (!opened && this.input.last?.level.gone) this.input.focus(view);
+    if (opened) this.viewport.revealAcross(view.at, (height, width) => trunk(view.inside?.boxes ?? [], height, width));
     this.app.say(`${opened ? "opened" : "closed"} ${shortened(name, 80)}: ${plural(view.box.members.length, "node")}`);
   }
 
@@ -245,8 +247,8 @@ export class GraphPane {
     const point = held ?? this.drawing.boxes.find((view) => view.level.parent === null) ?? null;
     this.viewport.hold(
       () => (point ? [point.at[0], point.at[1]] : [0, 0]),
-      () => {
-        this.drawing.update(open);
+      (seen) => {
+        this.drawing.update(open, seen);
         this.fitted();
       },
     );
@@ -335,14 +337,7 @@ export class GraphPane {
    * @param {string} name
    */
   localOf(name) {
-    const { boxes } = this.data.bodies[this.body];
-    const members = boxes.flatMap((box) => box.members);
-    // A node inside another graph goes by both names.
-    return (
-      members.find((local) => this.names[local] === name) ??
-      members.find((local) => this.names[local].endsWith(`/${name}`)) ??
-      -1
-    );
+    return localNamed(this.data.bodies[this.body], this.names, name);
   }
 
   /** @param {BoxView} view */
@@ -378,8 +373,11 @@ export class GraphPane {
 
   /** @param {number[]} items */
   far(items) {
-    const far = (/** @type {BoxView | undefined} */ view) => (view ? this.viewport.far(view.at) : Infinity);
-    return items.reduce((least, item) => Math.min(least, far(this.drawing.shown[item - this.start])), Infinity);
+    return this.viewport.far(items.flatMap((item) => this.drawing.shown[item - this.start] ?? []).map(({ at }) => at));
+  }
+
+  paper() {
+    return paperGraph(this.drawing);
   }
 
   resized() {

@@ -4,7 +4,7 @@
 import { besideCurve, carried } from "./curves.js";
 import { Stretch } from "./stretch.js";
 
-/** @import { GraphData, Layout, Scene } from "../types.d.ts" */
+/** @import { BodyBox, GraphData, Layout, Scene } from "../types.d.ts" */
 /** @import { Rectangle } from "./curves.js" */
 
 /** @typedef {{ points: number[], label: [number, number] | null }} PlacedEdge */
@@ -34,35 +34,69 @@ const FEW_BOXES = 60;
 /** Room for the sign that closes an open box, beside its title. */
 const SIGN_ROOM = 24;
 
+/** @typedef {Omit<Placed, "body" | "inner"> & { at: Map<number, [number, number]> }} Shape a layout, stretched */
+
+/** The layouts that were stretched for a drawing, so that equal layers are stretched once, and again if they change. */
+export class Shapes {
+  constructor() {
+    /** @type {Map<string, Shape>} */
+    this.before = new Map();
+    /** @type {Map<string, Shape>} */
+    this.now = new Map();
+  }
+
+  /** Another drawing begins: what the last one had no use for is forgotten. */
+  turn() {
+    this.before = this.now;
+    this.now = new Map();
+  }
+
+  /**
+   * @param {number} number of the layout
+   * @param {Layout} layout
+   * @param {Map<number, Placed>} insides
+   */
+  of(number, layout, insides) {
+    const sizes = [...insides].map(([i, { width, height }]) => `${i} ${width} ${height}`);
+    const key = [number, ...sizes].join();
+    const shape = this.now.get(key) ?? this.before.get(key) ?? spread(layout, insides);
+    this.now.set(key, shape);
+    return shape;
+  }
+}
+
 /**
  * Coordinates of a body in which the boxes around the bodies in `open` are open. With none open they are the
  * layout's own.
  * @param {Pick<GraphData, "bodies" | "layouts">} data
  * @param {number} body
  * @param {ReadonlySet<number>} open
+ * @param {Shapes} [shapes] what is known already
  * @returns {Placed}
  */
-export function arranged(data, body, open) {
+export function arranged(data, body, open, shapes = new Shapes()) {
   const { boxes, layout: number } = data.bodies[body];
   const layout = data.layouts[number];
   /** @type {Map<number, Placed>} */
   const insides = new Map();
   boxes.forEach((box, i) => {
-    if (box.body >= 0 && open.has(box.body)) insides.set(i, arranged(data, box.body, open));
+    if (box.body >= 0 && open.has(box.body)) insides.set(i, arranged(data, box.body, open, shapes));
   });
   const { width, height } = layout;
   if (insides.size === 0)
     return { body, width, height, boxes: layout.boxes, edges: layout.edges, stubs: layout.stubs, inner: new Map() };
-  return spread(body, layout, insides);
+  const { at, ...shape } = shapes.of(number, layout, insides);
+  const inner = new Map();
+  for (const [i, [x, y]] of at) inner.set(i, { placed: insides.get(i), x, y });
+  return { body, ...shape, inner };
 }
 
 /**
- * @param {number} body
  * @param {Layout} layout
  * @param {Map<number, Placed>} insides
- * @returns {Placed}
+ * @returns {Shape}
  */
-function spread(body, layout, insides) {
+function spread(layout, insides) {
   /** @type {Map<number, [number, number]>} */
   const sizes = new Map();
   for (const [i, inside] of insides) {
@@ -94,12 +128,13 @@ function spread(body, layout, insides) {
       : carried(stub.points, across, down, stub.at, at, own, far);
     return { at, points };
   });
-  const inner = new Map();
-  for (const [i, placed] of insides) {
+  /** @type {Map<number, [number, number]>} */
+  const at = new Map();
+  for (const [i, { width, height }] of insides) {
     const [x, y, w, h] = boxes[i];
-    inner.set(i, { placed, x: x + (w - placed.width) / 2, y: y + FRAME_BAR + (h - FRAME_BAR - placed.height) / 2 });
+    at.set(i, [x + (w - width) / 2, y + FRAME_BAR + (h - FRAME_BAR - height) / 2]);
   }
-  return { body, width: across.at(layout.width), height: down.at(layout.height), boxes, edges, stubs, inner };
+  return { width: across.at(layout.width), height: down.at(layout.height), boxes, edges, stubs, at };
 }
 
 /**
@@ -210,4 +245,17 @@ export class Holders {
     }
     return way;
   }
+}
+
+/**
+ * The node of a name in a body; -1 if there is none. One inside another graph goes by both names.
+ * @param {{ boxes: BodyBox[] }} body
+ * @param {string[]} names of the nodes
+ * @param {string} name
+ */
+export function localNamed({ boxes }, names, name) {
+  const members = boxes.flatMap((box) => box.members);
+  return (
+    members.find((local) => names[local] === name) ?? members.find((local) => names[local].endsWith(`/${name}`)) ?? -1
+  );
 }

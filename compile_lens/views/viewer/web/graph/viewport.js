@@ -12,13 +12,15 @@ const STEP = 1.25;
 /** Pointers that move less than this click, in pixels. */
 const STILL = 4;
 
+/** @import { View } from "./drawing.js" */
+
 /** @typedef {{ scale: number, left: number, top: number }} ViewState */
 
 /** @typedef {(height: number, width: number) => number} Entry */
 
 export class Viewport {
   /**
-   * @param {SVGSVGElement} svg
+   * @param {SVGSVGElement} svg holds one group, which is what grows and shrinks
    * @param {() => void} changed called after each move and zoom
    * @param {() => void} panned called when someone scrolls or drags
    */
@@ -44,7 +46,9 @@ export class Viewport {
     this.holding = false;
     /** Zoom that waits for the next frame. @type {{ factor: number, x: number, y: number } | null} */
     this.waiting = null;
-    this.element = h("div", { class: "graph-view", tabindex: -1 }, svg);
+    /** As large as the drawing and its blank ground. */
+    this.room = h("div", { class: "graph-room" }, svg);
+    this.element = h("div", { class: "graph-view", tabindex: -1 }, this.room);
     const on = this.element.addEventListener.bind(this.element);
     on("scroll", () => this.scrolled(), { passive: true });
     on("wheel", (event) => this.wheel(event), { passive: false });
@@ -88,7 +92,10 @@ export class Viewport {
     const { clientWidth, clientHeight } = this.element;
     const whole = Math.min(clientWidth / (this.width + 2 * MARGIN), clientHeight / (this.height + 2 * MARGIN));
     this.scale = Math.max(1, Math.min(LARGEST_START, whole));
+    // Who looks at the page before it is moved lays it out twice; where there is no room nothing moves.
+    this.holding = this.sized;
     this.apply();
+    this.holding = false;
     const middle = entry(clientHeight / this.scale, clientWidth / this.scale);
     this.moveTo((middle + MARGIN) * this.scale - clientWidth / 2, 0);
   }
@@ -107,11 +114,18 @@ export class Viewport {
     this.changed();
   }
 
+  /**
+   * The drawing grows and shrinks within an `svg` that keeps its size: with each size of that, and be it that of an
+   * `svg` around, a browser lays out all text in it anew.
+   */
   apply() {
     const [w, h] = [this.width + 2 * MARGIN, this.height + 2 * MARGIN];
-    this.svg.setAttribute("viewBox", `${-MARGIN} ${-MARGIN} ${round(w)} ${round(h)}`);
-    this.svg.setAttribute("width", String(round(w * this.scale)));
-    this.svg.setAttribute("height", String(round(h * this.scale)));
+    this.room.style.width = `${round(w * this.scale)}px`;
+    this.room.style.height = `${round(h * this.scale)}px`;
+    const corner = round(MARGIN * this.scale);
+    const wanted = `translate(${corner} ${corner}) scale(${this.scale})`;
+    const ground = this.svg.firstElementChild;
+    if (ground?.getAttribute("transform") !== wanted) ground?.setAttribute("transform", wanted);
     if (!this.holding) this.changed();
   }
 
@@ -153,13 +167,17 @@ export class Viewport {
   }
 
   /**
-   * How far a part of the drawing is from being in view whole, in pixels of the page; 0 if all of it is.
-   * @param {readonly [number, number, number, number]} rectangle
+   * How far the nearest of some parts of the drawing is from being in view whole, in pixels of the page: 0 if all of it
+   * is, infinite for none. What is in view is measured once: a first look asks of hundreds.
+   * @param {(readonly [number, number, number, number])[]} rectangles
    */
-  far([x, y, w, h]) {
+  far(rectangles) {
     const { visible } = this;
-    const across = Math.max(0, visible.x - x, x + w - visible.x - visible.width);
-    return (across + Math.max(0, visible.y - y, y + h - visible.y - visible.height)) * this.scale;
+    const far = rectangles.map(([x, y, w, h]) => {
+      const across = Math.max(0, visible.x - x, x + w - visible.x - visible.width);
+      return across + Math.max(0, visible.y - y, y + h - visible.y - visible.height);
+    });
+    return Math.min(Infinity, ...far) * this.scale;
   }
 
   /** Where the corner of the drawing is, from the corner of the element, in pixels of the page. */
@@ -217,18 +235,49 @@ export class Viewport {
   }
 
   /**
+   * Scrolls sideways until a part of the drawing is in view from left to right; what has no room there stands with the
+   * middle of what should be seen first in the middle.
+   * @param {readonly [number, number, number, number]} rectangle
+   * @param {Entry} entry
+   */
+  revealAcross([x, , w], entry) {
+    const { clientWidth, clientHeight, scrollLeft, scrollTop } = this.element;
+    const ground = this.ground().x;
+    const fits = w * this.scale <= clientWidth - 2 * MARGIN;
+    const middle = ground + entry(clientHeight / this.scale, clientWidth / this.scale) * this.scale;
+    const left = fits ? scrolledInto(ground + x * this.scale, w * this.scale, clientWidth) : middle - clientWidth / 2;
+    if (left !== 0) this.moveTo(scrollLeft + left, scrollTop);
+  }
+
+  /**
    * Keeps a point of the drawing at its place of the page while the drawing changes around it.
    * @param {() => [number, number]} point
-   * @param {() => void} change
+   * @param {(seen: (width: number, height: number) => View) => void} change is told how to know what will be in view of
+   *   a drawing of another size, before that is on the page
    */
   hold(point, change) {
     this.touched = true;
     const ground = this.ground();
+    const { clientWidth, clientHeight } = this.element;
     const [x, y] = point();
     const [px, py] = [ground.x + x * this.scale, ground.y + y * this.scale];
+    /** @param {number} drawing @param {number} room @param {number} spare @param {number} at @param {number} held */
+    const along = (drawing, room, spare, at, held) => {
+      const length = (drawing + 2 * MARGIN) * this.scale;
+      const corner = Math.max(0, spare - length) / 2 + MARGIN * this.scale;
+      return (Math.max(0, Math.min(length - room, corner + at * this.scale - held)) - corner) / this.scale;
+    };
     // Who looks at the page in between lays it out once more.
     this.holding = true;
-    change();
+    change((width, height) => {
+      const [nx, ny] = point();
+      return {
+        x: along(width, clientWidth, clientWidth, nx, px),
+        y: along(height, clientHeight, 0, ny, py),
+        width: clientWidth / this.scale,
+        height: clientHeight / this.scale,
+      };
+    });
     this.holding = false;
     const after = this.ground();
     const [nx, ny] = point();

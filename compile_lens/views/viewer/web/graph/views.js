@@ -24,6 +24,14 @@ export class LevelView {
     this.like = alike(data, body).like;
     this.x = 0;
     this.y = 0;
+    /** @type {Rectangle} */
+    this.at = [0, 0, 0, 0];
+    /** What its edges were laid by last: others whenever anything in it moves. @type {object | null} */
+    this.placed = null;
+    /** Whether its pieces are still to be made. */
+    this.fresh = true;
+    /** Whether its grounds are not, or no longer, drawn. */
+    this.plain = true;
     /** Whether it was taken from the page. */
     this.gone = false;
     this.boxes = boxes.map((box) => new BoxView(this, box));

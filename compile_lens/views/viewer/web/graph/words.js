@@ -56,6 +56,7 @@ export class GraphWords {
     }
     const saved = this.savedIn(box);
     const parts = [shortened(box.name, TIP_COLUMNS), `holds ${plural(box.members.length, "node")}`];
+    if (partOf(box)) parts.push(partOf(box));
     if (saved) parts.push(`${saved} ${this.saved}`);
     return parts.join(", ");
   }
@@ -103,6 +104,7 @@ export class GraphWords {
       box.name,
       `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`,
     ];
+    if (partOf(box)) lines.push(partOf(box));
     const saved = this.savedIn(box);
     if (saved) lines.push(`${saved} of them ${this.saved}`);
     lines.push(box.body >= 0 ? "double-click to open" : "its inside is not drawn");
@@ -133,6 +135,15 @@ export class GraphWords {
  */
 export function isPlain(box) {
   return box.members.length === 1 && box.body < 0;
+}
+
+/**
+ * What the number of a box means that is a later part of a module: `attention (2)`; "" of all others.
+ * @param {BodyBox} box
+ */
+function partOf({ name }) {
+  const [, module, number] = /^(.*) \((\d+)\)$/.exec(name) ?? [];
+  return number ? `part ${number} of ${shortened(module, 80)}: nodes of other modules stand between its parts` : "";
 }
 
 /**

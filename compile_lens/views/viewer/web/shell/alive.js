@@ -1,6 +1,7 @@
 // Brings a page to life: reads what it carries, builds the app beside the static layer, and puts that away.
 
 import { h } from "../dom.js";
+import { followPointer } from "./pointer.js";
 
 /**
  * What `boot.js` leaves at the root of a page, which is taken away again.
@@ -49,6 +50,7 @@ async function start(root, { parts, style, unpack }, open) {
     const app = await open(host, parts, unpack, root.hasAttribute("data-standalone"));
     shadow.append(h("style", {}, style), app.element);
     root.setAttribute("data-alive", "");
+    followPointer(host, shadow);
     app.begin?.();
     old();
   } catch (error) {

@@ -203,6 +203,9 @@ export class ChainList {
 
   async copy() {
     const { model } = this.app;
+    // Of panes that are closed as well: each line goes with its code.
+    const stages = new Set(this.rows.filter(({ holds }) => holds === "lines").map(({ stage }) => stage));
+    for (const code of await Promise.all([...stages].map((stage) => model.code(stage)))) this.fillTexts(code);
     /** @param {number} item */
     const lineText = (item) =>
       (model.stageOf(item) === PYTHON

@@ -6,15 +6,19 @@ import { SourcePane } from "../code/source_pane.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { button, h, plural, put } from "../dom.js";
+import { AddressBar, noteTrouble } from "./address_bar.js";
+import { decodeComparison, encodeComparison } from "./comparison_address.js";
 import { ComparisonGraph } from "./comparison_graph.js";
+import { noteLone, openBeside, openPartners } from "./comparison_kernels.js";
+import { comparisonPaper } from "./comparison_paper.js";
+import { partnerOf } from "./comparison_pairs.js";
 import { reasonsOf } from "./comparison_reasons.js";
 import { onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
-import { summaryOf } from "./comparison_summary.js";
-import { one } from "./comparison_words.js";
+import { headerOf } from "./comparison_summary.js";
+import { one, otherCounts } from "./comparison_words.js";
 import { FindAll } from "./find.js";
-import { ownName } from "./header.js";
-import { Popover } from "./popover.js";
+import { hearKeys } from "./keys.js";
 
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
 
@@ -41,32 +45,50 @@ export async function openComparison(host, parts, unpack, standalone) {
     }),
   );
   const [first, second] = sides;
-  if (compared.same && first && second) second.rename(first, compared.same);
-  const page = new ComparisonPage(compared, sides, standalone, voice);
-  host.addEventListener("keydown", (event) => page.key(event));
-  await page.show();
+  if (compared.same && first && second) second.pair(first, compared.same);
+  const page = new ComparisonPage(host, compared, sides, standalone, voice);
+  hearKeys(host, standalone, (event) => page.key(event));
+  await page.open();
   return page;
 }
 
 class ComparisonPage {
   /**
+   * @param {HTMLElement} host
    * @param {Compared} compared
    * @param {(Side | null)[]} sides in the order of the columns; null where it failed
    * @param {boolean} standalone
    * @param {HTMLElement} voice
    */
-  constructor(compared, sides, standalone, voice) {
+  constructor(host, compared, sides, standalone, voice) {
+    this.host = host;
     this.compared = compared;
     this.sides = sides;
     this.there = sides.filter((side) => side !== null);
     this.module = 0;
     // Of two captures only what differs is open, if anything does.
     this.only = compared.same !== null && compared.modules.some(({ own }) => own.some((lines) => lines.length > 0));
+    this.standalone = standalone;
+    /** The column that was pinned in last: the others follow it. */
+    this.side = Math.max(0, sides.findIndex(Boolean));
+    /** What is shown where the address says nothing. */
+    this.rest = { module: 0, only: this.only, side: this.side, pins: [] };
+    this.indices = sides.map((side) => side?.model.index ?? null);
+    this.bar = new AddressBar(() => {
+      const { module, only, side } = this;
+      const pins = this.sides[side]?.selection.pins ?? [];
+      return encodeComparison({ module, only, side, pins }, this.rest, this.indices);
+    });
+    this.trouble = h("p", { class: "link-trouble", role: "status", hidden: true });
     this.busy = false;
     // The first has its colours from its record; the others take them over.
     const colours = new Map();
     for (const [number, side] of this.there.entries()) {
-      if (number === 0) side.model.units.all.forEach((unit, i) => colours.set(side.colourOf(i), unit.colour));
+      // Several that are one on the other side have the colour of the first of them.
+      if (number === 0)
+        side.model.units.all.forEach((unit, i) => {
+          if (!colours.has(side.colourOf(i))) colours.set(side.colourOf(i), unit.colour);
+        });
       side.recolour(colours);
       side.selection.subscribe((what) => this.told(side, what));
     }
@@ -82,42 +104,30 @@ class ComparisonPage {
     );
     this.columns = h("div", { class: "compare-columns" });
     this.flow = h("nav", { class: "flow compare-flow", "aria-label": "what is counted" });
-    this.find = new FindAll(() => [this.columns]);
+    this.find = new FindAll(
+      () => [this.columns],
+      () => this.focusPhase(),
+    );
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone compare" : "shell compare" },
       // What one sees first, as high as the window; the reasons follow below.
-      h("div", { class: "compare-screen" }, this.header(standalone), this.flow, this.band, this.columns),
+      h(
+        "div",
+        { class: "compare-screen" },
+        headerOf(compared, this.find.element, standalone),
+        this.flow,
+        this.trouble,
+        this.band,
+        this.columns,
+      ),
       reasonsOf(compared, sides),
       voice,
     );
+    this.paper = comparisonPaper(this);
     /** Whether the sources stand where the first causes are. */
     this.looked = false;
     new ResizeObserver(() => this.resized()).observe(this.element);
-  }
-
-  /** @param {boolean} standalone */
-  header(standalone) {
-    const { compared } = this;
-    const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
-    const facts = [compared.agreement, ...compared.facts, ...compared.mayDiffer].map((fact) => h("li", {}, fact));
-    const more = new Popover(about, h("ul", { class: "about" }, facts), { name: "about this comparison", right: true });
-    return h(
-      "header",
-      { class: "top" },
-      h(
-        "div",
-        { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: compared.function },
-        ownName(compared.function),
-      ),
-      compared.columns.map(({ target, failure }) =>
-        h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
-      ),
-      summaryOf(compared.summary) ?? h("span", { class: "compare-agreement" }, compared.agreement),
-      h("span", { class: "top-rest" }),
-      this.find.element,
-      h("div", { class: "top-more" }, about, more.element),
-    );
   }
 
   /** The modules, what each counts, and whether that is the same for all targets. */
@@ -180,15 +190,55 @@ class ComparisonPage {
     );
   }
 
+  /** Shows what the address names, and from then on says there what is shown. */
+  async open() {
+    if (!this.standalone) {
+      await this.show();
+      return;
+    }
+    await this.restore(true);
+    this.bar.follow(() => this.restore());
+  }
+
+  /** It stands in the page. */
+  begin() {
+    if (!this.standalone) return;
+    this.element.after(this.paper.element);
+    this.paper.begin(this.host);
+  }
+
+  /** @param {boolean} [first] whether nothing is shown yet */
+  async restore(first = false) {
+    const { modules } = this.compared;
+    const { state, trouble } = decodeComparison(location.hash, this.rest, this.indices, modules.length);
+    noteTrouble(this.trouble, trouble);
+    const other = first || state.module !== this.module || state.only !== this.only;
+    this.module = state.module;
+    this.only = state.only;
+    if (other) await this.show();
+    if (!first || state.pins.length) this.sides[state.side]?.selection.replace(state.pins);
+  }
+
+  /** Something else is shown. */
+  turned() {
+    if (this.standalone) this.bar.write();
+  }
+
   toggle() {
     this.only = !this.only;
+    this.turned();
     void this.show().then(() => /** @type {HTMLElement} */ (this.flow.querySelector(".compare-only")).focus());
   }
 
   /** @param {number} module */
   choose(module) {
     this.module = module;
-    void this.show().then(() => /** @type {HTMLElement} */ (this.flow.querySelector("[aria-pressed=true]")).focus());
+    this.turned();
+    void this.show().then(() => this.focusPhase());
+  }
+
+  focusPhase() {
+    /** @type {HTMLElement | null} */ (this.flow.querySelector("[aria-pressed=true]"))?.focus();
   }
 
   /** Shows the code of the module that is chosen. */
@@ -197,6 +247,7 @@ class ComparisonPage {
     const now = this.compared.modules[this.module];
     const frames = await Promise.all(this.compared.columns.map((_, number) => this.column(number, now)));
     put(this.columns, frames);
+    if (now && this.compared.same) openPartners(now, this.sides);
     for (const source of this.sources) source.recolour();
     this.resized();
     await this.graph.show(now);
@@ -211,17 +262,7 @@ class ComparisonPage {
     const side = this.sides[number];
     side?.pane?.close();
     // Two counts of one row need no words of their own.
-    const chips =
-      now && !this.compared.same
-        ? now.counts.flatMap(([title, values]) => {
-            const others = new Set(values.filter((_, other) => other !== number));
-            return others.has(values[number]) || others.size === 0
-              ? []
-              : [
-                  `≠ ${values[number]} ${one(title, values[number])}, ${values.length > 2 ? "others" : "the other"} ${[...others].join(", ")}`,
-                ];
-          })
-        : [];
+    const chips = now && !this.compared.same ? otherCounts(now.counts, number) : [];
     const own = now?.own[number] ?? [];
     const lacked = `≠ ${plural(own.length, "line")}`;
     const others = `that the ${this.sides.length > 2 ? "others lack" : "other lacks"}`;
@@ -268,10 +309,15 @@ class ComparisonPage {
     const lines = new Map();
     for (const [kernel, at, words] of own) lines.set(kernel, (lines.get(kernel) ?? new Map()).set(at, words));
     const shown = this.only
-      ? onlyDifferences(data, lines, this.compared.alike, this.compared.same ? side.model.units : null)
+      ? onlyDifferences(data, lines, this.compared.alike, this.compared.same ? side.model.units : null, (item) =>
+          partnerOf(now, number, item),
+        )
       : data;
     // One kernel has its row as well: its bars say which lines are in it.
-    side.pane = new CodePane(side.app, stage, shown, lines, undefined, 1);
+    const pane = new CodePane(side.app, stage, shown, lines, undefined, 1);
+    side.pane = pane;
+    noteLone(now, number, pane);
+    side.app.beside = (_, [item]) => openBeside(now, this.sides, number, item);
     put(side.body, side.pane.element);
     put(side.tools, side.pane.pageTabs(), side.pane.tools);
     return frame;
@@ -285,6 +331,7 @@ class ComparisonPage {
   told(side, what) {
     if (!this.busy) {
       this.busy = true;
+      if (what === "pins") this.side = this.sides.indexOf(side);
       const { pins, hovered, hoveredName } = side.selection;
       for (const other of this.there.filter((one) => one !== side)) {
         const like = (/** @type {number[]} */ items) => side.like(other, items);
@@ -295,6 +342,7 @@ class ComparisonPage {
         else other.selection.preview(like(hovered), hoveredName);
       }
       this.busy = false;
+      if (what === "pins") this.turned();
     }
     const { units, pins, marks } = side.selection;
     this.element.classList.toggle("spot", units !== null);

@@ -1,6 +1,7 @@
 // The graph of one column beside the source: of all of them where they are equal, else of the one that is chosen.
 
 import { GraphPane } from "../graph/pane.js";
+import { wholeLines } from "../graph/whole_lines.js";
 import { button, h, put } from "../dom.js";
 
 /** @import { Marks } from "../data/app.d.ts" */
@@ -22,6 +23,7 @@ export class ComparisonGraph {
     /** @type {GraphPane | null} */
     this.pane = null;
     this.asked = 0;
+    this.fitted = false;
     this.title = h("span", { class: "frame-title" }, "graph");
     this.heads = h("div", { class: "frame-tabs" });
     this.tools = h("div", { class: "frame-tools" });
@@ -67,13 +69,18 @@ export class ComparisonGraph {
     return told.length === this.sides.length && told.every((one) => one === told[0]);
   }
 
+  /** Whether one graph is shown for all. */
+  get same() {
+    return this.equal && !this.compared.same;
+  }
+
   async draw() {
     const asked = ++this.asked;
     const side = this.sides[this.chosen];
     const stage = this.stages[this.chosen];
     this.pane?.close();
     this.pane = null;
-    const equal = this.equal && !this.compared.same;
+    const equal = this.same;
     this.title.hidden = equal;
     put(
       this.heads,
@@ -120,6 +127,18 @@ export class ComparisonGraph {
     const nodes = Array.from({ length: count }, (_, i) => start + i);
     const alike = nodes.filter((item) => units.of(item).some((unit) => seen.has(unit)));
     if (alike.length && this.pane.far(alike)) this.pane.reveal(alike);
+    this.fit();
+  }
+
+  /** The window begins and ends with whole nodes and their tags: the band gives way for that once, as the page opens. */
+  fit() {
+    const { viewport, drawing } = /** @type {GraphPane} */ (this.pane);
+    const band = this.element.parentElement;
+    if (!viewport.sized || !band) return;
+    const { scroll, lower } = wholeLines(drawing.boxes, viewport.visible);
+    if (!this.fitted) band.style.setProperty("--whole", `${Math.ceil(lower * viewport.scale)}px`);
+    this.fitted = true;
+    if (scroll) viewport.moveTo(viewport.left, viewport.top + scroll * viewport.scale);
   }
 
   /**

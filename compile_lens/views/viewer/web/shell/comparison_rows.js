@@ -12,12 +12,16 @@ import { signsOf } from "../code/kernel_facts.js";
  * @param {Own} own lines that others lack
  * @param {string} alike what is said of the lines that are folded
  * @param {Units | null} units given, lines of none are folded though they have a sign
+ * @param {(item: number) => number | null | undefined} [partner] of a kernel: null where the others have none
  * @returns {CodeData}
  */
-export function onlyDifferences(data, own, alike, units) {
+export function onlyDifferences(data, own, alike, units, partner = () => undefined) {
   return {
     ...data,
-    kernels: data.kernels.map((kernel) => ({ ...kernel, folds: foldsBetween(kernel, own, alike, units) })),
+    kernels: data.kernels.map((kernel) => ({
+      ...kernel,
+      folds: foldsBetween(kernel, own, alike, units, partner(kernel.item) === null),
+    })),
   };
 }
 
@@ -26,8 +30,9 @@ export function onlyDifferences(data, own, alike, units) {
  * @param {Own} own
  * @param {string} alike
  * @param {Units | null} units
+ * @param {boolean} lone whether the others have no such kernel
  */
-function foldsBetween(kernel, own, alike, units) {
+function foldsBetween(kernel, own, alike, units, lone) {
   /** @type {Fold[]} */
   const folds = [];
   const count = kernel.source?.text.replace(/\n$/, "").split("\n").length ?? 0;
@@ -37,7 +42,7 @@ function foldsBetween(kernel, own, alike, units) {
   for (const line of [...shown, count + 1]) {
     if (line > first) {
       const idle = [...signed].filter((one) => one >= first && one < line).length;
-      const label = !idle ? alike : `${idle} of no operation differ${idle === 1 ? "s" : ""}`;
+      const label = !idle ? alike : lone ? "of no operation" : `${idle} of no operation differ${idle === 1 ? "s" : ""}`;
       folds.push({ first, last: line - 1, label });
     }
     first = line + 1;

@@ -1,8 +1,9 @@
 // One column of a comparison: its capture, what is lit in it, and what of it is like the others.
 
 import { Chain } from "../data/chain.js";
-import { COLOURS, Selection } from "../data/selection.js";
+import { Selection } from "../data/selection.js";
 import { h, put } from "../dom.js";
+import { pairUnits, rarest } from "./comparison_pairs.js";
 
 /** @import { CodePane } from "../code/pane.js" */
 /** @import { App } from "../data/app.d.ts" */
@@ -17,6 +18,8 @@ export class Side {
     this.model = model;
     /** What units are called: the same in each capture of one program. */
     this.names = model.units.all.map(({ line, column, end }) => `${model.name(line)} ${column} ${end}`);
+    /** Of each unit those of the other program that are the same; null where all are of one. @type {number[][] | null} */
+    this.links = null;
     const chain = new Chain(model.index);
     this.selection = new Selection(chain, (items) => model.units.ofAll(items, this.app.compilation));
     /** @type {App} */
@@ -37,38 +40,46 @@ export class Side {
   }
 
   /**
-   * Takes over the names of another capture, whose lines may stand elsewhere, for what is the same in both.
+   * Pairs the units of two captures, whose lines may stand elsewhere and whose units may be lines in one and calls in
+   * the other, by what of both is the same.
    * @param {Side} first
    * @param {[number, number][]} same items of both
    */
-  rename(first, same) {
-    first.names = first.names.map((_, unit) => `the first's ${unit}`);
-    this.names = this.names.map((_, unit) => `its own ${unit}`);
-    for (const [one, two] of same) {
-      const [name] = first.model.units.of(one);
-      const [own] = this.model.units.of(two);
-      if (name !== undefined && own !== undefined) this.names[own] = first.names[name];
-    }
+  pair(first, same) {
+    const links = pairUnits(
+      same.map(([one, two]) => [first.model.units.of(one), this.model.units.of(two)]),
+      [first.names.length, this.names.length],
+    );
+    first.names = links.names[0];
+    this.names = links.names[1];
+    first.links = links.partners[0];
+    this.links = links.partners[1];
   }
 
   /**
-   * The same of the other side: what came from the same lines or calls.
+   * The same of the other side: what came from the same lines or calls; of two programs, from those that are paired.
    * @param {Side} other
    * @param {number[]} items
    */
   like(other, items) {
     const units = this.model.units.ofAll(items, this.app.compilation);
+    const { links } = this;
     const names = new Set(units.map((unit) => this.names[unit]));
-    return other.model.units.all.flatMap((unit, number) =>
-      unit.compilation === other.app.compilation && names.has(other.names[number]) ? unit.items : [],
+    const paired = links && new Set(units.flatMap((unit) => links[unit]));
+    const found = other.model.units.all.flatMap((unit, number) =>
+      unit.compilation === other.app.compilation && (paired ? paired.has(number) : names.has(other.names[number]))
+        ? unit.items
+        : [],
     );
+    return paired ? [...new Set(found)] : found;
   }
 
   /**
-   * What has one colour: units of one name in compilations of one number.
+   * What has one colour: units of one name in compilations of one number; of two programs, those that are paired.
    * @param {number} unit
    */
   colourOf(unit) {
+    if (this.links) return this.names[unit];
     return `${this.model.core.compilations[this.model.units.all[unit].compilation]?.id} ${this.names[unit]}`;
   }
 
@@ -76,7 +87,7 @@ export class Side {
   recolour(colours) {
     this.model.units.all.forEach((unit, number) => {
       const name = this.colourOf(number);
-      const colour = colours.get(name) ?? (colours.size === 0 ? unit.colour : colours.size % COLOURS);
+      const colour = colours.get(name) ?? (colours.size === 0 ? unit.colour : rarest([...colours.values()]));
       colours.set(name, colour);
       unit.colour = colour;
     });

@@ -1,13 +1,17 @@
-// What a difference comes to, in its head: the first cause, in a line; all of it on demand.
+// The head of a page of captures side by side. Of a difference the first cause, in a line, and all of it on demand; else
+// what came of it on the targets.
 
 import { button, h } from "../dom.js";
+import { ownName } from "./header.js";
 import { Popover } from "./popover.js";
+
+/** @import { Compared } from "../types.d.ts" */
 
 /**
  * @param {string[]} summary lines, the first cause first
  * @returns {HTMLElement | null} null without any
  */
-export function summaryOf(summary) {
+function summaryOf(summary) {
   const [first] = summary;
   if (!first) return null;
   const whole = button("all of it", () => undefined, { class: "button compare-whole" });
@@ -22,5 +26,41 @@ export function summaryOf(summary) {
     h("p", { class: "compare-cause", title: first }, first),
     whole,
     new Popover(whole, lines, { name: "what differs" }).element,
+  );
+}
+
+/**
+ * What came of it on the targets, and whether that is the same.
+ * @param {Compared} compared
+ */
+function agreementOf({ headline, agreement }) {
+  const words = headline ? [h("b", {}, headline), ` · ${agreement}`] : agreement;
+  return h("span", { class: "compare-agreement", title: headline ? `${headline} · ${agreement}` : agreement }, words);
+}
+
+/**
+ * @param {Compared} compared
+ * @param {HTMLElement} find the search over all columns
+ * @param {boolean} standalone
+ */
+export function headerOf(compared, find, standalone) {
+  const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
+  const facts = [compared.agreement, ...compared.facts, ...compared.mayDiffer].map((fact) => h("li", {}, fact));
+  const more = new Popover(about, h("ul", { class: "about" }, facts), { name: "about this comparison", right: true });
+  return h(
+    "header",
+    { class: "top" },
+    h(
+      "div",
+      { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: compared.function },
+      ownName(compared.function),
+    ),
+    compared.columns.map(({ target, failure }) =>
+      h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
+    ),
+    summaryOf(compared.summary) ?? agreementOf(compared),
+    h("span", { class: "top-rest" }),
+    find,
+    h("div", { class: "top-more" }, about, more.element),
   );
 }

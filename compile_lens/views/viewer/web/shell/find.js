@@ -3,9 +3,15 @@
 import { h } from "../dom.js";
 
 export class FindAll {
-  /** @param {() => ParentNode[]} frames the open panes */
-  constructor(frames) {
+  /**
+   * @param {() => ParentNode[]} frames the open panes
+   * @param {() => void} home gives the focus to something of the app, where nothing of it had it before
+   */
+  constructor(frames, home) {
     this.frames = frames;
+    this.home = home;
+    /** What had the focus before. @type {EventTarget | null} */
+    this.before = null;
     this.at = -1;
     this.input = h("input", {
       type: "search",
@@ -17,10 +23,13 @@ export class FindAll {
     });
     this.element = h("div", { class: "top-find", role: "search", "aria-label": "all panes" }, this.input);
     this.input.addEventListener("input", () => this.search());
+    this.input.addEventListener("focus", (event) => (this.before = event.relatedTarget));
     this.input.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
-      else if (event.key !== "Escape" || this.input.value === "") return;
-      else this.clear();
+      else if (event.key !== "Escape") return;
+      // The first Escape empties the field, the next one leaves it.
+      else if (this.input.value) this.clear();
+      else this.leave();
       event.preventDefault();
     });
   }
@@ -43,6 +52,14 @@ export class FindAll {
   clear() {
     this.input.value = "";
     this.search();
+  }
+
+  leave() {
+    const { before } = this;
+    const there = before instanceof HTMLElement || before instanceof SVGElement;
+    if (there && before.getRootNode() === this.input.getRootNode() && before.checkVisibility())
+      before.focus({ preventScroll: true });
+    else this.home();
   }
 
   /**

@@ -1,6 +1,7 @@
 // Where panes go after a click in another one.
 
 import { PYTHON } from "../data/model.js";
+import { turnOfOthers } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { PaneFrame } from "./pane_frame.js" */
@@ -13,12 +14,15 @@ import { PYTHON } from "../data/model.js";
  * @param {string | undefined} but key of the place of one that stays
  * @param {Iterable<number>} chain of Python lines the nearest first: it says more than those that called it
  */
-export function toFirstHits({ model, selection }, frames, but, chain) {
+export async function toFirstHits({ model, selection }, frames, but, chain) {
   const nearest = [...chain];
   const first = [...nearest].sort((a, b) => a - b);
   const coloured = first.filter((item) => model.units.of(item).some((unit) => selection.units?.has(unit)));
   for (const frame of frames) {
     if (frame.place.key === but) continue;
+    // Each pane lays itself out anew: what is pointed at or clicked meanwhile has its turn in between.
+    await turnOfOthers();
+    if (frame.closed) continue;
     if (frame.place.stage === PYTHON) frame.follow(nearest);
     else frame.follow(frame.own(coloured).length ? coloured : first);
   }

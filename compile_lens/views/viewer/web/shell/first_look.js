@@ -14,13 +14,14 @@ const LINES = 40;
  * @param {App} app
  * @param {PaneFrame[]} shown
  * @param {() => boolean} first whether they still stand as they were opened
+ * @param {boolean} phone whether they stand below each other, so that a graph is not seen with the code: it opens at its top
  */
-export async function firstLook(app, shown, first) {
+export async function firstLook(app, shown, first, phone) {
   await Promise.all(shown.map(({ ready }) => ready));
   if (!first() || app.selection.pins.length) return;
   const { chain, model } = app;
   const code = shown.find(({ place }) => !place.finding && model.isCode(place.stage));
-  const others = shown.filter(({ pane }) => pane?.far);
+  const others = shown.filter(({ pane, place }) => pane?.far && (!phone || place.stage === PYTHON));
   /** What of the same colour is above a line of the code. @param {number} item */
   const above = (item) => {
     const own = model.units.of(item);

@@ -15,9 +15,6 @@ import { litStages } from "./strip.js";
 
 /** @typedef {{ noun: Noun, button: HTMLButtonElement, count: HTMLElement, what: HTMLElement, said: string }} Chip */
 
-/** Kinds of nodes that do no work. */
-const IDLE = new Set(["input", "output", "constant", "view", "allocation", "symbol", "nop"]);
-
 /** Names in a chip before the rest is only counted. */
 const NAMES = 2;
 
@@ -256,9 +253,9 @@ export class Flow {
   words(noun) {
     const { model } = this.app;
     const lit = this.litIn(noun.stage);
-    // Operators before inputs; what does no work is in no figure of the ledger.
-    const works = lit.filter((item) => !IDLE.has(model.kind(item)));
-    const items = works.length ? [...works, ...lit.filter((item) => IDLE.has(model.kind(item)))] : lit;
+    // What the stage counts before what it does not, such as inputs.
+    const counted = lit.filter((item) => model.counts(item));
+    const items = [...counted, ...lit.filter((item) => !model.counts(item))];
     const { start, kernels } = model.index.stages[noun.stage];
     const line = (/** @type {number} */ item) => model.lineNumber(item);
     const names = [
@@ -275,7 +272,8 @@ export class Flow {
     if (kernels && items[0] >= start + kernels)
       return [said, items.length === 1 ? "line of the code" : "lines of the code"];
     if (noun.stage === 0) return [said, "Python"];
-    const all = Number.parseInt(noun.count.replaceAll(",", ""), 10);
-    return [said, works.length <= all ? `${grouped(works.length)} of ${noun.count}` : `${grouped(works.length)} lit`];
+    // Without a figure nothing can be a share of it.
+    if (Number.isNaN(Number.parseInt(noun.count, 10))) return [said, `${grouped(lit.length)} lit`];
+    return [said, `${counted.length ? grouped(counted.length) : "none"} of ${noun.count}`];
   }
 }

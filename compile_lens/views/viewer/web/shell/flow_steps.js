@@ -161,10 +161,7 @@ function reached(core, stages, number, phase, lines) {
   const dynamo = step(shared, "dynamo");
   if (dynamo) {
     found.push(verb("traced", compilation.ending ? "to a break" : "", null, compilation.ending ? "break" : "guards"));
-    const before = step(shared, "pre_grad");
-    found.push(
-      noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", before?.unchanged ? "Dynamo" : "Dynamo"),
-    );
+    found.push(counting(noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", "Dynamo"), core));
   }
   if (!lane) return found;
   const joint = step(shared, "joint");
@@ -180,14 +177,8 @@ function reached(core, stages, number, phase, lines) {
       ),
     );
     const after = step(lane, `${phase}.post_grad`);
-    found.push(
-      noun(
-        "aten",
-        aten,
-        row ? figure(row.figures[1], "op") : (aten.facts[1] ?? ""),
-        after?.unchanged ? "ATen = post-grad" : "ATen",
-      ),
-    );
+    const count = row ? figure(row.figures[1], "op") : (aten.facts[1] ?? "");
+    found.push(counting(noun("aten", aten, count, after?.unchanged ? "ATen = post-grad" : "ATen"), core));
   }
   const finding = (/** @type {string} */ key) => {
     const at = core.findings.findIndex((one) => one.key === key && !one.missing);
@@ -237,11 +228,20 @@ function noun(name, step, count, what) {
 }
 
 /**
+ * A stage that is a graph of FX: of its nodes other numbers are told elsewhere.
+ * @param {Noun} noun
+ * @param {Core} core
+ */
+function counting(noun, { words }) {
+  return { ...noun, meaning: [noun.meaning, words.counted].filter(Boolean).join("\n") };
+}
+
+/**
  * A figure of the ledger with its unit; what is unknown is `?`.
  * @param {string} text
  * @param {string} one
  */
-function figure(text, one) {
+export function figure(text, one) {
   return `${plain(text)} ${text === "1" ? one : `${one}s`}`;
 }
 

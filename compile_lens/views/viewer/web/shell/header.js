@@ -19,7 +19,7 @@ export function pageHeader(core, find, standalone, lead) {
   const { warnings, state } = core.outcome;
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
   const more = new Popover(about, aboutCapture(core), { name: "about this capture", right: true });
-  const place = core.compilations[core.first]?.place || sourcePlace(core);
+  const place = placeOfCapture(core);
   return h(
     "header",
     { class: "top" },
@@ -69,10 +69,17 @@ export function ownName(name) {
   return name.split(".<locals>.").at(-1) || name;
 }
 
-/** @param {Core} core */
-function sourcePlace({ sources }) {
-  const [first] = sources;
-  return first ? `${first.file.split(/[\\/]/).pop()}:${first.first}` : "";
+/**
+ * Where what was captured stands: its own source, else the compilation of its name, else what was compiled first.
+ * @param {Core} core
+ */
+function placeOfCapture({ function: name, sources, compilations, first }) {
+  const own = sources.find((source) => source.name === name);
+  if (own) return `${own.file.split(/[\\/]/).pop()}:${own.first}`;
+  const compiled = compilations.find((one) => one.function === name) ?? compilations[first];
+  if (compiled?.place) return compiled.place;
+  const [source] = sources;
+  return source ? `${source.file.split(/[\\/]/).pop()}:${source.first}` : "";
 }
 
 /** What was saved, in the largest letters of the page. @param {Core} core */
@@ -83,6 +90,7 @@ function headline(core) {
     { class: "top-savings" },
     core.savings.map(([what, before, after], i) => {
       const modelled = before.startsWith("~") || after.startsWith("~");
+      const [of] = /\w+ operators(?= before)/.exec(what) ?? [];
       const [some] = i ? [] : (/[\d,]+ of [\d,]+ graphs?/.exec(what) ?? []);
       return h(
         "span",
@@ -91,7 +99,9 @@ function headline(core) {
         before ? h("span", { class: "saving-arrow" }, " → ") : null,
         figure("saving-after", after),
         some ? h("span", { class: "saving-some" }, ` ${some}`) : null,
-        modelled ? h("span", { class: "saving-what" }, " modelled") : null,
+        modelled
+          ? h("span", { class: "saving-what" }, " modelled", of ? h("span", {}, `, before: ${of}`) : null)
+          : null,
       );
     }),
   );

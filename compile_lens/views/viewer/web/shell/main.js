@@ -5,7 +5,8 @@ import { Model, PYTHON } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
-import { button, h, put, turnOfOthers } from "../dom.js";
+import { h, plural, put, turnOfOthers } from "../dom.js";
+import { AddressBar, noteTrouble } from "./address_bar.js";
 import { OUTCOME, placeOf, placeOfFinding, STORY } from "./arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
@@ -14,16 +15,15 @@ import { toFirstHits } from "./first_hits.js";
 import { Flow } from "./flow.js";
 import { pageHeader } from "./header.js";
 import { Inspector } from "./inspector.js";
+import { hearKeys } from "./keys.js";
 import { endedBadly } from "../findings/outcome_pane.js";
 import { Panes } from "./panes.js";
+import { Paper } from "./paper.js";
 import { decodeState, encodeState, linkTrouble } from "./permalink.js";
 import { Strip } from "./strip.js";
 
 /** @import { App, Pin } from "../data/app.d.ts" */
 /** @import { PageState } from "./permalink.js" */
-
-/** Milliseconds after a change until the address says it: browsers refuse too many changes of an address. */
-const ADDRESS_REST = 250;
 
 /**
  * @param {HTMLElement} host
@@ -70,7 +70,7 @@ class Shell {
       choose: (number) => this.choose(number),
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),
-      beside: (stage, items) => toFirstHits(this.app, this.panes.shown, placeOf(stage).key, chain.own(items)),
+      beside: (stage, items) => void toFirstHits(this.app, this.panes.shown, placeOf(stage).key, chain.own(items)),
     };
     this.details = new Details(this.app, standalone);
     this.strip = new Strip(this.app, (place) => this.panes.toggle(place));
@@ -81,7 +81,10 @@ class Shell {
     );
     this.panes = new Panes(this.app, { changed: () => this.arranged(), closed: (key) => this.flow.focus(key) });
     this.inspector = new Inspector(this.app);
-    this.find = new FindAll(() => this.panes.shown.map((frame) => frame.element));
+    this.find = new FindAll(
+      () => this.panes.shown.map((frame) => frame.element),
+      () => this.flow.focusPhase(),
+    );
     this.flow = new Flow(
       this.app,
       {
@@ -112,9 +115,16 @@ class Shell {
       this.details.element,
       this.voice,
     );
-    this.timer = 0;
+    this.bar = new AddressBar(() => this.hash());
+    this.paper = new Paper({
+      header: /** @type {HTMLElement} */ (this.element.querySelector(".top")),
+      flow: this.flow.element,
+      frames: () => this.panes.shown,
+      closed: () => this.closed(),
+    });
     this.begun = false;
     this.resting = false;
+    this.restless = false;
     /** What was pinned before; null while a link is followed. @type {Pin[] | null} */
     this.pins = [];
   }
@@ -127,27 +137,34 @@ class Shell {
       this.panes.mark();
       this.strip.mark(this.app.selection.marks);
       this.flow.mark();
-      this.rest();
+      void this.rest();
       if (what === "pins") this.lead();
     });
     this.choose(linked?.compilation ?? this.model.core.first);
     if (linked) this.restore(linked);
     this.checkLink();
-    this.host.addEventListener("keydown", (event) => this.key(event));
+    hearKeys(this.host, this.standalone, (event) => this.key(event));
     // The observer goes with the host; nothing of a notebook's page outlives the output.
     new ResizeObserver(() => this.panes.resized(this.host.clientWidth)).observe(this.host);
     if (this.standalone) {
-      window.addEventListener("hashchange", () => {
-        // Back comes here as well, and from the first pin to a page without an address.
+      this.element.after(this.paper.element);
+      this.paper.begin(this.host);
+      this.bar.follow(() => {
         const state = decodeState(location.hash, this.model.index, this.findings());
-        clearTimeout(this.timer);
         this.checkLink();
+        const focused = this.focused();
         if (state) this.restore(state);
         else if (location.hash === "") this.reset();
-        clearTimeout(this.timer);
+        // What had the focus may be gone with its pane.
+        if (focused && !this.focused()) this.flow.focusPhase();
       });
     }
     this.begun = true;
+  }
+
+  /** What has the focus, if that is in the app. */
+  focused() {
+    return /** @type {ShadowRoot | Document} */ (this.element.getRootNode()).activeElement;
   }
 
   /**
@@ -180,15 +197,22 @@ class Shell {
     return [...keys, STORY, endedBadly(core) ? OUTCOME : ""];
   }
 
+  /** What of this compilation is not open, and the others, by name. */
+  closed() {
+    const open = new Set(this.panes.shown.map(({ place }) => place.key));
+    const stages = this.model.index.stages
+      .map((stage, number) => ({ compilation: stage.compilation, number }))
+      .filter(({ compilation, number }) => compilation === this.compilation && !open.has(placeOf(number).key));
+    const others = this.model.core.compilations.length - 1;
+    return [
+      ...stages.map(({ number }) => this.model.stageTitle(number)),
+      ...(others > 0 ? [plural(others, "other compilation")] : []),
+    ];
+  }
+
   /** Says where the address is not that of this page. */
   checkLink() {
-    const said = this.standalone ? linkTrouble(location.hash, this.model.index, this.findings()) : "";
-    this.trouble.hidden = said === "";
-    const close = button("×", () => (this.trouble.hidden = true), {
-      label: "close this note",
-      class: "button link-close",
-    });
-    put(this.trouble, said ? [said, close] : null);
+    noteTrouble(this.trouble, this.standalone ? linkTrouble(location.hash, this.model.index, this.findings()) : "");
   }
 
   /** @param {PageState} state */
@@ -224,16 +248,18 @@ class Shell {
   }
 
   /** Once what is lit has been painted: the words about it, and the places where it is. */
-  rest() {
+  async rest() {
+    this.restless = true;
     if (this.resting) return;
     this.resting = true;
-    requestAnimationFrame(() =>
-      setTimeout(() => {
-        this.resting = false;
-        this.inspector.update();
-        this.panes.follow();
-      }),
-    );
+    while (this.restless) {
+      this.restless = false;
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      this.inspector.update();
+      await turnOfOthers();
+      await this.panes.follow();
+    }
+    this.resting = false;
   }
 
   /** Panes were opened, closed or changed. */
@@ -246,19 +272,15 @@ class Shell {
 
   /** Writes what is shown into the address, once it rests. */
   address() {
-    if (!this.standalone || !this.begun) return;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      const panes = this.panes.chosen
-        ? this.panes.groups.map((group) => group.map((place) => ({ place, view: this.panes.frame(place, "").view })))
-        : null;
-      const { pins } = this.app.selection;
-      const hash = encodeState({ compilation: this.compilation, panes, pins }, this.model.index);
-      const address = new URL(location.href);
-      address.hash = hash;
-      // A step of its own, so that Back undoes it.
-      if (address.href !== location.href && address.hash !== location.hash) history.pushState(null, "", address);
-    }, ADDRESS_REST);
+    if (this.standalone && this.begun) this.bar.write();
+  }
+
+  /** What the address says of what is shown. */
+  hash() {
+    const panes = this.panes.chosen
+      ? this.panes.groups.map((group) => group.map((place) => ({ place, view: this.panes.frame(place, "").view })))
+      : null;
+    return encodeState({ compilation: this.compilation, panes, pins: this.app.selection.pins }, this.model.index);
   }
 
   /**
@@ -283,6 +305,7 @@ class Shell {
     /** @type {Record<string, () => void>} */
     const acts = {
       "/": () => this.find.input.focus(),
+      n: () => this.find.step(1),
       N: () => this.find.step(-1),
       f: () => phase("forward", "inference"),
       b: () => phase("backward"),

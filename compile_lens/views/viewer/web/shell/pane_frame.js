@@ -12,6 +12,7 @@ import { FusionPane } from "../fusion/pane.js";
 import { GraphPane } from "../graph/pane.js";
 import { OUTCOME, STORY } from "./arrangement.js";
 import { noMatch } from "./no_match.js";
+import { Scrolls } from "./scrolls.js";
 import { fillTabs, tabStrip } from "./tab_strip.js";
 import { factsOf, titleOf } from "./tabs.js";
 
@@ -40,8 +41,6 @@ export class PaneFrame {
     /** @type {GraphData | null} */
     this.graph = null;
     this.closed = false;
-    /** @type {[Element, number, number][]} */
-    this.scrolls = [];
     this.title = titleOf(app.model, place);
     /** @type {FrameTab[]} */
     this.tabs = [];
@@ -67,6 +66,7 @@ export class PaneFrame {
     // They wrap where they have too little room, and are higher then.
     this.watch = new ResizeObserver(() => this.fitTools());
     this.body = h("div", { class: "frame-body" });
+    this.scrolls = new Scrolls(this.body);
     this.none = h("p", { class: "frame-none", hidden: true });
     const close = button("×", tell.close, { label: `close ${this.title}`, class: "button frame-close" });
     this.size = button("⤢", tell.size, { label: `enlarge ${this.title}`, class: "button frame-size", pressed: false });
@@ -369,25 +369,20 @@ export class PaneFrame {
    * @param {boolean} open
    */
   unfold(open) {
+    // To put back what is not unfolded would lay out the page at each click on a tool.
+    if (open === (this.more.getAttribute("aria-expanded") === "true")) return;
     this.more.setAttribute("aria-expanded", String(open));
     this.element.classList.toggle("tools-open", open);
-    if (!open) this.tools.scrollTop = 0;
+    // With the frame, which lays out the page anyway.
+    if (!open) requestAnimationFrame(() => (this.tools.scrollTop = 0));
   }
 
-  /** Notes how far everything in the pane is scrolled: an element that leaves the page forgets it. */
   keepScroll() {
-    if (!this.element.isConnected || !this.pane) return;
-    const inside = new Set([this.body, ...this.body.querySelectorAll("*")]);
-    this.scrolls = this.scrolls.filter(([element]) => !inside.has(element));
-    for (const element of inside) {
-      if (element.scrollTop || element.scrollLeft) this.scrolls.push([element, element.scrollTop, element.scrollLeft]);
-    }
+    if (this.element.isConnected && this.pane) this.scrolls.keep();
   }
 
   restoreScroll() {
-    for (const [element, top, left] of this.scrolls) {
-      if (this.body.contains(element)) element.scrollTo({ top, left, behavior: "instant" });
-    }
+    this.scrolls.restore();
   }
 
   close() {

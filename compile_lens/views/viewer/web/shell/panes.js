@@ -13,7 +13,7 @@ import { PaneFrame } from "./pane_frame.js";
 import { kindOf, tabsOf } from "./tabs.js";
 import { graphBelow, heightOfSource, tableBeside, usualGroups, WIDE } from "./usual_panes.js";
 
-/** @import { App } from "../data/app.d.ts" */
+/** @import { App, Pin } from "../data/app.d.ts" */
 /** @import { Place } from "./arrangement.js" */
 /** @import { Group } from "./groups.js" */
 
@@ -46,6 +46,8 @@ export class Panes {
     this.pins = app.selection.pins.length;
     /** The chain of the last pin. @type {Reach | null} */
     this.reach = null;
+    /** The pin that this is of. @type {Pin | undefined} */
+    this.followed = undefined;
     const { compilations, outcome } = app.model.core;
     this.row = h("div", { class: compilations.length || outcome.failure ? "panes-row" : "panes-row panes-short" });
     this.empty = h("p", { class: "panes-empty" }, "Choose a stage above to open it here.");
@@ -314,7 +316,8 @@ export class Panes {
     this.forget();
     this.tell.changed();
     const { shown } = this;
-    if (!this.chosen) void firstLook(this.app, shown, () => !this.chosen && this.shown === shown);
+    const phone = this.width > 0 && this.width < PHONE_WIDTH;
+    if (!this.chosen) void firstLook(this.app, shown, () => !this.chosen && this.shown === shown, phone);
   }
 
   /**
@@ -365,17 +368,18 @@ export class Panes {
   }
 
   /** After a new pin: brings its chain into view in the panes beside the one that was clicked. */
-  follow() {
+  async follow() {
     const { pins } = this.app.selection;
     const last = pins.at(-1);
-    this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
-    if (this.reach && pins.length > this.pins) {
-      const [used] = this.groups[0] ?? [];
-      toFirstHits(this.app, this.shown, used?.key, this.reach.main);
-      for (const frame of this.shown) if (last && frame.place.key === used?.key) frame.keepInView(last.items);
-    }
+    if (last !== this.followed) this.reach = last ? new Reach(this.app.model, this.app.chain, last.items) : null;
+    this.followed = last;
+    const before = this.pins;
     this.pins = pins.length;
     this.explain();
+    if (!last || !this.reach || pins.length <= before) return;
+    const [used] = this.groups[0] ?? [];
+    await toFirstHits(this.app, this.shown, used?.key, this.reach.main);
+    for (const frame of this.shown) if (frame.place.key === used?.key) frame.keepInView(last.items);
   }
 
   /** Where a pane shows nothing of the last pin, it says why. */

@@ -222,17 +222,23 @@ function pinLabel(value) {
  * @param {string} hash with or without `#`
  * @param {Index} index
  * @param {string[]} findings
+ * @param {{ what?: string, print?: string, lost?: string[] }} [page] what it is of, its own fingerprint, and what else of
+ *   the hash it does not have
  */
-export function linkTrouble(hash, index, findings = []) {
-  /** @type {string[]} */
-  const lost = [];
+export function linkTrouble(
+  hash,
+  index,
+  findings = [],
+  { what = "capture", print = fingerprint(index), lost = [] } = {},
+) {
   decodeState(hash, index, findings, lost);
   const made = /(?:^#?|&)of=([0-9a-f]{1,8})(?:&|$)/.exec(hash)?.[1];
-  const other = made !== undefined && made !== fingerprint(index);
+  const other = made !== undefined && made !== print;
+  const stale = `This link was made for another ${what}`;
   // What is no link of this kind names nothing.
-  if (lost.length === 0) return other ? "This link was made for another capture: not all need be as it was there." : "";
+  if (lost.length === 0) return other ? `${stale}: not all need be as it was there.` : "";
   const named = lost.slice(0, 3).join(", ") + (lost.length > 3 ? `, and ${lost.length - 3} more` : "");
-  const it = other ? "This link was made for another capture. It" : "This link";
+  const it = other ? `${stale}. It` : "This link";
   return `${it} names what is not in this one: ${named}.`;
 }
 

@@ -35,6 +35,12 @@ export function fillTabs(strip, tabs, pages) {
     }),
   );
   strip.hidden = tabs.length === 0;
+  // Measured with the frame: here it would lay out a pane that is still being filled.
+  if (tabs.length > 1) requestAnimationFrame(() => bringPressed(strip));
+}
+
+/** @param {HTMLElement} strip */
+function bringPressed(strip) {
   const now = strip.querySelector('[aria-pressed="true"]');
   if (now instanceof HTMLElement && now.offsetLeft + now.offsetWidth > strip.clientWidth)
     strip.scrollLeft = now.offsetLeft;

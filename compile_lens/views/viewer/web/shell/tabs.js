@@ -4,6 +4,10 @@
 import { PYTHON } from "../data/model.js";
 import { byStage, OUTCOME, placeOfFinding, placeOfStory, STORY } from "./arrangement.js";
 import { besideCode } from "./beside_code.js";
+import { figure } from "./flow_steps.js";
+
+/** Stages whose nodes are loops and groups of them. */
+const LOWERED = /\.(loops|groups)$/;
 
 /** @import { Model } from "../data/model.js" */
 /** @import { Place } from "./arrangement.js" */
@@ -109,5 +113,10 @@ export function factsOf(model, { stage, fusion, finding }) {
   const step = model.step(stage);
   if (!step) return { facts: "", meaning: model.core.words.sources };
   if (fusion) return { facts: "", meaning: "which loops went into which group, and what that saved" };
-  return { facts: [...step.facts, step.same].filter(Boolean).join(" · "), meaning: step.meaning };
+  // Of a graph whose operators the ledger counts, that number too: the row above the panes has it.
+  const { compilation, key } = model.index.stages[stage];
+  const counted = model.core.compilations[compilation].ledger.rows.find(({ name }) => name === key);
+  const facts = [...step.facts, counted && figure(counted.figures[1], "op"), step.same].filter(Boolean).join(" · ");
+  const meaning = model.isCode(stage) || LOWERED.test(key) ? "" : model.core.words.counted;
+  return { facts, meaning: [step.meaning, meaning].filter(Boolean).join("\n") };
 }

@@ -1,0 +1,92 @@
+"""One thing that torch was told by a program, as it goes to another process."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+NAMESPACES = frozenset(
+    "aten prim prims quantized quantized_decomposed inductor rngprims mkldnn c10d _c10d_functional mkl onednn profiler "
+    "symm_mem fsdp higher_order".split()
+)
+"""Namespaces of operators that torch fills itself."""
+
+Undo = Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """One thing that torch was told.
+
+    Attributes:
+        where: its name, as a reader would write it.
+        kind: what it is, in words.
+        put: tells torch in the other process, given ``value``, and returns how to undo that.
+        value: what it is given.
+        by: a function of the program's that torch was given; ``None`` where there is none.
+        of: what has to be reached for it to matter; ``None`` where it always does.
+    """
+
+    where: str
+    kind: str
+    put: Callable[[Any], Undo]
+    value: Any
+    by: Any
+    of: Any = None
+
+
+def function_in(value: Any) -> types.FunctionType | None:
+    """The Python function that is called; ``None`` where there is none."""
+    while isinstance(value, functools.partial):
+        value = value.func
+    if not callable(value):
+        return None
+    value = inspect.unwrap(value)
+    value = getattr(value, "__func__", value)
+    if not isinstance(value, (types.FunctionType, type)):
+        value = getattr(type(value), "__call__", None)  # noqa: B004  # the function, not whether there is one
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def called(value: Any) -> str:
+    """A function's name, as a reader would write it."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or str(value)
+    module = getattr(value, "__module__", None)
+    return str(name) if module in (None, "__main__", "builtins") else f"{module}.{name}"
+
+
+def functions_in(entry: Any) -> Iterator[types.FunctionType]:
+    """The Python functions that an object holds, and those that they close over."""
+    todo = [*vars(entry).values()]
+    seen: set[int] = set()
+    while todo:
+        function = function_in(todo.pop())
+        if function is not None and id(function) not in seen:
+            seen.add(id(function))
+            yield function
+            for cell in function.__closure__ or ():
+                todo.append(content(cell))
+
+
+def content(cell: Any) -> Any:
+    """What a cell holds; ``None`` for an empty one."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def of_torch(function: Any) -> bool:
+    """Whether a function was written in torch, or in what it is made of; so is what is no function, and what torch
+    generates from text, which is in no module."""
+    name = None if function is None else function.__globals__.get("__name__")
+    top = str(name).partition(".")[0]
+    return name is None or top in _BELOW or (top in sys.stdlib_module_names and top != "__main__")
+
+
+_BELOW = frozenset("torch torchgen triton numpy sympy mpmath networkx jinja2 compile_lens".split())

@@ -1,0 +1,117 @@
+"""What Dynamo had decided about before a watch began: what it compiled, and what it left to Python, of which it is not
+asked again."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+from ...record.breaks import NOT_TRACED, Ending
+from ...record.graph import Frame
+from ...record.program import RESUMED, ProgramFrame
+from ...record.unvisited import BEFORE
+from ..frames import dynamo, left_to_python
+from ..frames.skipped import foreign
+from ..ground import hook_points
+from . import callers, things
+from .draft import Scope, Uncompiled
+
+_CODES = "torch._dynamo.convert_frame:input_codes"
+
+
+class Before(NamedTuple):
+    """Codes of the program that Dynamo was asked about: those that it compiled, with the compile ids of their forms;
+    rests of functions of which it compiled nothing; and whole functions of which it compiled nothing."""
+
+    compiled: dict[types.CodeType, tuple[str, ...]]
+    rests: tuple[types.CodeType, ...]
+    whole: tuple[types.CodeType, ...]
+
+
+def find() -> Before:
+    """What Dynamo has decided until now."""
+    compiled: dict[types.CodeType, tuple[str, ...]] = {}
+    rests: dict[types.CodeType, None] = {}
+    whole: dict[types.CodeType, None] = {}
+    place = hook_points.find(_CODES)
+    tracker = getattr(*place) if place is not None else None
+    for reference in list(getattr(tracker, "seen", ())):
+        code = reference()
+        if code is None or foreign(code.co_filename):
+            continue
+        entries = forms(code)
+        own = [e.compile_id for e in entries if dynamo.recorder_of(e.backend) is None]
+        if own:
+            # Torch puts first what was used last.
+            own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
+            compiled[code] = tuple(map(str, own))
+        elif not entries and left_to_python.is_rest(code):
+            rests[code] = None
+        elif not entries and not callers.library(code.co_filename) and left_to_python.computes(code):
+            whole[code] = None
+    return Before(compiled, tuple(rests), tuple(whole))
+
+
+def forms(code: types.CodeType) -> list[Any]:
+    """What Dynamo compiled of a code, and has still."""
+    return list(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
+
+
+def called(mine: tuple[Scope, ...], function: Any) -> None:
+    """The program calls what it compiled: note it where that is a function which was left before."""
+    thing = things.thing(function)
+    code = things.code_of(thing)
+    if code is None or not any(code in scope.left_whole for scope in mine) or forms(code):
+        return
+    own = getattr(getattr(function, "__func__", function), "__code__", None)
+    # Torch's function around a module may run a form in which this code is a part.
+    sure = own is code or (own is not None and not any(map(_has_graph, forms(own))))
+    at = callers.caller()
+    for scope in mine:
+        if code in scope.left_whole and code not in scope.by_code:
+            key = (BEFORE, code, sure)
+            if key not in scope.unvisited:
+                scope.unvisited[key] = Uncompiled(BEFORE, why(code), things.named(thing).function, code, at)
+                scope.unvisited[key].certain = sure
+            scope.unvisited[key].times += 1
+
+
+def _has_graph(form: Any) -> bool:
+    return any(name.startswith("__compiled_fn") for name in form.code.co_names)
+
+
+def why(code: types.CodeType) -> Ending:
+    """Why a function that was left before runs eagerly."""
+    at = Frame(code.co_filename, code.co_firstlineno, left_to_python.plain(code.co_name))
+    reason = (
+        "Dynamo left it to Python before the watch began\n  Explanation: it is not asked about it again, and does not "
+        "keep why."
+    )
+    hint = (
+        "watch its first call, or call torch._dynamo.reset() before the watch: Dynamo looks at it again then, and says "
+        "why"
+    )
+    return Ending(NOT_TRACED, reason, (at,), hint)
+
+
+def rests(
+    left: Iterable[tuple[types.CodeType, ProgramFrame]], frames: Iterable[ProgramFrame]
+) -> list[ProgramFrame]:
+    """What follows a break that was met now, where Dynamo left that to Python before."""
+    broken = {
+        (frame.file, frame.function, at.line)
+        for frame in frames
+        for visit in frame.visits
+        for one in visit.breaks
+        if one.then == RESUMED
+        for at in one.ending.frames
+    }
+    return [
+        dataclasses.replace(frame, left=left_to_python.lines(code))
+        for code, frame in left
+        if (frame.file, frame.function, frame.resumes) in broken
+    ]

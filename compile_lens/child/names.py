@@ -1,0 +1,58 @@
+"""What names the code of a function has, by which it may reach what its program holds."""
+
+from __future__ import annotations
+
+import dis
+import types
+import weakref
+from collections.abc import Iterator
+
+_DYNAMIC = frozenset(("getattr", "vars", "dir"))
+"""What code may ask a module with for a name that does not stand in it."""
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from codes(one)
+
+
+_known: weakref.WeakKeyDictionary[types.CodeType, tuple[set[str], ...]] = weakref.WeakKeyDictionary()
+
+
+def names_in(code: types.CodeType) -> tuple[set[str], ...]:
+    """The names in code, those of them that are globals, the modules that it imports itself, and the globals that
+    it asks for what it does not name (``getattr(module, name)``)."""
+    found = _known.get(code)
+    if found is None:
+        names: set[str] = set()
+        used: set[str] = set()
+        imported: set[str] = set()
+        asked: set[str] = set()
+        for one in codes(code):
+            names.update(one.co_names)
+            for constant in one.co_consts:
+                if (
+                    isinstance(constant, str)
+                    and len(constant) < 100
+                    and constant.replace(".", "").isidentifier()
+                ):
+                    names.update(constant.split("."))
+                    imported.add(constant)  # importlib.import_module("mine")
+            before, last = "", ""  # names of globals that were just put on the stack
+            for step in dis.get_instructions(one):
+                if step.opname in ("PUSH_NULL", "EXTENDED_ARG", "CACHE"):
+                    continue
+                if before in _DYNAMIC and last and step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+                    asked.add(last)
+                if last and step.argval == "__dict__":
+                    asked.add(last)
+                before, last = last, ""
+                if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                    used.add(step.argval)
+                    last = step.argval
+                if step.opname == "IMPORT_NAME":
+                    imported.add(step.argval)
+        found = _known[code] = names, used, imported, asked
+    return found

@@ -1,0 +1,236 @@
+"""Puts in place, in the child, what the caller's program holds otherwise than importing its modules gives.
+
+All of it is put back when the request has been answered: the next one finds the modules as they were imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import linecache
+import marshal
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+_undo: list[Callable[[], Any]] = []
+_before: dict[tuple[int, str], Any] = {}
+_made: list[types.FunctionType] = []
+NOTHING: Any = object()
+
+
+TORCHS = (torch, torch.nn.functional, torch.Tensor, torch.nn.Module)
+"""Torch's own places, in which a program that replaces something does it."""
+
+_torchs: list[tuple[Any, dict[str, Any]]] = []
+
+
+def _of_torch(function: types.FunctionType) -> bool:
+    name = str(function.__globals__.get("__name__"))
+    return name.partition(".")[0] in ("torch", "compile_lens")
+
+
+def switched_off(value: Any) -> bool:
+    """Whether it is a function of others that the program told torch to leave alone and put in its place
+    (``F.silu = torch.compiler.disable(F.silu)``), and not one that its own module made so."""
+    held = vars(value) if isinstance(value, types.FunctionType) else {}
+    inside = held.get("_torchdynamo_orig_callable")
+    if held.get("_torchdynamo_wrapper_id") != id(value) or not isinstance(inside, types.FunctionType):
+        return False
+    code = inside.__code__
+    for number in range(code.co_firstlineno, code.co_firstlineno + 20):  # its decorators come first
+        line = linecache.getline(code.co_filename, number).lstrip()
+        if not line or line.startswith(("def ", "async def ")):
+            break
+        if "disable" in line:
+            return False
+    return True
+
+
+class Differs(Exception):
+    """A function is not at its name what it is for the caller, and its code is that of somebody else's wrapper."""
+
+
+def begin() -> None:
+    """Remember what stands in torch's own places: importing a module of the program's may put functions there."""
+    _torchs[:] = [(owner, dict(vars(owner))) for owner in TORCHS]
+
+
+def put_back() -> None:
+    """All as it was before the request."""
+    while _undo:
+        _undo.pop()()
+    for owner, before in _torchs:
+        for name, held in list(vars(owner).items()):
+            old = before.get(name, NOTHING)
+            if held is not old and isinstance(held, types.FunctionType) and not _of_torch(held):
+                delattr(owner, name) if old is NOTHING else setattr(owner, name, old)
+    _torchs.clear()
+    _before.clear()
+    _made.clear()
+
+
+def check() -> None:
+    """Raises ``ImportError`` where a function that was made here did not get all that it closes over."""
+    for one in _made:
+        for name, cell in zip(one.__code__.co_freevars, one.__closure__ or ()):
+            if contents(cell) is NOTHING:
+                where = f"{one.__module__}.{one.__qualname__}"
+                raise ImportError(f"{name}, over which {where} closes, did not cross")
+
+
+def contents(cell: types.CellType) -> Any:
+    """What a cell holds; ``NOTHING`` if it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return NOTHING
+
+
+def value(module: str, name: str, held: Any) -> None:
+    """A global of a module."""
+    _set(vars(importlib.import_module(module)), name, held)
+
+
+def absent(module: str, name: str) -> None:
+    """A global that the module does not have any more."""
+    space = vars(importlib.import_module(module))
+    old = space.get(name, NOTHING)
+    if old is not NOTHING and not isinstance(old, types.ModuleType):
+        _before.setdefault((id(space), name), old)
+        del space[name]
+        _undo.append(lambda: space.__setitem__(name, old))
+
+
+def _set(space: dict[str, Any], name: str, held: Any) -> None:
+    old = space.get(name, NOTHING)
+    if old is held:
+        return
+    _before.setdefault((id(space), name), old)
+    space[name] = held
+    _undo.append(lambda: space.pop(name, None) if old is NOTHING else space.__setitem__(name, old))
+
+
+def attribute(owner: Any, name: str, held: Any) -> None:
+    """An attribute of a class or of a function."""
+    if isinstance(owner, type):
+        old = vars(owner).get(name, NOTHING)
+        if old is held or _same(old, held):
+            return
+        _before.setdefault((id(owner), name), old)
+        type.__setattr__(owner, name, held)
+        _undo.append(
+            lambda: type.__delattr__(owner, name) if old is NOTHING else type.__setattr__(owner, name, old)
+        )
+        return
+    old = getattr(owner, name, NOTHING)
+    setattr(owner, name, held)
+    _undo.append(lambda: delattr(owner, name) if old is NOTHING else setattr(owner, name, old))
+
+
+def _same(old: Any, held: Any) -> bool:
+    """Whether they wrap the same functions."""
+    if type(old) is not type(held) or not isinstance(held, (staticmethod, classmethod, property)):
+        return False
+    names = ("fget", "fset", "fdel") if isinstance(held, property) else ("__func__",)
+    return all(getattr(old, name) is getattr(held, name) for name in names)
+
+
+def registered(put: Callable[[Any], Callable[[], Any]], held: Any) -> None:
+    """What torch is told: ``put`` tells it, and gives how to undo that."""
+    _undo.append(put(held))
+
+
+def closed(owner: types.FunctionType, name: str, held: Any) -> None:
+    """What a function closes over."""
+    cell = (owner.__closure__ or ())[owner.__code__.co_freevars.index(name)]
+    old = contents(cell)
+    if old is NOTHING:
+        cell.cell_contents = held
+        return
+    if old is not held:
+        cell.cell_contents = held
+        _undo.append(lambda: setattr(cell, "cell_contents", old))
+
+
+def fields(owner: Any, held: dict[str, Any]) -> None:
+    """What an object of an installed package holds, which has a name there."""
+    space = vars(owner)
+    for name in [*space]:
+        if name not in held:
+            absent_here = space.pop(name)
+            _undo.append(lambda name=name, old=absent_here: space.__setitem__(name, old))  # type: ignore[misc]
+    for name, one in held.items():
+        _set(space, name, one)
+
+
+def function(module: str, path: str, data: bytes, ours: bool) -> Any:
+    """The one at that name; where it has other code than the caller's, one of the caller's code is made.
+
+    Raises ``Differs`` where that is the code of a wrapper of somebody else's, which is nothing without its closure.
+    """
+    code = marshal.loads(data)
+    place = importlib.import_module(module)
+    for one in functions_in(at(place, path, _before)):
+        if one.__code__ == code:
+            return one
+    if not ours:
+        raise Differs(f"{module}:{path}")
+    cells = tuple(types.CellType() for _ in code.co_freevars)
+    made = types.FunctionType(code, vars(place), code.co_name, None, cells or None)
+    made.__module__, made.__qualname__ = module, path
+    _made.append(made)
+    return made
+
+
+def named(module: str, path: str) -> Any:
+    """What a module has at a path of names."""
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def at(module: Any, path: str, before: dict[tuple[int, str], Any] | None = None) -> Any:
+    """What a module has at a path of names; ``None`` for nothing. ``before`` has what was replaced since."""
+    found = module
+    for name in path.split("."):
+        if not isinstance(found, (types.ModuleType, type)):
+            return None
+        key = (id(vars(found)) if isinstance(found, types.ModuleType) else id(found), name)
+        found = before[key] if before and key in before else vars(found).get(name)
+    return found
+
+
+def functions_in(value: Any) -> Iterator[types.FunctionType]:
+    """The Python functions that a callable or a descriptor is made of: also those that it wraps."""
+    todo: list[Any] = [value]
+    seen: set[int] = set()
+    while todo and len(seen) < 64:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, types.FunctionType):
+            yield one
+            todo += [vars(one).get("__wrapped__"), vars(one).get("_torchdynamo_orig_callable")]
+            for cell in one.__closure__ or ():
+                inside = contents(cell)
+                if isinstance(inside, (types.FunctionType, types.MethodType)):
+                    todo.append(inside)
+        elif isinstance(one, (staticmethod, classmethod, types.MethodType)):
+            todo.append(one.__func__)
+        elif isinstance(one, property):
+            todo += [one.fget, one.fset, one.fdel]
+        elif isinstance(one, functools.partial):
+            todo.append(one.func)
+        elif not isinstance(one, (type, types.ModuleType)):
+            held = getattr(type(one), "__dict__", {}) and getattr(one, "__dict__", None)
+            if type(held) is dict:
+                todo += [
+                    held.get(name)
+                    for name in ("__wrapped__", "func", "fn", "_init_fn")
+                    if callable(held.get(name))
+                ]

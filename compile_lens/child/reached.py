@@ -1,0 +1,417 @@
+"""What a function reaches of its program besides what it is given: names of modules, classes, closures, defaults.
+
+A function of a module crosses by its name, and the child imports that module anew. What the program changed since
+then (a patched function, ``net.eval()``, a field of a configuration) goes after it, piece by piece, so that it is there
+as it is here. Followed is what the code names, through the program's own functions; of installed packages only what can
+be told to be the program's: its functions put there, and modules of ``torch.nn``, tensors and plain values by name.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import enum
+import marshal
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from . import placed, surroundings
+from .names import codes, names_in
+
+
+class Piece:
+    """One thing to put in place there.
+
+    Attributes:
+        where: its name, as a reader would write it (``"model.net"``).
+        kind: the name of its type.
+        line: the file, the line and the function that reach it.
+        told: whether it is something that torch is told, and not what a name holds.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        put: Callable[..., Any],
+        owner: tuple[Any, ...],
+        value: Any,
+        by: Any,
+        kind: str = "",
+    ) -> None:
+        self.where, self.kind = where, kind or type(value).__name__
+        self.told = put is placed.registered
+        self._given = (put, (*owner, value))
+        self.by = by
+
+    def __reduce__(self) -> Any:
+        return self._given
+
+    @property
+    def line(self) -> tuple[str, int, str]:
+        """Where the program reaches it; no file where no function of it does."""
+        if self.by is None:
+            return "", 0, ""
+        name = self.where.rpartition(".")[2]
+        for code in codes(self.by.__code__):
+            line = code.co_firstlineno
+            for step in dis.get_instructions(code):
+                line = getattr(getattr(step, "positions", None), "lineno", None) or line
+                if step.argval == name:
+                    return code.co_filename, line, code.co_name
+        code = self.by.__code__
+        return code.co_filename, code.co_firstlineno, code.co_name
+
+
+class Reached:
+    """What was met so far of one request, and what is to follow it. ``own`` are the program's own modules by name."""
+
+    def __init__(
+        self,
+        importable: Callable[[str], bool],
+        own: Mapping[str, Any],
+        by_value: frozenset[str] = frozenset(),
+    ) -> None:
+        self._importable = importable
+        self._by_value = by_value
+        self._own = own
+        self._met: dict[int, Any] = {}
+        self._functions: list[Any] = []
+        self._classes: list[type] = []
+        self._names: set[str] = set()
+        self._asked: dict[int, int] = {}
+        self._sent: set[tuple[int, str]] = set()
+        self._last: Any = None
+        self._homes: dict[str, dict[int, str]] = {}
+        self._of_torch()
+
+    def mark(self) -> Any:
+        """How much was met by now, for ``back``."""
+        return len(self._met), len(self._functions), len(self._classes)
+
+    def back(self, mark: Any) -> None:
+        """Forget what was met since then."""
+        met, functions, classes = mark
+        for key in [*self._met][met:]:
+            del self._met[key]
+        del self._functions[functions:], self._classes[classes:]
+
+    def reduced(self, value: Any) -> Any:
+        """How a function crosses that has a name to find it by; ``None`` for all else. It is followed either way."""
+        if isinstance(value, type):
+            self._class(value)
+            return None
+        self.follow(value)
+        place = self._place(value)
+        if place is None or self.by_value(value):
+            return None
+        code = value.__code__
+        return placed.function, (*place, marshal.dumps(code), not self._wraps(value))
+
+    def by_value(self, function: Any) -> bool:
+        """Whether another function has its name there, so that its closure has to go along with its code."""
+        place = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
+        return place in self._by_value and self._wraps(function)
+
+    def kept_there(self, module: str) -> bool:
+        """Whether a module holds there what importing it gives: torch, and others that are not looked through."""
+        return not (module == "__main__" or module in self._own or followed(module))
+
+    def _wraps(self, function: Any) -> bool:
+        return not isinstance(function, type) and function.__code__.co_filename.startswith(
+            surroundings.INSTALLED
+        )
+
+    def follow(self, value: Any) -> None:
+        """The functions in it are looked through."""
+        for function in placed.functions_in(value):
+            name = str(function.__globals__.get("__name__"))
+            if id(function) not in self._met and (name == "__main__" or name in self._own or followed(name)):
+                self._met[id(function)] = function
+                self._functions.append(function)
+
+    def names(self, module: str) -> Mapping[int, str]:
+        """Of an installed module, the objects of its classes that have a name in it: the name by each ``id``."""
+        if module not in self._homes:
+            there = sys.modules.get(module) if module not in ("builtins", "__main__", *self._own) else None
+            named = [] if there is None else list(vars(there).items())
+            self._homes[module] = {id(one): key for key, one in named if type(one).__module__ == module}
+        return self._homes[module]
+
+    def named(self, value: Any) -> Any:
+        """How one of these crosses: it is the one there, as many are asked for by their identity, and holds what it
+        holds here."""
+        module = type(value).__module__
+        found = self.names(module)[id(value)]
+        held = getattr(value, "__dict__", None)
+        if type(held) is dict and held and followed(module):
+            return placed.named, (module, found), held, None, None, placed.fields
+        return placed.named, (module, found)
+
+    def pieces(self) -> list[Piece]:
+        """What has to follow, of what was met since the last time."""
+        found: list[Piece] = []
+        for owner, name, value in self._replaced:
+            if isinstance(owner, type):
+                where = f"{owner.__module__}.{owner.__qualname__}.{name}"
+                found.append(Piece(where, placed.attribute, (owner, name), value, value))
+            else:
+                found.append(
+                    Piece(f"{owner.__name__}.{name}", placed.value, (owner.__name__, name), value, value)
+                )
+            self._once(owner, name)
+        self._replaced.clear()
+        while self._functions:
+            function = self._last = self._functions.pop()
+            found += self._of_function(function)
+        for kind in list(self._classes):
+            if self._asked.get(id(kind)) != len(self._names):  # else nothing more of it is asked for
+                self._asked[id(kind)] = len(self._names)
+                found += self._of_class(kind)
+        return found
+
+    def registered(self, places: list[Any]) -> list[Piece]:
+        """Of what the program registered with torch, what has to follow."""
+        return [
+            Piece(one.where, placed.registered, (one.put,), one.value, one.by, one.kind)
+            for one in places
+            if (one.of is None or id(one.of) in self._met) and self._once(one.of or one.put, one.where)
+        ]
+
+    def _class(self, kind: type) -> None:
+        for one in kind.__mro__:
+            if id(one) not in self._met:
+                self._met[id(one)] = one
+                self._classes.append(one)
+
+    def _mine(self, name: Any) -> bool:
+        """Whether it is a module of the program's that the child imports."""
+        return isinstance(name, str) and name in self._own and self._importable(name)
+
+    def _of_the_program(self, value: Any) -> bool:
+        """Whether it is a function that the program wrote, or had torch switch off."""
+        if not isinstance(value, types.FunctionType):
+            return False
+        name = value.__globals__.get("__name__")
+        return name == "__main__" or name in self._own or placed.switched_off(value)
+
+    def _place(self, function: Any) -> tuple[str, str] | None:
+        """The module and the path at which the child finds it; ``None`` for one that crosses by value."""
+        name, path = str(getattr(function, "__module__", None)), function.__qualname__
+        if not self._mine(name) or "<" in path:
+            return None
+        found = placed.at(sys.modules[name], path)
+        return (name, path) if any(one is function for one in placed.functions_in(found)) else None
+
+    def _once(self, owner: Any, name: str) -> bool:
+        key = (id(owner), name)
+        new = key not in self._sent
+        self._sent.add(key)
+        return new
+
+    # Functions ---------------------------------------------------------------------------------------------
+
+    def _of_function(self, function: Any) -> Iterator[Piece]:
+        code, space = function.__code__, function.__globals__
+        names, used, imported, asked = names_in(code)
+        self._names |= names
+        name = space.get("__name__")
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        named = module is not None and getattr(module, "__dict__", None) is space
+        mine = named and self._mine(name)
+        for one in sorted(used):
+            value = space.get(one, placed.NOTHING)
+            if (
+                mine
+                and (value is not placed.NOTHING or not hasattr(builtins, one))
+                and self._once(module, one)
+            ):
+                if value is placed.NOTHING:
+                    yield Piece(f"{name}.{one}", placed.absent, (name,), one, function)
+                else:
+                    yield Piece(f"{name}.{one}", placed.value, (name, one), value, function)
+            elif named and not mine and followed(str(name)):
+                yield from self._of_package(module, one, function)
+            if isinstance(value, types.ModuleType):
+                more = {*vars(value)} if one in asked and self._mine(value.__name__) else set()
+                yield from self._of_module(value, names | more, function, set())
+        for one in sorted(imported):
+            yield from self._of_module(sys.modules.get(one), names, function, set())
+        if mine and "globals" in used:
+            yield from self._of_module(module, {*vars(module)}, function, set())
+        cells = _cells(function)
+        for value in cells.values():
+            if isinstance(value, types.ModuleType):
+                yield from self._of_module(value, names, function, set())
+        if self._place(function) is not None and self._of_the_program(function):
+            yield from self._held(function, cells)
+
+    def _held(self, function: Any, cells: dict[str, Any]) -> Iterator[Piece]:
+        """Its closure, its defaults and its attributes."""
+        where = f"{function.__module__}.{function.__qualname__}"
+        for name, value in cells.items():
+            if name != "__class__":
+                yield Piece(f"{where}.{name}", placed.closed, (function, name), value, function)
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                yield Piece(
+                    f"{where}.{name}", placed.attribute, (function, name), getattr(function, name), function
+                )
+        for name, value in list(vars(function).items()):
+            if name in self._names and not name.startswith(("__", "_torchdynamo")):
+                yield Piece(f"{where}.{name}", placed.attribute, (function, name), value, function)
+
+    # Modules ------------------------------------------------------------------------------------------------
+
+    def _of_module(self, module: Any, names: set[str], by: Any, seen: set[int]) -> Iterator[Piece]:
+        """What of a module code may ask for that has these names."""
+        if not isinstance(module, types.ModuleType) or id(module) in seen:
+            return
+        seen.add(id(module))
+        name = module.__name__
+        mine = self._mine(name)
+        for one in sorted(names & vars(module).keys()):
+            value = vars(module).get(one)
+            if isinstance(value, types.ModuleType):
+                yield from self._of_module(value, names, by, seen)
+            if mine:
+                if not one.startswith("__") and self._once(module, one):
+                    yield Piece(f"{name}.{one}", placed.value, (name, one), value, by)
+            else:
+                yield from self._of_package(module, one, by)
+        if mine:
+            for one in sorted(names - vars(module).keys()):
+                if self._once(module, one):
+                    yield Piece(f"{name}.{one}", placed.absent, (name,), one, by)
+
+    def _of_package(self, module: Any, name: str, by: Any) -> Iterator[Piece]:
+        """What of an installed module is to be as it is here, if it can be told."""
+        value = vars(module).get(name, placed.NOTHING)
+        package = module.__name__
+        if self._of_the_program(value):
+            put = True
+        elif not followed(package) or name.startswith("__"):
+            return
+        elif isinstance(value, type):
+            self._class(value)
+            return
+        elif isinstance(value, types.FunctionType):
+            self.follow(value)
+            return
+        else:
+            put = (
+                isinstance(value, (torch.nn.Module, torch.Tensor))
+                or surroundings.plain(value)
+                or _settings(value)
+            )
+        if put and self._once(module, name):
+            yield Piece(f"{package}.{name}", placed.value, (package, name), value, by)
+
+    def _of_torch(self) -> None:
+        """What the program put in torch's own places, where torch's code finds it."""
+        self._replaced = []
+        for owner in placed.TORCHS:
+            held = vars(owner).copy()
+            known = _torchs_own.get(owner, ())
+            if len(held) == len(known) and all(map(operator.is_, held.values(), known)):
+                continue
+            others = [(name, value) for name, value in held.items() if _not_of_torch(value)]
+            self._replaced += [(owner, name, value) for name, value in others if self._of_the_program(value)]
+            if not others:
+                _torchs_own[owner] = [*held.values()]
+
+    # Classes ------------------------------------------------------------------------------------------------
+
+    def _of_class(self, kind: type) -> Iterator[Piece]:
+        name = kind.__module__
+        if isinstance(kind, enum.EnumMeta) or placed.at(sys.modules.get(name), kind.__qualname__) is not kind:
+            return
+        mine = self._mine(name)
+        called = any(not self._mine(one.__module__) and one not in _KNOWN for one in kind.__mro__)
+        for attribute, value in list(vars(kind).items()):
+            if attribute in _OF_PYTHON or (id(kind), attribute) in self._sent:
+                continue
+            functions = [*placed.functions_in(value)] if mine and not surroundings.plain(value) else []
+            if not mine:
+                yes = self._of_the_program(value) or (
+                    followed(name) and surroundings.plain(value) and not attribute.startswith("__")
+                )
+            elif surroundings.plain(value):
+                yes = not attribute.startswith("__")
+            elif isinstance(value, _METHODS):
+                asked = called or attribute in self._names or attribute in _CALLED or attribute[:2] == "__"
+                yes = asked and any(map(self._of_the_program, functions))
+                yes = yes and not any(one.__code__.co_filename.startswith("<string>") for one in functions)
+            elif functions or hasattr(
+                value, "__get__"
+            ):  # a descriptor of some kind: it stays, and what it calls is met
+                if attribute in self._names:
+                    self.follow(value)
+                yes = False
+            else:
+                yes = attribute in self._names and not attribute.startswith("__")
+            if yes and self._once(kind, attribute):
+                by = functions[0] if functions else value if self._of_the_program(value) else self._last
+                where = f"{name}.{kind.__qualname__}.{attribute}"
+                yield Piece(where, placed.attribute, (kind, attribute), value, by)
+
+
+_METHODS = (types.FunctionType, staticmethod, classmethod, property)
+
+_CALLED = frozenset(("forward", "backward", "setup_context", "vmap", "jvp", "step", "extra_repr"))
+"""Methods that torch calls, whose names no code of the program needs to have."""
+
+_KNOWN = (
+    object,
+    torch.nn.Module,
+    torch.optim.Optimizer,
+    torch.autograd.Function,
+    *(torch.autograd.Function.__mro__),
+)
+"""Classes of which it is known what they call."""
+
+_OF_PYTHON = frozenset(
+    "__dict__ __weakref__ __module__ __qualname__ __doc__ __annotations__ __slots__ __abstractmethods__ _abc_impl "
+    "__static_attributes__ __firstlineno__ __parameters__ __orig_bases__ __annotate__ __annotate_func__ "
+    "__annotations_cache__ __match_args__ __classcell__ __init_subclass__ _backward_cls".split()
+)
+
+_STANDARD = frozenset(sys.stdlib_module_names)
+
+_LIBRARIES = frozenset(
+    "torch torchgen functorch triton numpy sympy mpmath networkx jinja2 cloudpickle compile_lens pytest _pytest pluggy "
+    "typing_extensions filelock fsspec setuptools".split()
+)
+"""What is not looked through: torch, and what stands below it."""
+
+
+def followed(module: str) -> bool:
+    """Whether a module of an installed package is looked through."""
+    top = module.partition(".")[0]
+    return top not in _STANDARD and top not in _LIBRARIES and top != "__main__"
+
+
+_torchs_own: dict[Any, list[Any]] = {}
+"""What torch's own places held when all of it was torch's: there are thousands of names, and few programs touch one."""
+
+
+def _not_of_torch(value: Any) -> bool:
+    if type(value) is not types.FunctionType:
+        return False
+    name = str(value.__globals__.get("__name__"))
+    return name == "__main__" or followed(name) or placed.switched_off(value)
+
+
+def _settings(value: Any) -> bool:
+    """Whether it is an object that holds plain values alone."""
+    held = getattr(value, "__dict__", None)
+    return type(held) is dict and not callable(value) and all(map(surroundings.plain, held.values()))
+
+
+def _cells(function: Any) -> dict[str, Any]:
+    held = zip(function.__code__.co_freevars, map(placed.contents, function.__closure__ or ()))
+    return {name: value for name, value in held if value is not placed.NOTHING}

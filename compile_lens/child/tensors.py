@@ -1,0 +1,147 @@
+"""How tensors cross to the child process: those that share memory still do, large ones are shapes without values."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+import sys
+from typing import Any
+
+import torch
+
+VALUES = 16 << 20
+"""Bytes of floating-point tensors that cross with their values; the rest as shapes."""
+
+WHOLE = 1 << 14
+"""Bytes up to which a floating-point tensor always crosses with its values."""
+
+
+class Tensors:
+    """Those of one request.
+
+    Attributes:
+        shapes_only: how many went without their values.
+    """
+
+    def __init__(self) -> None:
+        self.shapes_only = 0
+        self._left = VALUES
+        self._storages: dict[int, tuple[Storage, Any]] = {}
+
+    def tensor(self, tensor: torch.Tensor) -> Any:
+        """How pickle takes it. Raises ``PicklingError`` for one that is not dense, or has hooks."""
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+            raise pickle.PicklingError(f"a tensor of layout {tensor.layout} cannot cross")
+        if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
+            raise pickle.PicklingError("a tensor with hooks of its own cannot cross")
+        plain = tensor.detach()
+        facts = (
+            tuple(plain.shape),
+            plain.stride(),
+            plain.storage_offset(),
+            plain.dtype,
+            tensor.requires_grad,
+            type(tensor) is torch.nn.Parameter,
+            tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
+            {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)},
+        )
+        return _tensor, (self._shared(plain), *facts)
+
+    def fake(self, tensor: Any) -> Any:
+        """A fake tensor crosses as one on meta: it has no data either."""
+        with tensor.fake_mode, torch.no_grad():
+            sizes = [*map(int, tensor.shape)], [*map(int, tensor.stride())], int(tensor.storage_offset())
+            nbytes = int(tensor.untyped_storage().nbytes())
+            key = tensor.untyped_storage()._cdata
+        known = self._storages.get(key)
+        if known is None:
+            known = self._storages[key] = (Storage(nbytes, tensor.dtype, None, meta=True), tensor)
+        facts = (tensor.dtype, tensor.requires_grad, isinstance(tensor, torch.nn.Parameter))
+        return _tensor, (known[0], *sizes, *facts)
+
+    def _shared(self, tensor: torch.Tensor) -> Storage:
+        """One for all tensors that share their memory, so that they still do."""
+        storage = tensor.untyped_storage()
+        known = self._storages.get(storage._cdata)
+        if known is not None:
+            return known[0]
+        nbytes = storage.nbytes()
+        if tensor.is_meta:
+            made = Storage(nbytes, tensor.dtype, None, meta=True)
+            self._storages[storage._cdata] = (made, storage)
+            return made
+        exact = not (tensor.is_floating_point() or tensor.is_complex())
+        data = None
+        if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
+            self._left -= 0 if exact else nbytes
+            data = _raw(storage)
+        else:
+            self.shapes_only += 1
+        made = Storage(nbytes, tensor.dtype, data)
+        self._storages[storage._cdata] = (made, storage)
+        return made
+
+
+class Storage:
+    """The memory of tensors: its values, or their type where only the size crosses; on ``meta`` there are none."""
+
+    def __init__(self, nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool = False) -> None:
+        self._given = nbytes, dtype, data, meta
+
+    def reduced(self) -> Any:
+        """How pickle takes it."""
+        return _storage, self._given
+
+
+def is_fake(tensor: Any) -> bool:
+    """Whether it is one of the fake tensors that torch traces with."""
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    return fake is not None and isinstance(tensor, fake.FakeTensor)
+
+
+def _raw(storage: Any) -> bytes:
+    here = storage.cpu()
+    return ctypes.string_at(here.data_ptr(), here.nbytes())
+
+
+# In the child ----------------------------------------------------------------------------------------------
+
+
+def _storage(nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool) -> Any:
+    if meta:
+        return torch.UntypedStorage(nbytes, device="meta")
+    if data is not None:
+        return (
+            torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
+            if data
+            else torch.empty(0).untyped_storage()
+        )
+    generator = torch.Generator().manual_seed(nbytes)
+    real = torch.float32 if dtype.is_complex or dtype.itemsize < 2 else dtype
+    count = nbytes // real.itemsize
+    return torch.rand(count, dtype=real, generator=generator).untyped_storage()
+
+
+def _tensor(
+    storage: Any,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    dtype: torch.dtype,
+    requires_grad: bool,
+    parameter: bool,
+    grad: torch.Tensor | None = None,
+    marks: dict[str, Any] | None = None,
+) -> torch.Tensor:
+    made = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
+    made = torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
+    if grad is not None:
+        made.grad = grad
+    for name, value in (marks or {}).items():
+        setattr(made, name, value)
+    return made
+
+
+_MARKS = ("_dynamo_", "_has_dynamo_dim_marking", "_specialize_on")
+"""How torch's marks of a tensor begin: which sizes are dynamic (``mark_dynamic``), static or unknown, and whether its
+address stays, by which CUDA graphs may be written into it."""

@@ -1,0 +1,214 @@
+"""Of several forms of a code, that which a call came nearest to, by the guards that a log holds of them.
+
+A log has no values of a call. What it compiled then has them: its guards are made of what it was called with.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import failed_guards, messages, nearness
+from ..compilation import DynamicDim
+from ..program import UNKNOWN, FailedGuard, Visit
+from . import graph_text
+
+
+class Form:
+    """A form of a code, with what its guards ask."""
+
+    def __init__(self, visit: Visit, tree: str) -> None:
+        self.visit = visit
+        self.leaves: dict[tuple[str, str], list[str]] = {}
+        for source, kind, text in graph_text.leaves(tree):
+            self.leaves.setdefault((_plain(source), kind), []).append(_plain(messages.with_place(text)[0]))
+        self.types = {_plain(source): found for source, found in graph_text.types(tree).items()}
+
+
+def nearest(failed: Sequence[FailedGuard], forms: Mapping[str, Form], new: Form | None) -> int:
+    """The place in ``failed`` of the form in which least fails of what failed in any of them, now or earlier;
+    ``UNKNOWN`` where the log does not say enough to tell. ``new`` is what the call became, ``None`` where it became
+    nothing. Of those in which as much fails, one is taken as a watch does."""
+    if len(failed) < 2:
+        return 0
+    older = [forms.get(one.id) for one in failed]
+    if new is None or None in older:
+        return UNKNOWN
+    known = (*failed, *_earlier(failed[0].id, forms))
+    asked = _Asked(
+        frozenset(about for one in known for about in nearness.abouts(one.source)),
+        frozenset(one.source for one in known),
+        _values(new),
+    )
+    told = [_failing(one, form, new, asked) for one, form in zip(failed, older) if form is not None]
+    order = [
+        (len(fails), not nearness.of_zero_or_one(one), at)
+        for at, (one, (fails, _)) in enumerate(zip(failed, told))
+    ]
+    best = min(order)[2]
+    most = len(told[best][0] | told[best][1])
+    doubt = any(len(fails) < most for at, (fails, _) in enumerate(told) if at != best)
+    tied = any(unknown for at, (fails, unknown) in enumerate(told) if len(fails) == len(told[best][0]))
+    return UNKNOWN if doubt or tied else best
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What forms are compared by: values, parts of tensors, and what each of them was in the call."""
+
+    abouts: frozenset[str]
+    parts: frozenset[str]
+    values: Mapping[str, Any]
+
+
+def _earlier(id: str, forms: Mapping[str, Form]) -> Iterator[FailedGuard]:
+    code = id.rpartition("/")[0]
+    for known, form in forms.items():
+        if known.rpartition("/")[0] == code and form.visit.recompilation is not None:
+            yield from form.visit.recompilation.failed
+
+
+def _plain(text: str) -> str:
+    """A source or a guard in the program's words; torch numbers the dicts of builtins anew for each form."""
+    return re.sub(r"(__builtins_dict__)_\d+", r"\1", messages.plain_source(text.strip()))
+
+
+def _values(new: Form) -> dict[str, Any]:
+    """What sizes, numbers and parts of tensors were in the call that became a form."""
+    found: dict[str, Any] = {}
+    for (source, kind), texts in new.leaves.items():
+        for text in texts:
+            about, words = failed_guards.made_for(text)
+            if kind in _EQUAL and about and (value := _literal(words)) is not None:
+                found[about] = value
+            if kind == _TENSOR and (check := nearness.CHECK.search(text)):
+                found |= _of_tensor(source, check)
+    dims: Iterable[DynamicDim] = new.visit.dynamic
+    found |= {messages.plain_source(one.source): _literal(one.seen) for one in dims if one.seen}
+    return found
+
+
+def _of_tensor(source: str, check: re.Match[str]) -> dict[str, Any]:
+    sizes, strides = (ast.literal_eval(check[what]) for what in ("size", "stride"))
+    parts = {f"{source}.{what}": check[what] for what in ("dtype", "requires_grad")}
+    parts[f"{source}.dim()"] = len(sizes)
+    for what, of in (("size", sizes), ("stride", strides)):
+        parts |= {f"{source}.{what}({i})": n for i, n in enumerate(of) if n is not None}
+    return parts
+
+
+_EQUAL = ("EQUALS_MATCH", "LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN", "RANGE_ITERATOR_MATCH")
+_TENSOR = "TENSOR_MATCH"
+SIZES = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
+"""How torch calls what asks for more than one value, or for a range."""
+_STATE = "GLOBAL_STATE"
+
+
+def _failing(failed: FailedGuard, old: Form, new: Form, asked: _Asked) -> tuple[set[str], set[str]]:
+    """What fails of a form, and what may fail."""
+    states = _states(old, new) if failed.text.startswith(failed_guards.STATE) else set()
+    fails = states or {nearness.value_of(failed.source) or failed.text}
+    if not failed.text.startswith(failed_guards.STATE):
+        fails |= _states(old, new)
+    unknown: set[str] = set()
+    for (source, kind), texts in old.leaves.items():
+        for text in texts:
+            if text in new.leaves.get((source, kind), ()):
+                continue
+            for part, holds in _parts(source, kind, text, new, asked):
+                if holds is not True:
+                    (unknown if holds is None else fails).add(part)
+    return fails, unknown - fails
+
+
+def _states(old: Form, new: Form) -> set[str]:
+    """The settings of torch's that were others when two forms were made."""
+    one, two = (_state(form) for form in (old, new))
+    return {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
+
+
+def _state(form: Form) -> dict[str, Any]:
+    for text in form.leaves.get(("", _STATE), ()):
+        _, _, told = text.partition(" against ")
+        try:
+            found = json.loads(told)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _parts(source: str, kind: str, text: str, new: Form, asked: _Asked) -> Iterator[tuple[str, bool | None]]:
+    """What a guard of an older form asks of what forms are compared by, and whether that holds in the call."""
+    if kind in SIZES:
+        if any(re.search(rf"(?<![\w.]){re.escape(about)}\.", text) for about in asked.abouts):
+            about, _ = failed_guards.made_for(text)
+            yield about or text, _holds(text, asked.values)
+        return
+    if kind in _ASIDE or not asked.abouts & set(nearness.abouts(source)):
+        return
+    check = nearness.CHECK.search(text) if kind == _TENSOR else None
+    if check is not None:
+        yield from _tensor(source, check, new, asked)
+        return
+    about, words = failed_guards.made_for(text)
+    part = nearness.value_of(about or source)
+    if about in asked.values:
+        yield part, _literal(words) == asked.values[about]
+    elif (source, kind) in new.leaves:
+        yield part, False  # of one kind, and another one
+    elif kind == "TYPE_MATCH" and source in new.types:
+        yield part, f"type={new.types[source]}" in text
+    else:
+        yield part, None
+
+
+_ASIDE = (_STATE, "DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES")
+"""What a watch does not compare forms by either."""
+
+
+def _tensor(source: str, check: re.Match[str], new: Form, asked: _Asked) -> Iterator[tuple[str, bool | None]]:
+    if (source, _TENSOR) not in new.leaves:  # it is none in the new form, or that does not ask
+        known = new.types.get(source)
+        yield source, None if known is None or "Tensor" in known or "Parameter" in known else False
+        return
+    differs = []
+    for part, made in _of_tensor(source, check).items():
+        now = asked.values.get(part)
+        if now is not None and now != made:
+            differs.append(part)
+        elif now is None and part in asked.parts:
+            yield part, None
+    own = [part for part in differs if part in asked.parts]
+    yield from ((part, False) for part in own or ([source] if differs else []))
+
+
+def _holds(text: str, values: Mapping[str, Any]) -> bool | None:
+    """Whether a comparison of sizes holds in the call, ``None`` where one is not known."""
+    tree = messages.parsed(text)
+    return None if tree is None else messages.holds(_Values(values).visit(tree))
+
+
+class _Values(ast.NodeTransformer):
+    """Numbers in the place of what is known."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.Call, ast.Name, ast.Attribute, ast.Subscript)):
+            value = self._values.get(ast.unparse(node))
+            return ast.Constant(value) if type(value) in (int, float) else node
+        return super().generic_visit(node)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None

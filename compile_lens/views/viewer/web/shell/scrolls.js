@@ -1,0 +1,29 @@
+// How far what stands in a pane is scrolled: an element that leaves the page forgets it.
+
+export class Scrolls {
+  /** @param {Element} body of the pane */
+  constructor(body) {
+    this.body = body;
+    /** What was ever scrolled: thousands of elements need not be asked. @type {Set<Element>} */
+    this.scrolled = new Set();
+    /** @type {[Element, number, number][]} */
+    this.kept = [];
+    const note = (/** @type {Event} */ { target }) => target instanceof Element && this.scrolled.add(target);
+    body.addEventListener("scroll", note, { capture: true, passive: true });
+  }
+
+  /** Notes it for all that is in the pane now. */
+  keep() {
+    this.kept = this.kept.filter(([element]) => !this.body.contains(element));
+    for (const element of this.scrolled) {
+      if (this.body.contains(element) && (element.scrollTop || element.scrollLeft))
+        this.kept.push([element, element.scrollTop, element.scrollLeft]);
+    }
+  }
+
+  restore() {
+    for (const [element, top, left] of this.kept) {
+      if (this.body.contains(element)) element.scrollTo({ top, left, behavior: "instant" });
+    }
+  }
+}

@@ -1,0 +1,166 @@
+"""What to change in a program so that a code is not compiled again."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+
+from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE
+from compile_lens.record.graph import Frame
+from compile_lens.record.messages import plain_source
+from compile_lens.record.program import FailedGuard, Recompilation
+
+from .made_at import place
+
+MOST = 3
+"""Of things in a row, how many are told before the rest is only counted."""
+
+
+def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
+    """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
+    own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
+    failed = found.changed
+    if failed is None:
+        return ""
+    if failed.hint:
+        return failed.hint
+    if through and failed.source in _WHICH:
+        return (
+            "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
+            "functions of your own that call them"
+        )
+    if ".stride(" in failed.source and ".size(" not in failed.source:
+        tensor = failed.source.partition(".stride(")[0]
+        return (
+            f"give {tensor} one layout each time, as {tensor}.contiguous() before the call does, which copies what has "
+            "another one: a layout is a form, whatever sizes may vary"
+        )
+    if ".size(" in failed.source:
+        return _of_sizes(found, failed, rest)
+    if any(plain_source(d.source) == failed.source for d in found.dynamic):
+        if found.asks is not None:
+            return f"{place(found.asks)} asks for the value, so that each answer is a form: decide it outside"
+        return (
+            "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
+        )
+    if (tried := _of_objects(failed)) is not None:
+        return tried
+    if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
+        return "call it with one kind of tensor, or compile one function for each"
+    return _of_values(failed)
+
+
+_TENSOR = re.compile(r"\w+\[[\w, ]*\]$")
+"""How a tensor is told: ``float32[4, 3]``."""
+_LENGTH = re.compile(r"len\((?P<owner>.*)\)$")
+_STATE_OF_OPTIMIZER = re.compile(r"self\.state\b.*\]$")
+_KEYS = re.compile(r"list\(dict\.keys\((?P<owner>.*)\)\)\[\d+\]$")
+
+
+def _of_values(failed: FailedGuard) -> str:
+    """What to try where it is a value that changed."""
+    if not failed.source or not (failed.old or failed.new):
+        return ""
+    if length := _LENGTH.match(failed.source):
+        owner = length["owner"]
+        if failed.old == "0" and _STATE_OF_OPTIMIZER.match(owner):
+            return (
+                "an optimizer makes its state in its first step: this is one form more, whatever is changed"
+            )
+        return f"give {owner} one length each time, or compile one function for each"
+    if keys := _KEYS.match(failed.source):
+        return f"give {keys['owner']} the same keys each time, or compile one function for each"
+    values = {failed.old, failed.new}
+    if "None" in values and any(_TENSOR.match(value) for value in values):
+        return f"give {failed.source} a tensor each time or None each time, or compile one function for each"
+    if all(_is_number(value) for value in values if value):
+        return (
+            f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
+        )
+    return f"give {failed.source} few different values: each is a form; or compile one function for each"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return type(ast.literal_eval(text.removeprefix("at least ").removeprefix("at most "))) in (int, float)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
+    """What to try where a size changed."""
+    line = failed.line or found.asks
+    own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
+    asks = f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
+    if line is not None and not own_form:
+        return asks
+    if own_form:
+        alone = (
+            "torch has a form of its own for a size of 0 or 1, which marking it as dynamic does not change: give no "
+            "such size"
+        )
+        if line is not None:
+            return f"{alone}. Beside that, {asks}"
+        if rest or ", " in failed.source:
+            return alone
+        return (
+            f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
+            "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one form for all; one "
+            "more may be made where another dimension's stride hangs on the size, as in a cache that grows from empty"
+        )
+    if ", " in failed.source:
+        return "a form holds for sizes that are so to each other: give always such, or compile one function for each"
+    became = any(plain_source(d.source) == failed.source for d in found.dynamic)
+    if rest:  # a mark of an argument is not on a tensor that the function made
+        return (
+            "torch.compile(dynamic=True) makes the size a symbol at the first call; to mark an argument does not "
+            "help where the function made the tensor"
+        )
+    if became and failed.old.isdigit():
+        return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+    return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
+
+
+_WHICH = ("fn", "type(fn)", "fn.__code__")
+"""What torch's function through which it calls others has for what it calls."""
+
+
+def _of_objects(failed: FailedGuard) -> str | None:
+    """What to try where it is not a value that changed: a setting of torch's, a class, which object it is."""
+    if failed.text.startswith(STATE):
+        return f"call it always under one {failed.source}, or compile one function for each"
+    if failed.source.startswith("type(") and failed.source.endswith(")"):
+        return "call it with one class, or compile one function for each"
+    if failed.text.startswith("___check_obj_id("):
+        return "give it the same object each time, made once, or compile one function for each"
+    if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
+        return (
+            "torch makes one form for arguments that are one object, and another one for others: give it one for both "
+            "each time, or different ones each time (as copies)"
+        )
+    if {failed.old, failed.new} == {NORMAL, INFERENCE}:
+        return (
+            "make it under torch.inference_mode each time, or never: a clone() that is made outside of that mode is a "
+            "normal tensor"
+        )
+    if failed.old.startswith(("with the key ", "without ")):
+        return ""
+    if failed.old in (SET, THERE) or "contains" in failed.text.partition("(")[0]:
+        return "give it what holds the same names each time, or compile one function for each"
+    return None
+
+
+def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
+    """What to try where the line is a library's own, which the program called in ``reached``."""
+    name = os.path.basename(at.file)
+    where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
+    where += "".join(f", {place(one)}" for one in more[:MOST])
+    where += f" and {len(more) - MOST} more" if len(more) > MOST else ""
+    said = f"the line is in {name}, not in your program, which came there from {where}"
+    if "/torch/optim/" in at.file.replace(os.sep, "/"):
+        return (
+            f"{said}: torch breaks there on purpose, and compiles the optimizer's step after it by itself. Keep the "
+            "call out of the compiled function, or compile it alone"
+        )
+    return f"{said}: keep that call out of the compiled function, or replace it"

@@ -1,0 +1,90 @@
+"""What eager PyTorch dispatches for a graph, against plain PyTorch, which runs the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from tests.helpers.dispatched import Dispatched
+
+pytestmark = pytest.mark.torch
+
+
+def in_inference_mode(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        return F.rms_norm(F.softmax(F.linear(x, w), -1), (4,))
+
+
+PLAIN = """
+import json, torch, torch.nn.functional as F
+from torch.profiler import profile
+from torch.utils._python_dispatch import TorchDispatchMode
+def f(x, w):
+    return F.rms_norm(F.softmax(F.linear(x, w), -1), (4,))
+def profiled(region):
+    with region(), profile() as found:
+        f(x, w)
+    return [e.name for e in found.events() if e.name.startswith("aten::")]
+called = []
+class Counted(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if not func.is_view:
+            called.append(str(func))
+        return func(*args, **kwargs or {})
+x, w = torch.ones(4, 4), torch.ones(4, 4)
+with torch.no_grad(), Counted():
+    f(x, w)
+print(json.dumps([profiled(torch.no_grad), profiled(torch.inference_mode), called]))
+"""
+
+
+@pytest.mark.usefixtures("warm")
+def test_in_inference_mode_what_is_made_of_others_is_counted_as_those() -> None:
+    """The profiler sees the same run there as without gradients, where a mode sees each of the others."""
+    done = subprocess.run([sys.executable, "-c", PLAIN], capture_output=True, text=True, check=True)
+    without, inference, called = json.loads(done.stdout.splitlines()[0])
+    assert without == inference
+    found = perform(in_inference_mode, (torch.ones(4, 4), torch.ones(4, 4)), None, Asked())[0]
+    assert {op.name: op.count for op in found.compilations[0].eager or ()} == {
+        name: called.count(name) for name in called
+    }
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x.view(x.shape[0] * 4, -1).sin() + x.shape[0]
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_a_size_that_is_kept_from_the_compiler_is_counted_with(target: str | None) -> None:
+    """With ``mark_unbacked`` Dynamo's symbol has no number; the tensor has one."""
+    x = torch.rand(16, 8)
+    torch._dynamo.decorators.mark_unbacked(x, 0)
+    found, _ = perform(doubled, (x,), None, Asked(target=target), model=target and resolve(target))
+    (compilation,) = found.compilations
+    assert compilation.eager is not None, compilation.eager_note
+    plain = torch.rand(16, 8)
+    with Dispatched() as seen:
+        doubled(plain)
+    assert {op.name: op.count for op in compilation.eager} == seen.work
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_library_that_is_not_here_is_said_without_a_word_of_a_bug() -> None:
+    lstm, x = torch.nn.LSTM(8, 16).eval().requires_grad_(False), torch.rand(2, 5, 8)
+    with torch._dynamo.config.patch(allow_rnn=True):
+        found, _ = perform(lambda x: lstm(x)[0], (x,), None, Asked(target="h100"), model=resolve("h100"))
+    (compilation,) = found.compilations
+    if compilation.eager is None:  # a build with CUDA has it
+        assert compilation.eager_note.endswith(
+            "torch.lstm calls a library of the device, which this build of PyTorch has not"
+        )
+    assert found.kernels

@@ -1,0 +1,94 @@
+"""Python that Dynamo does not trace makes a tensor on the device, or moves one there: it is one of the CPU's, as those
+that it is given, whatever ran before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+
+from compile_lens import CaptureError
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def named(x: torch.Tensor, kind: str = "cuda") -> torch.Tensor:
+    """The method is on the stack when Dynamo breaks at the count, and Python calls it."""
+    return x.to(f"{kind}:{torch.cuda.device_count() - (kind == 'cuda')}") + 1
+
+
+def within(x: torch.Tensor, kind: str = "cuda") -> torch.Tensor:
+    with torch.device(kind):
+        made = torch.ones(8) * 2
+    return (made + x).sin()
+
+
+@torch.compiler.disable
+def apart(x: torch.Tensor, kind: str) -> torch.Tensor:
+    return x.to(kind) + torch.tensor([1.0] * 8, device=kind) + torch.zeros(8).to(torch.device(kind))
+
+
+def left(x: torch.Tensor, kind: str = "cuda") -> torch.Tensor:
+    return apart(x.cos(), kind).sin()
+
+
+@torch.compiler.disable
+def attended(x: torch.Tensor) -> torch.Tensor:
+    q = x.view(1, 1, 4, 2)
+    return flex_attention(q, q, q).view(8)
+
+
+def attending(x: torch.Tensor, kind: str = "cuda") -> torch.Tensor:
+    return attended(x.cos()).sin() + torch.ones(8, device=kind)
+
+
+FUNCTIONS = [named, within, left, attending]
+
+
+@pytest.mark.parametrize("target", ["h100", "mps"])
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
+def test_it_goes_on_as_on_the_device(fn: Callable[..., Any], target: str) -> None:
+    """Graphs and results are those of the same function for the CPU, by plain PyTorch."""
+    kind = resolve(target).device
+    if fn is named and kind == "mps":
+        pytest.skip("what it counts are CUDA's devices")
+    x = torch.rand(8)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found, outcome = perform(fn, (x, kind), None, Asked(target=target), model=resolve(target))
+    assert outcome.error is None and outcome.result.device.type == "cpu"
+    torch.testing.assert_close(outcome.result, fn(x, "cpu"))
+    torch._dynamo.reset()
+    plain = torch._dynamo.explain(fn)(x, "cpu")
+    assert len([c for c in found.compilations if c.graphs]) == plain.graph_count
+    assert not any("dlpack" in str(one.message) or "from_address" in str(one.message) for one in heard)
+
+
+def test_also_where_nothing_ran_before() -> None:
+    program = "import sys, torch, compile_lens, tests._torch.targets.test_moved_untraced as t\n" + (
+        "found = [compile_lens.capture(fn, torch.rand(8), target='h100') for fn in t.FUNCTIONS]\n"
+        "assert not any(one.failure for one in found), found"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=240)
+
+
+def test_the_driver_is_refused_there_too() -> None:
+    @torch.compiler.disable
+    def asks() -> None:
+        torch.cuda.current_stream().synchronize()
+
+    def asking(x: torch.Tensor) -> torch.Tensor:
+        asks()
+        return x.sin()
+
+    with pytest.raises(CaptureError, match="its driver makes this"):
+        perform(asking, (torch.rand(8),), None, Asked(target="h100"), model=resolve("h100"))

@@ -1,0 +1,84 @@
+"""What a program told torch outside of the function decides what is captured for a target, as it does for torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+import told_programs
+import torch
+import torch._inductor.config
+
+from compile_lens import capture
+from compile_lens._torch.operators import registered
+from compile_lens.engine import remote
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+
+def printed(*command: str) -> list[dict[str, Any]]:
+    ran = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True, timeout=600)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def truth() -> dict[str, Any]:
+    """Of plain torch, in a process of its own."""
+    (found,) = printed(told_programs.__file__, "plain")
+    assert {"substituted": [["cos"]], "no pass": [["sin"]]}.items() <= found.items()
+    return found
+
+
+def test_of_a_script(truth: dict[str, Any]) -> None:
+    for found in printed(told_programs.__file__, "h100", "cpu:avx2"):
+        assert found == truth
+
+
+def test_of_a_module(truth: dict[str, Any]) -> None:
+    folder = told_programs.__file__.rpartition("/")[0]
+    code = f"import sys; sys.path.insert(0, {folder!r}); import told_programs; told_programs.main(['h100'])"
+    assert printed("-c", code) == [truth]
+
+
+def test_what_cannot_be_sent_is_said_with_its_line() -> None:
+    lock = threading.Lock()
+
+    def locked(graph: Any) -> None:
+        with lock:
+            told_programs.to_cosine(graph)
+
+    with torch._inductor.config.patch(post_grad_custom_pre_pass=locked):
+        found = capture(told_programs.sine, torch.ones(8), target="h100")
+    assert found.target is not None
+    (said,) = found.target.questions
+    assert said.kind == "kept" and said.asked == "torch._inductor.config.post_grad_custom_pre_pass"
+    assert said.frame.file == __file__ and said.frame.line == locked.__code__.co_firstlineno
+    assert "math.sin(" in str(found.kernels[0].source)
+    assert said.asked in " ".join(str(found).split())
+
+
+@torch.library.custom_op("lens_told::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _like(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def test_what_torch_itself_adds_later_is_not_the_programs() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()).eval()
+    with torch.no_grad(), torch._inductor.config.patch(freezing=True):
+        torch.compile(net)(torch.rand(2, 8))
+    torch.compile(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q))(torch.rand(1, 1, 8, 8))
+    with torch._inductor.config.patch(
+        force_disable_caches=True
+    ):  # it is lowered here, whatever was compiled before
+        torch.compile(lambda x: twice(x) + 1)(torch.rand(4))
+    assert any("twice" in str(op) for op in torch._inductor.lowering.lowerings), "an entry that torch made"
+    assert [*registered.places({}, (), remote.tables())] == []

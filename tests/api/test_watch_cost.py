@@ -1,0 +1,54 @@
+"""What a watch does for each form is not more where a program has more of them: counted, not timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens._torch.watching.draft import Visiting
+from compile_lens._torch.watching.watch import Watch
+
+pytestmark = pytest.mark.torch
+
+FORMS = 4
+
+
+def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
+    """How often something of a visit is read while so many functions get four forms each, with what is written down at
+    each of them."""
+    names: dict[str, Any] = {"torch": torch}
+    for i in range(functions):
+        exec(f"def f{i}(x, s):\n    return x + len(s)", names)
+    torch._dynamo.reset()
+    count, kept = 0, 0
+    plain = object.__getattribute__
+
+    def read(visiting: Visiting, name: str) -> Any:
+        nonlocal count
+        count += 1
+        return plain(visiting, name)
+
+    def keep(_: Any) -> None:
+        nonlocal kept
+        kept += 1
+
+    watch = Watch()
+    watch.open(kept=keep)
+    monkeypatch.setattr(Visiting, "__getattribute__", read, raising=False)
+    try:
+        for i in range(functions):
+            call = torch.compile(names[f"f{i}"], backend="eager")
+            for n in range(FORMS):
+                call(torch.ones(3), "a" * n)
+    finally:
+        monkeypatch.undo()
+        watch.close("")
+    assert kept == functions * FORMS == sum(len(frame.visits) for frame in watch.seen().frames)
+    return count
+
+
+def test_a_form_costs_the_same_after_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = reads(monkeypatch, 4), reads(monkeypatch, 16)
+    assert few > 100 and many / few < 4.4, "four times the functions, each with as many forms"

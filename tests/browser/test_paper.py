@@ -1,0 +1,176 @@
+"""What a page with a script prints: what is open on it, of a size that one can read, with its colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens.views.comparison.html import document as compared_page
+from compile_lens.views.comparison.html import fragment as compared_cell
+from compile_lens.views.difference.html import document as differing_page
+from compile_lens.views.html import page as html
+from compile_lens.views.words.palette import UNITS
+
+from . import captures
+from .pages import WITHOUT_PAPER, alive, is_dark, static
+from .viewer import Viewer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Standalone = Callable[..., "Page"]
+
+_SIZES = "all => [...new Set(all.map((e) => parseFloat(getComputedStyle(e).fontSize)))]"
+_WIDE = "paper => [...paper.querySelectorAll('*')].filter((e) => !e.closest('.paper-part') && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 120))"  # noqa: E501
+
+
+def _printed(page: Page) -> Locator:
+    """The page on paper: A4 without its margins."""
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})
+    paper = page.locator(".compile-lens .cl-app .paper")
+    paper.locator("h1").wait_for()
+    return paper
+
+
+def _left(paper: Locator) -> str:
+    return " ".join(paper.locator(".paper-left").last.inner_text().split())
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+def test_what_is_open_is_printed_with_its_colours(standalone: Standalone, colour_scheme: str) -> None:
+    capture = captures.sin_cos()
+    page = standalone(capture)
+    viewer = Viewer(page, capture)
+    viewer.ready("forward.code")
+    paper = _printed(page)
+    assert not static(page).is_visible() and not viewer.find(".shell").is_visible()
+    assert not is_dark(paper), "paper is white"
+    assert min(paper.locator(".listing-line").evaluate_all(_SIZES)) >= 12, "9 pt"
+    look = "`${s.printColorAdjust} ${s.backgroundColor} ${s.fill}`"
+    looks = f"all => all.map((e) => getComputedStyle(e)).map((s) => {look})"
+    calls = paper.locator(".call").evaluate_all(looks)
+    faces = paper.locator(".paper-graph .node[class*=' unit-'] .face").evaluate_all(looks)
+    fills = {f"rgb({', '.join(str(int(unit.fill[i : i + 2], 16)) for i in (1, 3, 5))})" for unit in UNITS[:5]}
+    assert all("exact" in look for look in (*calls, *faces))
+    for found in (calls, faces):
+        assert {fill for fill in fills if any(fill in look for look in found)} == fills
+    grounds = paper.locator(".listing-line.coloured").evaluate_all(
+        "all => all.map((e) => getComputedStyle(e).backgroundImage)"
+    )
+    assert len({ground for ground in grounds if "gradient" in ground}) >= 5, "the kernel's lines"
+    # What is folded stays so, and says it.
+    folds = paper.locator(".listing-fold[aria-expanded=false]")
+    assert folds.count() >= 1
+    assert "not printed" in folds.first.evaluate("e => getComputedStyle(e, '::after').content")
+    assert paper.evaluate(_WIDE) == []
+
+
+def test_what_is_not_printed_is_said(standalone: Standalone) -> None:
+    capture = captures.sin_cos()
+    page = standalone(capture)
+    viewer = Viewer(page, capture)
+    viewer.open("dynamo", "backward.code")
+    paper = _printed(page)
+    code = capture.compilations[0].code["backward"].kernels[0].name
+    assert code in paper.inner_text() and paper.locator("h2").all_inner_texts() == ["Dynamo", "backward code"]
+    left = _left(paper)
+    assert "joint" in left and "forward code" in left and "backward code" not in left and "Dynamo" not in left
+    page.emulate_media(media="screen")
+    page.wait_for_function(
+        "app => !app.shadowRoot.querySelector('.paper').childElementCount", arg=viewer.app.element_handle()
+    )
+
+
+def test_a_model_is_a_few_pages(standalone: Standalone) -> None:
+    capture = captures.layer()
+    page = standalone(capture)
+    Viewer(page, capture).page.wait_for_timeout(1000)
+
+    def pages() -> int:
+        return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
+
+    few = pages()
+    assert 1 <= few <= 8
+    page.evaluate(WITHOUT_PAPER)
+    assert few < pages(), "all that there is is more"
+
+
+def test_long_lines_of_code_are_broken_also_without_a_script(standalone: Standalone) -> None:
+    page = standalone(captures.layer())
+    alive(page)
+    page.evaluate(WITHOUT_PAPER)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})
+    sizes = static(page).locator(".cl-listing").evaluate_all(_SIZES)
+    assert min(sizes) >= 10
+    out = "all => all.filter((e) => e.getBoundingClientRect().right > innerWidth).length"
+    assert static(page).locator("pre.cl-code").evaluate_all(out) == 0
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["compared", "differing"])
+def test_columns_are_printed_below_each_other_with_their_colours(
+    standalone: Standalone, name: str, colour_scheme: str
+) -> None:
+    if name == "compared":
+        columns, page = ["cpu", "h100", "mps"], standalone(compared_page(captures.compared()))
+    else:
+        columns, page = ["before", "after"], standalone(differing_page(captures.differing()))
+    app = alive(page)
+    app.locator(".compare-column .listing-number").first.wait_for()
+    on_screen = app.locator(".compare-band").evaluate(_UNITS)
+    paper = _printed(page)
+    assert not static(page).is_visible() and not app.locator(".shell").is_visible()
+    assert not is_dark(paper), "paper is white"
+    heads = paper.locator(".paper-section > h2:first-child").all_inner_texts()
+    assert [head.removesuffix(": code") for head in heads if head.endswith(": code")] == columns
+    assert len([head for head in heads if head.startswith("Python source")]) == (
+        1 if name == "compared" else 2
+    )
+    sections = paper.locator(".paper-section")
+    sources = [
+        one for one in sections.all() if one.locator("h2").first.inner_text().startswith("Python source")
+    ]
+    assert sources and set().union(*(one.evaluate(_UNITS) for one in sources)) == set(on_screen)
+    for number, head in enumerate(heads):
+        if head.endswith(": code"):
+            units = sections.nth(number).locator(".paper-rows").first.evaluate(_UNITS)
+            assert units and set(units) <= set(on_screen), head
+            names = sections.nth(number).locator(".code-tab .code-name").all()
+            assert all(one.bounding_box()["height"] > 5 for one in names), "launches too"  # type: ignore[index]
+    exact = (
+        "e => [e, ...e.querySelectorAll('*')].every((e) => getComputedStyle(e).printColorAdjust === 'exact')"
+    )
+    assert paper.evaluate(exact)
+    assert paper.evaluate(_WIDE) == []
+    if name == "differing":
+        assert "torch.sort is new" in paper.inner_text() and heads[-1] == "What differs, and why"
+
+
+_UNITS = """
+e => [...new Set([...e.querySelectorAll(".call, .listing-line.coloured, .listing-number.coloured")].flatMap((one) =>
+  [...`${one.className} ${one.getAttribute("style") ?? ""}`.matchAll(/unit-(\\d)/g)].map((found) => found[1])))].sort()
+"""
+"""Colours of units that code has, by number."""
+
+
+def test_a_cell_of_a_notebook_is_printed_with_its_grounds(standalone: Standalone) -> None:
+    """It prints what needs no script, whose style is inline: browsers leave grounds out unless they are asked."""
+    for fragment in (html.fragment(captures.sin_cos()), compared_cell(captures.compared())):
+        page = standalone(f"<!doctype html><title>cell</title><body>{fragment}")
+        page.emulate_media(media="screen")
+        alive(page)
+        page.emulate_media(media="print")
+        layer = static(page)
+        assert layer.is_visible() and not page.locator(".compile-lens .cl-app").is_visible()
+        grounds = layer.locator("[style*='background']")
+        assert grounds.count() > 20
+        exact = "all => all.every((e) => getComputedStyle(e).printColorAdjust === 'exact')"
+        assert grounds.evaluate_all(exact)
+        assert not is_dark(layer)

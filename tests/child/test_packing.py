@@ -1,0 +1,97 @@
+"""What goes along with a request: all that can be sent, as it is at that moment; it is loaded as the child does it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reached_parts as parts
+import reached_programs as programs
+import reached_unsent as unsent
+import torch
+
+from compile_lens.child import crossing, placed, surroundings, worker
+
+pytestmark = pytest.mark.torch
+
+
+def sent(value: Any) -> set[str]:
+    return {piece.where for part in crossing.packed(value).parts for piece in part}
+
+
+def test_what_cannot_be_sent_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``c_after`` holds an object that was already on its way when ``b_broken`` failed."""
+    parcel = crossing.packed(unsent.asks)
+    names = [name for name in vars(unsent) if name[1:2] == "_" and name[0].isalpha()]
+    assert [piece.where for piece in parcel.left] == ["reached_unsent.b_broken", "reached_unsent.d_lock"]
+    for name in names:
+        monkeypatch.setattr(unsent, name, None)
+    placed.begin()
+    try:
+        first, broken, after, lock, last = worker._unpacked(parcel.data, [])()
+    finally:
+        placed.put_back()
+    assert (broken, lock) == (None, None)
+    assert after[0] is after[1] and after[0].values == [1, 2, 3]
+    assert first.tolist() == [1.0] * 3 and last.tolist() == [0.0] * 2
+    assert all(getattr(unsent, name) is None for name in names)
+
+
+CHANGES: dict[str, tuple[Callable[..., Any], Callable[[pytest.MonkeyPatch], object]]] = {
+    "a global": (programs.tensor, lambda p: p.setattr(parts, "weight", torch.full((8,), 3.0))),
+    "a weight in place": (programs.weights, lambda p: parts.tied.inner.weight.data.add_(1)),
+    "eval": (programs.direct, lambda p: p.setattr(parts.net, "training", False)),
+    "a function": (programs.function, lambda p: p.setattr(parts, "step", lambda x: x.tanh())),
+    "what is closed over": (
+        programs.closure,
+        lambda p: p.setattr((parts.closed.__closure__ or ())[0], "cell_contents", torch.zeros(8)),
+    ),
+    "an attribute of a class": (programs.of_a_class, lambda p: p.setattr(parts.Choice, "act", "sin")),
+    "a function of torch": (
+        programs.of_torch,
+        lambda p: p.setattr(torch.nn.functional, "gelu", lambda x: x.sin()),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nothing_of_an_earlier_request_is_sent(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fn, changes = CHANGES[change]
+    before = crossing.packed(fn).data
+    assert crossing.packed(fn).data == before
+    weights = parts.tied.inner.weight.detach().clone()
+    with monkeypatch.context() as patch:
+        changes(patch)
+        assert crossing.packed(fn).data != before
+    with torch.no_grad():
+        parts.tied.inner.weight.copy_(weights)
+    assert crossing.packed(fn).data == before
+
+
+def test_what_is_put_into_torch_is_seen_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "torch.nn.functional.silu"
+    assert name not in sent(programs.tensor)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.functional, "silu", parts.step)
+        assert name in sent(programs.tensor)
+        patch.setattr(torch.nn.functional, "silu", parts.closed)
+        assert name in sent(programs.tensor)
+    assert name not in sent(programs.tensor)
+
+
+def test_a_module_of_the_program_may_take_the_name_of_an_installed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "cloudpickle" in sys.modules and "cloudpickle" not in surroundings.own_modules()
+    file = tmp_path / "cloudpickle.py"
+    file.write_text("", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("cloudpickle", file)
+    assert spec is not None
+    monkeypatch.setitem(sys.modules, "cloudpickle", importlib.util.module_from_spec(spec))
+    assert "cloudpickle" in surroundings.own_modules()
+    monkeypatch.undo()
+    assert "cloudpickle" not in surroundings.own_modules()

@@ -1,0 +1,11 @@
+"""Gives an operator of torch's a kernel for CPUs, which torch has none for, when it is imported."""
+
+import torch
+from torch._decomp.decompositions import _fused_rms_norm
+
+library = torch.library.Library("aten", "IMPL")
+library.impl("_fused_rms_norm", _fused_rms_norm, "CPU")
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2

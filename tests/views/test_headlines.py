@@ -1,0 +1,92 @@
+"""Figures in the head of a page: of one set of graphs, in one unit for each quantity, with whose they are."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import samples
+import samples_findings
+
+from compile_lens.measures.comparison.table import across
+from compile_lens.measures.ledger import Ledger, Row
+from compile_lens.record.comparison import Column
+from compile_lens.record.difference import CHANGED, Change
+from compile_lens.record.figures import MODELLED, Figure
+from compile_lens.results.comparison import Comparison
+from compile_lens.views.comparison import outline as targets
+from compile_lens.views.difference.outline import figure
+from compile_lens.views.findings.memory import memory
+from compile_lens.views.words.savings import saved, saving
+
+
+def graph(eager: int | None, before: int | None, after: int) -> Ledger:
+    """The ledger of one graph with one launch."""
+    row = Row(
+        "inference",
+        None if eager is None else Figure(eager),
+        launches=Figure(1),
+        bytes_before=None if before is None else Figure(before, MODELLED),
+        bytes_after=Figure(after, MODELLED),
+    )
+    return _ledger(row)
+
+
+def _ledger(row: Row, *graphs: tuple[str, Ledger]) -> Ledger:
+    none = Row("", exists=False)
+    return Ledger(none, none, row, row, graphs)
+
+
+def heads(*parts: Ledger) -> list[str]:
+    some = [(f"0/{n}", part) for n, part in enumerate(parts)]
+    return [saved(one) for one in saving(_ledger(Row("total"), *some))]
+
+
+def test_work_and_bytes_are_of_the_same_graphs() -> None:
+    """Of one of four the eager operators are known: the bytes of the others do not stand beside them."""
+    four = graph(2, 128, 64), graph(None, 144, 72), graph(None, 80, 40), graph(None, 136, 72)
+    assert heads(*four) == [
+        "work, 1 of 4 graphs: 2 eager ops → 1 launch",
+        "memory traffic, 1 of 4 graphs, ATen operators before: ~128 B → ~64 B",
+    ]
+    assert heads(graph(2, None, 64), graph(None, 144, 72)) == [
+        "work, 1 of 2 graphs: 2 eager ops → 1 launch",
+        "memory traffic, 1 of 2 graphs, ATen operators before: ~144 B → ~72 B",
+    ], "where no graph has both, each says of how many it is"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("peak", "peak 11.7 KiB → 23.4 KiB (+11.7 KiB, modelled)"),
+        ("bytes", "bytes 12 kB → 24 kB (+12 kB, modelled)"),
+    ],
+)
+def test_a_difference_has_the_units_of_a_capture(name: str, said: str) -> None:
+    assert figure(Change("figures", CHANGED, "", (), (), name, 12_000, 24_000, MODELLED)) == said
+
+
+def test_the_peak_says_of_which_compilation_it_is() -> None:
+    capture = samples_findings.told()
+    (one,) = capture.compilations
+    found = memory(capture)
+    assert found is not None and found.badge == "~11.7 KiB"
+    small = tuple(dataclasses.replace(held, peak=72) for held in one.memory)
+    two = dataclasses.replace(one, id="1/0", memory=small)
+    found = memory(dataclasses.replace(capture, compilations=(two, one)))
+    assert found is not None
+    assert found.badge == f"~11.7 KiB in {one.id}"
+    assert found.fact == f"peak ~11.7 KiB in {one.id} forward"
+
+
+def test_a_comparison_says_the_bytes_once_where_they_are_the_same() -> None:
+    capture = samples.sample()
+    both = [Column(name, capture) for name in ("cpu", "h100")]
+    said = "17 eager ops → 2 launches · ~160 kB → ~20 kB modelled"
+    assert targets.headline(across("f", both, Comparison)) == said
+    (one,) = capture.compilations
+    other = dataclasses.replace(capture, compilations=(dataclasses.replace(one, stages=one.stages[:-1]),))
+    apart = targets.headline(across("f", [both[0], Column("mps", other)], Comparison))
+    assert "cpu: ~160 kB → ~20 kB; mps: ~" in apart
+    failed = [both[0], Column("mps", None, "it raised")]
+    assert targets.headline(across("f", failed, Comparison)) == said
