@@ -244,7 +244,8 @@ class ProgramFrame:
         code: the lines that have code; the first one only where the body begins on it.
         visits: each time that Dynamo was asked, in order.
         before: compile ids of the forms that it had before the program was watched.
-        left: the lines of a code that was left to Python before the program was watched; Dynamo is not asked again.
+        left: the lines of a code that was left to Python before the program was watched, be it after it had forms,
+            which do not run any more; Dynamo is not asked again.
         through: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
             partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
             and ``line`` are where that begins, or where it was called first where it is not the program's. All such

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from typing import Any
 
 import pytest
 import torch
 from lines_run import lines_run
+from torch._C._dynamo import eval_frame
 
 import compile_lens
+from compile_lens._torch.ground import code_entries
 from compile_lens.record.unvisited import BEFORE
 
 pytestmark = pytest.mark.torch
@@ -119,3 +122,71 @@ def test_what_is_not_called_stands_among_what_was_before() -> None:
     assert left.left and not left.before
     assert "its calls by uncompiled code are not seen" in " ".join(str(program).split())
     assert "✓" in str(program)
+
+
+def power(x: torch.Tensor, name: str) -> torch.Tensor:
+    return x ** len(name)
+
+
+def raises(gm: Any, inputs: Any) -> Any:
+    raise RuntimeError("no backend today")
+
+
+def test_what_has_no_form_and_is_asked_about_was_not_left() -> None:
+    x = torch.ones(3)
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+        torch.compile(power, backend=raises)(x, "a")
+    compile_lens.capture(calls_it, x)
+    call = torch.compile(power, backend="eager")
+    with compile_lens.watch() as nothing:
+        pass
+    assert not nothing.record.before
+    torch._dynamo.utils.counters.clear()
+    with torch._dynamo.config.patch(recompile_limit=2), compile_lens.watch() as program:
+        for name in ("a", "bb", "ccc", "dddd"):
+            call(x, name)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2 == program.counts.graphs
+    assert program.counts.limits == 1 and not program.unvisited
+    with compile_lens.watch() as after:
+        call(x, "a")
+    assert not after.unvisited and not after.record.before[0].left, "a form that fits runs"
+    torch._dynamo.reset()
+
+
+def test_what_was_left_after_it_had_forms_runs_none_of_them() -> None:
+    torch._dynamo.reset()
+    call = torch.compile(perhaps, backend="eager")
+    call(torch.ones(3), False)
+    call(torch.ones(3), True)
+    ran = run_by_python(lambda x: call(x, False), perhaps.__code__, torch.ones(3))
+    assert ran, "its form does not run any more"
+    with compile_lens.watch() as nothing:
+        pass
+    assert "compiled, and then left to Python whole, before the watch" in " ".join(str(nothing).split())
+    with compile_lens.watch() as program:
+        call(torch.ones(3), False)
+    (one,) = program.unvisited
+    assert (one.kind, one.times, one.certain) == (BEFORE, 1, True) and ran <= eager(program)
+    (before,) = [frame for frame in program.record.before if frame.function == "perhaps"]
+    assert before.before == ("0/0",) and before.left
+    assert "✓" not in str(program)
+
+
+def test_asking_what_becomes_of_a_frame_leaves_everything_as_it_was() -> None:
+    torch._dynamo.reset()
+    call = torch.compile(power, backend="eager")
+    call(torch.ones(3), "a")
+    own = sys.gettrace(), eval_frame.get_eval_frame_callback()
+    found = eval_frame._debug_get_cache_entry_list(power.__code__)
+    assert code_entries.treated(power.__code__) == code_entries.ASKED
+    assert code_entries.treated(whole.__code__) == code_entries.ASKED
+    assert (sys.gettrace(), eval_frame.get_eval_frame_callback()) == own
+    again = eval_frame._debug_get_cache_entry_list(power.__code__)
+    assert [e.guard_manager for e in again] == [e.guard_manager for e in found]
+    torch._dynamo.utils.counters.clear()
+    call(torch.ones(3), "a")
+    assert not torch._dynamo.utils.counters, "the form runs as before"
+    call(torch.ones(3), "aa")
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1, "and Dynamo is asked as before"
+    torch._dynamo.reset()

@@ -205,11 +205,7 @@ class _Reply:
         code = visited.code
         self.saved, self.before = saved, visited.before
         self._torchdynamo_orig_backend = saved.backend
-        cells = tuple(types.CellType() for _ in code.co_freevars)
-        self.function = types.FunctionType(code, {}, closure=cells)
-        self.arguments = (None,) * code.co_argcount
-        named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-        self.function.__kwdefaults__ = dict.fromkeys(named)
+        self.function, self.arguments = _begins(code)
 
     def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
         from torch._dynamo.types import ConvertFrameReturn, GuardedCode, wrap_guarded_code
@@ -220,6 +216,64 @@ class _Reply:
         frame_state.update(self.before)
         region = f"Torch-Compiled Region: {saved.compile_id}"
         return wrap_guarded_code(GuardedCode(saved.code, saved.guard_manager, saved.compile_id, region))
+
+
+ASKED, FITTING, LEFT = "asked", "fitting", "left"
+
+
+def treated(code: types.CodeType) -> str:
+    """What becomes of the next frame of a code: Dynamo is ``asked`` where no form fits; it is not, and only a form that
+    is ``fitting`` runs; or it is ``left`` to Python, whatever its forms. ``""`` where it cannot be told.
+
+    Torch does not give it away: a frame of the code is begun here, for which no form fits, and does not run.
+    """
+    question = _Question(code)
+    looked: list[bool] = []
+    stopped = False
+    try:
+        with Undo() as undo, undo:
+            _always_asked(undo, looked.append)
+            _no_frame_of(undo, code)
+            before = eval_frame.get_eval_frame_callback()
+            undo.add(eval_frame.set_eval_frame, before)
+            eval_frame.set_eval_frame(question)
+            try:
+                question.function(*question.arguments)
+            except _Stopped:
+                stopped = True
+            finally:
+                eval_frame.set_eval_frame(before)
+    except Exception:  # whatever this torch has against it: it cannot be told
+        return ""
+    if not stopped:
+        return ""
+    if question.came:
+        return ASKED
+    return FITTING if looked else LEFT
+
+
+class _Question:
+    """Stands for Dynamo's callback: notes that it was asked, and answers nothing. No form is of its backend."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.came = False
+        self._torchdynamo_orig_backend = object()
+        self.function, self.arguments = _begins(code)
+
+    def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
+        from torch._dynamo.types import ConvertFrameReturn
+
+        self.came = self.came or frame.f_code is self.function.__code__
+        return ConvertFrameReturn(apply_to_code=False)
+
+
+def _begins(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, ...]]:
+    """A function of a code and arguments with which a frame of it begins."""
+    cells = tuple(types.CellType() for _ in code.co_freevars)
+    function = types.FunctionType(code, {}, closure=cells)
+    named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    function.__kwdefaults__ = dict.fromkeys(named)
+    return function, (None,) * code.co_argcount
 
 
 class _Stopped(BaseException):
@@ -237,12 +291,15 @@ def _no_frame_of(undo: Undo, *codes: types.CodeType) -> None:
     sys.settrace(stop)
 
 
-def _always_asked(undo: Undo) -> None:
-    """On this thread no entry is taken for a frame, also where one would match."""
+def _always_asked(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
+    """On this thread no entry is taken for a frame, also where one would match; ``looked`` is called for each look."""
     me = threading.get_ident()
 
     def may_take(hit: bool) -> bool:
-        return threading.get_ident() != me and all(b(hit) for b in theirs if b is not None)
+        if threading.get_ident() == me:
+            looked(hit)
+            return False
+        return all(b(hit) for b in theirs if b is not None)
 
     theirs: list[Any] = []
     undo.add(lambda: [eval_frame.set_guard_complete_hook(before) for before in theirs])

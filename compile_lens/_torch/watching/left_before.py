@@ -4,11 +4,13 @@ asked again."""
 from __future__ import annotations
 
 import dataclasses
+import threading
 import types
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
+from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
 
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.graph import Frame
@@ -16,16 +18,25 @@ from ...record.program import RESUMED, ProgramFrame
 from ...record.unvisited import BEFORE
 from ..frames import dynamo, left_to_python
 from ..frames.skipped import foreign
-from ..ground import hook_points
+from ..ground import code_entries, hook_points
+from ..ground.code_entries import ASKED, LEFT
 from . import callers, things
 from .draft import Scope, Uncompiled
 
 _CODES = "torch._dynamo.convert_frame:input_codes"
 
 
+class _Local(threading.local):
+    noted: tuple[tuple[Any, ...], tuple[Scope, ...]] | None = None
+
+
+_local = _Local()
+"""The last call of this thread that was noted, until Dynamo is asked about it."""
+
+
 class Before(NamedTuple):
     """Codes of the program that Dynamo was asked about: those that it compiled, with the compile ids of their forms;
-    rests of functions of which it compiled nothing; and whole functions of which it compiled nothing."""
+    and rests of functions and whole functions that it left to Python, be it after it had compiled them."""
 
     compiled: dict[types.CodeType, tuple[str, ...]]
     rests: tuple[types.CodeType, ...]
@@ -49,11 +60,19 @@ def find() -> Before:
             # Torch puts first what was used last.
             own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
             compiled[code] = tuple(map(str, own))
-        elif not entries and left_to_python.is_rest(code):
-            rests[code] = None
-        elif not entries and not callers.library(code.co_filename) and left_to_python.computes(code):
-            whole[code] = None
+        is_rest = left_to_python.is_rest(code)
+        if not is_rest and (callers.library(code.co_filename) or not left_to_python.computes(code)):
+            continue
+        if _tried_since(own) if own else not entries:
+            treated = code_entries.treated(code)
+            if treated == LEFT or (not own and treated != ASKED):
+                (rests if is_rest else whole)[code] = None
     return Before(compiled, tuple(rests), tuple(whole))
+
+
+def _tried_since(own: list[Any]) -> bool:
+    """Whether Dynamo tried to compile a code more often than it has forms of it."""
+    return bool(FRAME_COMPILE_COUNTER.get(own[0].frame_id, 0) > len(own))
 
 
 def forms(code: types.CodeType) -> list[Any]:
@@ -63,21 +82,35 @@ def forms(code: types.CodeType) -> list[Any]:
 
 def called(mine: tuple[Scope, ...], function: Any) -> None:
     """The program calls what it compiled: note it where that is a function which was left before."""
+    _local.noted = None
     thing = things.thing(function)
     code = things.code_of(thing)
-    if code is None or not any(code in scope.left_whole for scope in mine) or forms(code):
+    if code is None or not any(code in scope.left_whole for scope in mine):
         return
     own = getattr(getattr(function, "__func__", function), "__code__", None)
     # Torch's function around a module may run a form in which this code is a part.
     sure = own is code or (own is not None and not any(map(_has_graph, forms(own))))
     at = callers.caller()
-    for scope in mine:
-        if code in scope.left_whole and code not in scope.by_code:
-            key = (BEFORE, code, sure)
-            if key not in scope.unvisited:
-                scope.unvisited[key] = Uncompiled(BEFORE, why(code), things.named(thing).function, code, at)
-                scope.unvisited[key].certain = sure
-            scope.unvisited[key].times += 1
+    key = (BEFORE, code, sure)
+    noting = tuple(scope for scope in mine if code in scope.left_whole and code not in scope.by_code)
+    for scope in noting:
+        if key not in scope.unvisited:
+            scope.unvisited[key] = Uncompiled(BEFORE, why(code), things.named(thing).function, code, at)
+            scope.unvisited[key].certain = sure
+        scope.unvisited[key].times += 1
+    _local.noted = key, noting
+
+
+def asked(code: types.CodeType) -> None:
+    """Dynamo is asked about a code: had this thread just called it, it was not left any more (Dynamo was reset)."""
+    if _local.noted is None or _local.noted[0][1] is not code:
+        return
+    key, noting = _local.noted
+    _local.noted = None
+    for scope in noting:
+        scope.unvisited[key].times -= 1
+        if not scope.unvisited[key].times:
+            del scope.unvisited[key]
 
 
 def _has_graph(form: Any) -> bool:

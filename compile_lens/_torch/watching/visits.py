@@ -20,7 +20,7 @@ from ..frames import breaks, dynamo, left_to_python
 from ..graphs import fx_values
 from ..ground import marks, torch_source
 from ..ground.stack import make_room
-from . import events, kept, observers, ranks, scopes, settings, things, unvisited
+from . import events, kept, left_before, observers, ranks, scopes, settings, things, unvisited
 from .callers import asking, caller, elsewhere
 from .draft import Graph, Visiting, numbers
 from .observers import noting, observe, observe_late
@@ -48,6 +48,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     visiting = None
     if mine:
         with noting(mine, "a visit"):
+            left_before.asked(frame.f_code)
             visiting = Visiting(frame.f_code, mine, _backend(wrapper), caller())
             visiting.behind = things.behind(frame)
         with noting(mine, "the buckets of DDP"):

@@ -156,13 +156,21 @@ def _seen(scope: Scope) -> Seen:
     eager = unvisited.of(scope, made, plain)
     told = {(one.file, one.line) for one in eager}
     left = [
-        dataclasses.replace(_frame(code, (), (), ()), left=left_to_python.lines(code))
+        code
         for code in scope.left_whole
-        if code not in by_code and (code.co_filename, code.co_firstlineno) not in told
+        if not (code in by_code or code in others or (code.co_filename, code.co_firstlineno) in told)
     ]
+    given_up = {*scope.left_whole, *scope.left_before}
+    before = (
+        dataclasses.replace(
+            _frame(code, (), others.get(code, ()), (*by_code, *others)),
+            left=left_to_python.lines(code) if code in given_up else (),
+        )
+        for code in (*others, *left)
+    )
     return Seen(
         frames=tuple(frames),
-        before=(*(_frame(code, (), ids, (*by_code, *others)) for code, ids in others.items()), *left),
+        before=tuple(before),
         unvisited=eager,
         graphs=_graphs(graphs),
         events=_of_visits(events.paired(list(scope.events), scope.began_at), numbers),

@@ -320,18 +320,23 @@ def _guards(program: ProgramRecord) -> Finding | None:
     return Finding("guards", "Guards", intro, fact, (), "visit.guards", (table,))
 
 
+_BEFORE = {
+    (True, False): "compiled",
+    (False, True): "left to Python",
+    (True, True): "compiled, and then left to Python whole,",
+}
+"""What became of a code before the watch, by whether it has forms and whether it was left."""
+
+
 def _compilations(program: ProgramRecord) -> Finding | None:
     rows = []
     for frame in (*program.frames, *program.before):
         name = _place(frame)
         function = f"{frame.function}, from line {frame.resumes}" if frame.resumes else frame.function
-        if frame.before:
-            rows.append(
-                Row((", ".join(frame.before), name, function, "compiled before the watch", "", "", ""))
-            )
-        if frame.left:
-            unseen = "" if frame.resumes else "; its calls by uncompiled code are not seen"
-            rows.append(Row(("", name, function, f"left to Python before the watch{unseen}", "", "", "")))
+        if frame.before or frame.left:
+            unseen = "" if frame.resumes or not frame.left else "; its calls by uncompiled code are not seen"
+            what = f"{_BEFORE[bool(frame.before), bool(frame.left)]} before the watch{unseen}"
+            rows.append(Row((", ".join(frame.before), name, function, what, "", "", "")))
         for visit in frame.visits:
             graphs = [program.graphs[n] for n in visit.graphs]
             operators = "+".join(str(g.operators) for g in graphs)
