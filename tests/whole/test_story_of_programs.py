@@ -19,7 +19,8 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.results.capture import Capture
 from compile_lens.views.story import Sentence
 
-pytestmark = pytest.mark.torch
+# Its outcomes are those of the zoo, which looks at what a capture left: torch sets itself up in an earlier one.
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 PROGRAMS = (
     *(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...record.compile_events import paired as paired
 from ...record.compile_events import told
 from . import scopes
 from .draft import Scope
-from .observers import noting, observe
+from .observers import noting, observe, observe_late
 
 _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
 
@@ -33,8 +34,44 @@ def instant(
     real: Any, logger: Any, name: str, ns: int, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
     """Torch says something that takes no time: that a cache was hit, or why it was not."""
-    _note("i", name, ns, metadata)
+    _note(
+        "i",
+        name,
+        ns,
+        metadata if not name.endswith("_cache_disabled") else {**(metadata or {}), **_disabled()},
+    )
     return real(logger, name, ns, metadata, *args, **kwargs)
+
+
+def _disabled() -> dict[str, str]:
+    """Why no cache is asked, where one setting keeps torch from all of them: it says only that none is."""
+    found = getattr(torch.compiler.config, "force_disable_caches", False)
+    why = (
+        "torch.compiler.config.force_disable_caches is set, for all caches" if found else "it is not enabled"
+    )
+    return {"cache_bypass_reason": why}
+
+
+LOADS = "torch._functorch._aot_autograd.aot_autograd_result:FxGraphCacheLoadable.load"
+
+
+@observe_late(LOADS)
+def loads(real: Any, entry: Any, *args: Any, **kwargs: Any) -> Any:
+    """AOTAutograd's cache has an entry, whose graphs are in Inductor's: torch counts, and makes no event of it."""
+    try:
+        result = real(entry, *args, **kwargs)
+    except Exception as error:
+        if type(error).__name__ == "FXGraphCacheMiss":
+            _looked_up(entry, "miss")
+        raise
+    _looked_up(entry, "hit")
+    return result
+
+
+def _looked_up(entry: Any, state: str) -> None:
+    """As torch tells it of a graph that Inductor itself asks for."""
+    facts = {"cache_state": state, "is_backward": bool(entry._is_backward())}
+    _note("i", f"fx_graph_cache_{state}", time.time_ns(), facts)
 
 
 def _note(phase: str, name: str, ns: int, metadata: Any) -> None:

@@ -278,6 +278,8 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
             graph.kept = kept.keep(visiting.code, gm, output)
         if visiting.backend == "inductor":  # which imports it in any case now
             observers.place_late(_SAVED)
+    if visiting.backend == "inductor":
+        observers.place_late(events.LOADS)
     began = time.perf_counter()
     result = real(output, gm, *args, **kwargs)
     if graph is not None:

@@ -43,6 +43,7 @@ class Log:
         self._generations: Counter[str] = Counter()
         self.files: dict[int, str] = {}  # torch writes each name once, and its number afterwards
         self.events: list[Event] = []
+        self.announced: Counter[tuple[str, str]] = Counter()  # events of a cache, by name and compile id
         self.rank: int | None = None
         self.torch = self.python = self.triton = ""
         self.limit = 0  # torch._dynamo.config.recompile_limit
@@ -95,7 +96,10 @@ def _note(made: Log, entry: Entry) -> None:
     elif kind == "torch_version":
         made.torch = str(json.loads(payload)["pytorch_version"])
     elif kind == "chromium_event":
-        made.events.append(_event(json.loads(payload), entry.id))
+        made.events.append(event := _event(json.loads(payload), entry.id))
+        made.announced[event[1], event[4]] += event[1] in _LOOKED_UP
+    elif kind in _LOOKED_UP:
+        _looked_up(made, entry)
     elif not entry.id:
         return
     elif kind == "dynamo_start":
@@ -133,6 +137,22 @@ def _metrics(made: Log, own: Compile, facts: dict[str, Any]) -> None:
     found = re.search(r'"recompile_limit": (\d{1,6})', str(facts.get("dynamo_config") or ""))
     if found:
         made.limit = int(found[1])
+
+
+_LOOKED_UP = ("fx_graph_cache_hit", "fx_graph_cache_miss")
+
+
+def _looked_up(made: Log, entry: Entry) -> None:
+    """Inductor's cache was asked for a graph. Torch writes an event as well, and first, but where AOTAutograd asks for
+    what an entry of its own cache needs."""
+    if made.announced[entry.kind, entry.id]:
+        made.announced[entry.kind, entry.id] -= 1
+        return
+    facts = json.loads(entry.payload)
+    at = float(facts["cache_event_time"]) / 1000
+    if not math.isfinite(at):
+        raise ValueError(f"a time of {at}")
+    made.events.append(("i", entry.kind, at, made.events[-1][3] if made.events else 0, entry.id, told(facts)))
 
 
 def _event(facts: dict[str, Any], id: str) -> Event:

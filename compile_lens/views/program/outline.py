@@ -410,7 +410,8 @@ def _caches(program: ProgramRecord) -> Finding | None:
     rows = []
     for cache in caches(program):
         figures = (str(cache.hits), str(cache.misses), str(cache.bypassed))
-        rows.append(Row((cache.name, *figures, "; ".join(cache.why))))
+        off = (f"switched off for {plural(cache.disabled, 'graph')}",) if cache.disabled else ()
+        rows.append(Row((cache.name, *figures, "; ".join((*off, *cache.why)))))
     if not rows:
         return None
     head = ("cache", "hits", "misses", "passed by", "torch says")
