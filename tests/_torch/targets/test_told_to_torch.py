@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 from typing import Any
 
@@ -21,7 +23,11 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 
 def printed(*command: str) -> list[dict[str, Any]]:
-    ran = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True, timeout=600)
+    """By another process, with a cache of its own: a compiler that is killed leaves half a file in the one of all."""
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
+        made = [sys.executable, *command]
+        ran = subprocess.run(made, env=env, capture_output=True, text=True, check=True, timeout=600)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
