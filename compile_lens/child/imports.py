@@ -13,6 +13,9 @@ import types
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, ClassVar
 
+SITES = ("site-packages", "dist-packages")
+"""How folders of installed packages are called, also those of another environment than the running Python's."""
+
 
 def loaded() -> dict[str, str]:
     """The files of the top-level modules that this process has imported, by name."""
@@ -32,7 +35,7 @@ def begin(path: list[str], files: dict[str, str]) -> None:
     installed = {kinds["purelib"], kinds["platlib"]}
 
     def order(place: str) -> int:
-        if place in installed or os.path.basename(place) in ("site-packages", "dist-packages"):
+        if place in installed or os.path.basename(place) in SITES:
             return 1
         return 0 if os.path.join(place, "").startswith(standard) else 2
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from .imports import SITES
+
 
 def all_of_them() -> dict[str, Any]:
     """Where the program runs and what its own modules hold now: the child looks the same before it imports them."""
@@ -71,6 +73,7 @@ INSTALLED = tuple(
             os.path.join(sysconfig.get_paths()[key], "")
             for key in ("stdlib", "platstdlib", "purelib", "platlib")
         ),
+        *(os.path.join(place, "") for place in sys.path if os.path.basename(place) in SITES),
         os.path.join(os.path.dirname(torch.__file__), ""),
         os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
     }

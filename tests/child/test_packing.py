@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_what_is_put_into_torch_is_seen_each_time(monkeypatch: pytest.MonkeyPatc
         patch.setattr(torch.nn.functional, "silu", parts.closed)
         assert name in sent(programs.tensor)
     assert name not in sent(programs.tensor)
+
+
+def test_what_is_installed_elsewhere_is_not_the_programs(tmp_path: Path) -> None:
+    """For the user, for the system, or in a folder of PYTHONPATH: looking through all of it took half a minute."""
+    for place in ("site-packages", "dist-packages", "mine"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / f"of_{place[:4]}.py").write_text("", encoding="utf-8")
+    code = (
+        "import sys; sys.path += sys.argv[1:]; import of_site, of_dist, of_mine; "
+        "from compile_lens.child import surroundings; print(*surroundings.own_modules())"
+    )
+    folders = [str(folder) for folder in sorted(tmp_path.iterdir())]
+    ran = subprocess.run([sys.executable, "-c", code, *folders], capture_output=True, text=True, check=True)
+    assert [name for name in ran.stdout.split() if name.startswith("of_")] == ["of_mine"]
 
 
 def test_a_module_of_the_program_may_take_the_name_of_an_installed_one(
