@@ -88,7 +88,8 @@ class Parcel:
     Attributes:
         data: its bytes.
         shapes_only: how many tensors went without their values.
-        left: what did not go along, so that it is there as importing its module makes it.
+        left: what did not go along, so that it is there as importing its module makes it. Of a piece with a ``watch``,
+            that went along.
         parts: what each pickle after the first one puts in place.
         registered: as of ``Along``.
     """
@@ -208,6 +209,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             more = more or bool(whole)
             for some in [[one] for one in whole] if self._apart.left else [whole]:
                 self._put(some)
+        for piece in [*self.left]:
+            watch, piece.watch = piece.watch, None
+            if watch is not None and watch.where not in self._apart.left:
+                count = len(self.left)
+                self._put([watch])
+                piece.watch = watch if len(self.left) == count else None
+                del self.left[count:]
 
     def _put(self, pieces: list[Piece]) -> None:
         """Send these, without those that cannot be sent."""

@@ -32,6 +32,7 @@ class Piece:
         kind: the name of its type.
         line: the file, the line and the function that reach it.
         told: whether it is something that torch is told, and not what a name holds.
+        watch: what notes there, where this cannot be sent, whether it matters; ``None`` where it always does.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Piece:
         self.told = put is placed.registered
         self._given = (put, (*owner, value))
         self.by = by
+        self.watch: Piece | None = None
 
     def __reduce__(self) -> Any:
         return self._given
@@ -176,11 +178,15 @@ class Reached:
 
     def registered(self, places: list[Any]) -> list[Piece]:
         """Of what the program registered with torch, what has to follow."""
-        return [
-            Piece(one.where, placed.registered, (one.put,), one.value, one.by, one.kind)
-            for one in places
-            if (one.of is None or id(one.of) in self._met) and self._once(one.of or one.put, one.where)
-        ]
+        found = []
+        for one in places:
+            if (one.of is None or id(one.of) in self._met) and self._once(one.of or one.put, one.where):
+                piece = Piece(one.where, placed.registered, (one.put,), one.value, one.by, one.kind)
+                if one.watch is not None:
+                    put, given = one.watch
+                    piece.watch = Piece(f"{one.where}, watched", placed.registered, (put,), given, None)
+                found.append(piece)
+        return found
 
     def _class(self, kind: type) -> None:
         for one in kind.__mro__:

@@ -86,27 +86,29 @@ def _in_child(
     from ..child import process
 
     settings, left = carried_settings.taken()
-    text, parcel = process.call(
-        "compile_lens.engine.remote:serve",
-        fn,
-        args,
-        kwargs,
-        asked,
-        model,
-        settings,
-        later,
-        first=FIRST,
-        failed=CaptureError.of,
-        within=WITHIN.get(model.device, ""),
-        along=functools.partial(Carried, settings=left, tables=tables()),
-    )
+    with set_around.without_modes():  # such as one that takes no tensor with data
+        (text, met), parcel = process.call(
+            "compile_lens.engine.remote:serve",
+            fn,
+            args,
+            kwargs,
+            asked,
+            model,
+            settings,
+            later,
+            first=FIRST,
+            failed=CaptureError.of,
+            within=WITHIN.get(model.device, ""),
+            along=functools.partial(Carried, settings=left, tables=tables()),
+        )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
         how += (
             f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
             "values: a branch on a value of theirs may go another way"
         )
-    around = (*region_around.found(), *set_around.found(), *map(_as_imported, parcel.left))
+    told = [one for one in parcel.left if one.watch is None or one.where in met]
+    around = (*region_around.found(), *set_around.found(), *map(_as_imported, told))
     made = Capture.from_json(text)
     if made.target is not None and around:
         target = dataclasses.replace(made.target, questions=(*around, *made.target.questions))
@@ -162,12 +164,15 @@ def serve(
     model: DeviceModel,
     settings: dict[str, Any],
     later: tuple[Arguments, ...],
-) -> str:
-    """What the child does: a capture, as JSON."""
+) -> tuple[str, list[str]]:
+    """What the child does: a capture, as JSON, and what of the places that are watched there it met."""
+    from .._torch.operators import watched
     from .._torch.targets import carried_settings
 
+    watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings):
-        return perform(fn, args, kwargs, asked, model=model, later=later)[0].to_json()
+        made = perform(fn, args, kwargs, asked, model=model, later=later)[0]
+    return made.to_json(), watched.met()
 
 
 def _finished(made: Capture, how: str) -> Capture:

@@ -7,6 +7,7 @@ import json
 import operator
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -66,6 +67,14 @@ def swish(x: torch.Tensor) -> torch.Tensor:
 
 def sine(x: torch.Tensor) -> torch.Tensor:
     return x.sin() + 1
+
+
+def some_of_kept(x: torch.Tensor) -> torch.Tensor:
+    return x.erfinv() + F.silu(x)
+
+
+def others_of_kept(x: torch.Tensor) -> torch.Tensor:
+    return torch.special.i0e(x) + torch.erfc(x) + x.lgamma()
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -139,6 +148,58 @@ def replacing() -> Iterator[None]:
         getattr(joint_graph.patterns, "seen_patterns", {}).clear()
 
 
+called: list[str] = []
+"""By their names in a capture, those of ``kept`` that torch called."""
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """What cannot be sent to another process, for one operator each, and for one without a decomposition."""
+    import torch._inductor.decomposition as decomposition
+    import torch._inductor.fx_passes.post_grad as post_grad
+    import torch._inductor.lowering as lowering
+    import torch._inductor.pattern_matcher as matcher
+
+    lock = threading.Lock()
+    aten = torch.ops.aten
+
+    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def replacing(*args: Any) -> Any:
+            with lock:
+                called.append(f"torch._inductor.{name}")
+            return function(*args)
+
+        return replacing
+
+    def like(name: str) -> Callable[..., Any]:
+        return noted(f"decomposition.decompositions[aten.{name}.default]", lambda x: x * 3)
+
+    def not_moved(node: Any, *args: Any) -> Any:
+        return args, {}
+
+    known = lowering.lowerings, decomposition.decompositions, lowering._maybe_layout_constraints
+    before = [dict(held) for held in known]
+    known[0][aten.erfinv.default] = noted(
+        "lowering.lowerings[aten.erfinv.default]", lambda x: lowering.lowerings[aten.tanh.default](x)
+    )
+    known[1].update({aten.silu.default: like("silu"), aten.erfc.default: like("erfc")})
+    known[2][aten.special_i0e.default] = noted(
+        "lowering._maybe_layout_constraints[aten.special_i0e.default]", not_moved
+    )
+    patterns = post_grad.pass_patterns[1]
+    found = matcher.CallFunction(aten.lgamma.default, matcher.KeywordArg("x"))
+    handler = noted("fx_passes.post_grad.pass_patterns: kept.<locals>.<lambda>", to_tanh)
+    matcher.register_graph_pattern(found, pass_dict=patterns)(lambda match, x: handler(match, x))
+    decomposition.fast_random_decomps.cache_clear()
+    try:
+        yield
+    finally:
+        for held, old in zip(known, before):
+            held.clear(), held.update(old)
+        patterns.patterns["call_function", aten.lgamma.default].pop()
+        decomposition.fast_random_decomps.cache_clear()
+
+
 @contextmanager
 def put(owner: Any, name: str, value: Any) -> Iterator[None]:
     before = getattr(owner, name)
@@ -184,6 +245,9 @@ def programs() -> dict[str, tuple[Callable[..., Any], Callable[[], AbstractConte
         "without its decomposition": (swish, lambda: entry("decompositions", "silu", None)),
         "pattern": (sine, pattern),
         "replacement": (sine, replacing),
+        "kept, not met": (sine, kept),
+        "some of kept": (some_of_kept, kept),
+        "others of kept": (others_of_kept, kept),
         "nothing": (sine, nullcontext),
     }
 
@@ -198,6 +262,10 @@ def compiled(fn: Callable[..., Any]) -> list[list[str]]:
         force_disable_caches=True
     ):  # torch's know nothing of what was registered
         _, codes = run_and_get_code(torch.compile(fn), torch.rand(64))
+    if called:
+        met = [f"said {one}" for one in sorted(set(called))]
+        called.clear()
+        return [met]
     found = [sorted({word for word in WORDS if re.search(rf"\b{word}\(\)", code)}) for code in codes]
     return sorted(filter(None, found))
 
@@ -208,13 +276,14 @@ def captured(fn: Callable[..., Any], target: str) -> list[list[str]]:
 
     made = capture(fn, torch.rand(64), target=target)
     assert made.target is not None
-    kept = [f"said {one.asked}" for one in made.target.questions if one.kind == "kept"]
+    if said := [f"said {one.asked}" for one in made.target.questions if one.kind == "kept"]:
+        return [sorted(one.replace("told_programs.", "") for one in said)]
     written = r"\b{}\(\)" if target.startswith("cpu") else r"(?:math|device)\.{}\("
     found = []
     for compilation in made.compilations:
         text = "".join(kernel.source or "" for code in compilation.code.values() for kernel in code.kernels)
         found.append(sorted({word for word in WORDS if re.search(written.format(word), text)}))
-    return sorted(filter(None, found)) + ([kept] if kept else [])
+    return sorted(filter(None, found))
 
 
 def main(targets: list[str]) -> None:

@@ -17,8 +17,10 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
+from . import watched
 from .places import NAMESPACES, Place, Undo, called, content, function_in, functions_in, of_torch
 
 TABLES = (
@@ -89,8 +91,11 @@ def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]
     fresh: dict[Any, Any] = {}
     theirs: list[tuple[Any, Any]] = []
     for key, value in list(table.items()):
-        if known.get(key, known) is value or _is_torchs(name, key, value, reads):
+        if known.get(key, known) is value:
             fresh[key] = value
+        elif _is_torchs(name, key, value, reads):
+            if kind != "constraint" or _namespace(key) in NAMESPACES:  # else it hangs on the lowering
+                fresh[key] = value
         else:
             theirs.append((key, value))
     _known[at_first] = fresh
@@ -100,9 +105,9 @@ def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]
         if id(value) in others:  # torch's for another operator
             yield Place(where, kind, _like, (module, name, key, others[id(value)]), None)
         else:
-            yield Place(
-                where, kind, _put, (module, name, key, value), None if of_torch(function) else function
-            )
+            by = None if of_torch(function) else function
+            watch = watched.entry, (where, module, name, key)
+            yield Place(where, kind, _put, (module, name, key, value), by, watch=watch)
     removed = sorted(reads.keys() - {_name(key) for key in table})
     (_whole.discard if removed else _whole.add)(at_first)
     for gone in removed:
@@ -123,24 +128,30 @@ def _is_torchs(name: str, key: Any, value: Any, torchs: Mapping[str, str]) -> bo
     reads = torchs.get(_name(key))
     if reads is not None:
         return reads == _reads(value)
-    namespace = (
-        getattr(key, "namespace", "") or str(getattr(key, "_qualified_op_name", "")).partition("::")[0]
-    )
-    function = function_in(value)
+    namespace, function = _namespace(key), function_in(value)
     if function is not None and not of_torch(function):
         return False
-    return not namespace or namespace in NAMESPACES or _made_when_met(name, key, function)
+    return not namespace or namespace in NAMESPACES or _made_when_met(name, key, value)
 
 
-def _made_when_met(name: str, key: Any, function: types.FunctionType | None) -> bool:
+def _made_when_met(name: str, key: Any, value: Any) -> bool:
     """Whether torch makes the entry itself in any process that compiles an operator which it does not know: a call of
-    that very operator, and the layout that its tags ask for."""
+    that very operator, and beside it the layout that its tags ask for."""
     if name == "_maybe_layout_constraints":
-        return True
+        lowering: Any = sys.modules[TABLES[0][0]]
+        tag = torch._library.utils.get_layout_constraint_tag(key, with_default=True)
+        called = _made_when_met("lowerings", key, lowering.lowerings.get(key))
+        return called and value is lowering.tag_to_layout_constraint(tag)
+    function = function_in(value)
     if name != "lowerings" or function is None or not function.__qualname__.startswith("fallback_handler."):
         return False
     held = (_name(content(cell)) for cell in function.__closure__ or ())
     return any(_name(key) == one or _name(key).startswith(f"{one}.") for one in held)
+
+
+def _namespace(key: Any) -> str:
+    packet = str(getattr(key, "_qualified_op_name", "")).partition("::")[0]
+    return getattr(key, "namespace", "") or packet
 
 
 def _name(key: Any) -> str:
@@ -200,7 +211,7 @@ def _of_patterns() -> Iterator[Place]:
         by = next(one for one in functions_in(entry) if not of_torch(one))
         module, name, _ = at[0][0]
         where = f"{module}.{name}: {called(by)}" + (f" ({number + 1})" if number else "")
-        yield Place(where, "pattern", _add, (entry, at), by)
+        yield Place(where, "pattern", _add, (entry, at), by, watch=(watched.pattern, (where, at)))
 
 
 _torchs_patterns: list[Any] = []

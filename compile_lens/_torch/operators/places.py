@@ -30,6 +30,8 @@ class Place:
         value: what it is given.
         by: a function of the program's that torch was given; ``None`` where there is none.
         of: what has to be reached for it to matter; ``None`` where it always does.
+        watch: what notes in the other process, where this cannot be sent, whether it matters, and what that is given;
+            ``None`` where it always does.
     """
 
     where: str
@@ -38,6 +40,7 @@ class Place:
     value: Any
     by: Any
     of: Any = None
+    watch: tuple[Callable[[Any], Undo], Any] | None = None
 
 
 def function_in(value: Any) -> types.FunctionType | None:

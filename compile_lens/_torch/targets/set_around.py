@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch.nn.modules.module as modules
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
@@ -19,6 +20,9 @@ HOOKS = tuple(
     f"_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )  # those of registration call nothing while a program runs
 """Where torch keeps what ``register_module_forward_hook`` and its like were given."""
+
+without_modes = _python_dispatch._disable_current_modes
+"""A context in which no mode sees what is done to tensors."""
 
 NOT_THERE = "which stays in this process: the code is of the program without it"
 
@@ -42,7 +46,8 @@ def _names() -> Iterator[str]:
     if getattr(stance, "backend", None) is not None:
         yield "torch.compiler.set_stance(force_backend=…)"
     for mode in _python_dispatch._get_current_dispatch_mode_stack():
-        yield f"a mode around the capture ({_called(mode)})"
+        if not isinstance(mode, FakeTensorMode):  # in which tensors are made that have no data
+            yield f"a mode around the capture ({_called(mode)})"
 
 
 def _called(mode: Any) -> str:

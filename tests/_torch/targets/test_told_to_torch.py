@@ -35,7 +35,14 @@ def printed(*command: str) -> list[dict[str, Any]]:
 def truth() -> dict[str, Any]:
     """Of plain torch, in a process of its own."""
     (found,) = printed(told_programs.__file__, "plain")
-    assert {"substituted": [["cos"]], "no pass": [["sin"]]}.items() <= found.items()
+    assert {
+        "substituted": [["cos"]],
+        "no pass": [["sin"]],
+        "kept, not met": [["sin"]],
+    }.items() <= found.items()
+    assert [len(found[f"{name} of kept"][0]) for name in ("some", "others")] == [2, 3], (
+        "all of them were called"
+    )
     return found
 
 
@@ -86,5 +93,19 @@ def test_what_torch_itself_adds_later_is_not_the_programs() -> None:
         force_disable_caches=True
     ):  # it is lowered here, whatever was compiled before
         torch.compile(lambda x: twice(x) + 1)(torch.rand(4))
-    assert any("twice" in str(op) for op in torch._inductor.lowering.lowerings), "an entry that torch made"
+    lowering = torch._inductor.lowering
+    assert any("twice" in str(op) for op in lowering.lowerings), "an entry that torch made"
     assert [*registered.places({}, (), remote.tables())] == []
+    operator, layouts = torch.ops.lens_told.twice.default, lowering._maybe_layout_constraints
+    assert layouts[operator] is lowering.constrain_to_fake_tensors, "as its tags ask"
+    own_lowering = {operator: lowering.lowerings[torch.ops.aten.exp.default]}
+    for of, change, name in (
+        (layouts, {operator: lowering.require_contiguous}, "_maybe_layout_constraints"),
+        (lowering.lowerings, own_lowering, "lowerings"),  # then torch makes no entry of layout
+    ):
+        before = dict(of)
+        of.update(change)  # nothing is taken for torch's because it was before
+        told = [one.where for one in registered.places({}, (), remote.tables())]
+        of.update(before)
+        assert f"torch._inductor.lowering.{name}[lens_told.twice.default]" in told
+        assert "torch._inductor.lowering._maybe_layout_constraints[lens_told.twice.default]" in told

@@ -72,8 +72,11 @@ def test_results_are_on_meta_too_and_a_break_goes_on() -> None:
 def test_fake_tensors() -> None:
     with FakeTensorMode():
         net, x = Net(), torch.empty(8, 64)
+        inside = capture(net, x, target="h100")
     assert isinstance(x, FakeTensor)
-    assert told(capture(net, x, target="h100")) == told(capture(Net(), torch.rand(8, 64), target="h100"))
+    of_values = capture(Net(), torch.rand(8, 64), target="h100")
+    assert told(inside) == told(capture(net, x, target="h100")) == told(of_values)
+    assert inside.target is not None and inside.target.questions == ()
     with FakeTensorMode():
         whole = torch.empty(10)[2:]
         first, second = pickle.loads(crossing.packed((whole[:4], whole[1:])).data)
