@@ -12,7 +12,7 @@ import pytest
 from compile_lens import Capture
 
 from . import captures
-from .pages import APP, ROOT, contrast, images
+from .pages import APP, ROOT, contrast, images, is_dark
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -39,12 +39,22 @@ def test_under_a_policy_without_inline_scripts(page: Page, watch: Watch, report:
     _whole(page.main_frame)
 
 
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @MADE
 def test_in_a_frame_without_scripts(
-    page: Page, watch: Watch, report: Report, made: Callable[[], Capture], tmp_path: Path
+    page: Page,
+    watch: Watch,
+    report: Report,
+    made: Callable[[], Capture],
+    tmp_path: Path,
+    colour_scheme: str,
 ) -> None:
     watch.expect("Blocked script execution")
-    _whole(_framed(page, watch, report(made()), "", tmp_path))
+    frame = _framed(page, watch, report(made()), "", tmp_path)
+    _whole(frame)
+    faint = frame.locator(f"{ROOT} .cl-static :is(h1, td, summary, .cl-code, .cl-listing span)")
+    for shown in (frame.locator(f"{ROOT} .cl-static"), *faint.all()[::7]):
+        assert is_dark(shown) == (colour_scheme == "dark") and contrast(shown) >= 4.5
 
 
 @MADE

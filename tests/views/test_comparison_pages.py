@@ -25,6 +25,7 @@ from compile_lens.views.comparison.live import COUNTS, compared
 from compile_lens.views.comparison.markdown import page as markdown
 from compile_lens.views.comparison.text import page
 from compile_lens.views.html import dark
+from compile_lens.views.html.page import static
 
 
 def three() -> Comparison:
@@ -114,12 +115,11 @@ def test_the_page_forbids_outside_requests() -> None:
 
 
 def test_every_colour_of_the_page_has_a_dark_one_that_can_be_read() -> None:
-    used = set(
-        re.findall(
-            r"#[0-9a-f]{6}",
-            fragment(Comparison.of(sample(), graph_break())).partition("</style>")[2].partition("<style>")[0],
-        )
+    compared = (
+        fragment(Comparison.of(sample(), graph_break())).partition("</style>")[2].partition("<style>")[0]
     )
+    own = " ".join(re.findall(r'style="([^"]*)"', static(sample()) + static(graph_break())))
+    used = set(re.findall(r"#[0-9a-f]{6}", compared + own))
     known = {*dark.GROUNDS, *dark.EDGES, *dark.TEXTS}
     assert used <= known and not dark.MISSING
     for ink in dark.TEXTS.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..words.highlight import INKS
 from ..words.palette import INK
-from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, STATE_COLOURS, SUNK
+from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, STATE_COLOURS, SUNK
 
 GROUNDS = {
     GROUND: "#15181d",
@@ -24,6 +24,10 @@ EDGES = {
     STATE_COLOURS["compiled"][2]: "#2f6b45",
     STATE_COLOURS["nothing"][2]: "#7a5f1f",
     STATE_COLOURS["failed"][2]: "#8a3a33",
+    FAINT: "#a9b3bf",
+    PHASE_COLOURS["forward"]: "#86b6ff",
+    PHASE_COLOURS["backward"]: "#f3a778",
+    PHASE_COLOURS["inference"]: "#85d3a2",
 }
 
 TEXTS = {
@@ -42,6 +46,7 @@ TEXTS = {
     "#8a3f00": "#f3a778",
     "#116329": "#85d3a2",
     "#8a5a00": "#ffd47a",
+    MISSING_INK: "#ffd47a",
 }
 """Light and dark inks: every one that a page or a listing in it uses."""
 
@@ -54,8 +59,12 @@ _HOSTS = (
 
 def style(root: str) -> str:
     """The rules for what is inside of ``root``, a selector, as a ``<style>``. Paper stays white."""
-    asked = f"@media (prefers-color-scheme: dark) {{\n{_rules(_ASKED + root)}}}\n"
-    return f'<style media="screen">\n{asked}{_rules(_HOSTS + root)}</style>\n'
+    return f'<style media="screen">\n{wished(root)}{_rules(_HOSTS + root)}</style>\n'
+
+
+def wished(root: str) -> str:
+    """The rules for what is inside of ``root`` on a page of its own: dark where its reader prefers that."""
+    return f"@media (prefers-color-scheme: dark) {{\n{_rules(_ASKED + root)}}}\n"
 
 
 def _rules(root: str) -> str:

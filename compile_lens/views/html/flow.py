@@ -11,9 +11,7 @@ from compile_lens.record.compilation import Compilation
 from ..words import outline, sentences
 from ..words.flow import ways
 from ..words.palette import INK
-from .markup import EDGE, FAINT, GROUND, PHASE_COLOURS, SUNK, div, scrolled, tag, text
-
-_MISSING_INK = "#7a4b00"
+from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, SUNK, div, scrolled, tag, text
 
 
 def flow(capture: Record, compilation: Compilation, ledger: Ledger) -> str:
@@ -60,7 +58,7 @@ def _title(step: outline.Step) -> str:
 def _holds(step: outline.Step, across: int = 1) -> str:
     if step.missing or step.none:
         said = f"not seen: {step.missing}" if step.missing else f"none: {step.none}"
-        ink = _MISSING_INK if step.missing else FAINT
+        ink = MISSING_INK if step.missing else FAINT
         return _cell(
             "td", text(_short(said)), GROUND, f";color:{ink}", across, "missing" if step.missing else "none"
         )

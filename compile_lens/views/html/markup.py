@@ -49,6 +49,7 @@ FAINT = "#57606a"
 GROUND = "#ffffff"
 SUNK = "#f6f8fa"
 EDGE = "#d0d7de"
+MISSING_INK = "#7a4b00"
 PHASE_COLOURS = {"": "#57606a", "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
 STATE_COLOURS = {
     "compiled": ("#14532d", "#e7f6ec", "#86c79b"),

@@ -25,6 +25,7 @@ from ..words import flow as way
 from ..words import kernels, outcome, outline, sentences, stamp
 from ..words.characters import short
 from ..words.palette import INK
+from .dark import wished
 from .flow import flow
 from .left_to_python import eager
 from .listing import listing, source_head
@@ -118,7 +119,7 @@ def document(capture: Record) -> str:
     title = " · ".join(text(short(f, 120)) for f in facts if f)
     page = fragment(capture, standalone=True)
     generator = f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
-    return around(page, title, generator)
+    return around(page, title, f'{generator}<style media="screen">\n{wished(".compile-lens")}</style>\n')
 
 
 def _header(capture: Record, standalone: bool) -> str:

@@ -24,6 +24,7 @@ from .markup import (
     FAINT,
     GROUND,
     KERNELS,
+    MISSING_INK,
     PHASE_COLOURS,
     PICTURE_ONE,
     PICTURE_TOTAL,
@@ -99,7 +100,7 @@ class Stages:
                 f"{summary} {faint(elsewhere, 'font-size:13px;font-style:italic')}", "padding:4px 13px"
             )
         if isinstance(stage, Absent):
-            ink = "#7a4b00" if step.missing else FAINT
+            ink = MISSING_INK if step.missing else FAINT
             body = div(text(step.missing or step.none), f"color:{ink};overflow-wrap:break-word")
         elif isinstance(stage, Code):
             body = self._code(stage)
