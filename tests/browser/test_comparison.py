@@ -131,9 +131,14 @@ def test_the_graph_ends_below_whole_nodes_and_their_tags_and_stays_as_high(
 @pytest.mark.parametrize("viewport", [(820, 600)])
 def test_what_they_agree_on_gives_way_to_the_name(app: Open, viewport: tuple[int, int]) -> None:
     page = app()
-    assert page.locator(".compare-agreement").evaluate("e => e.scrollWidth > e.clientWidth"), (
-        "there is no room"
+    assert page.locator(".compare-agreement").evaluate("e => e.scrollHeight > e.clientHeight"), (
+        "there is no room, not even in two lines"
     )
+    # In a narrow column code and names have the room of what the list says as well.
+    for column in page.locator(".compare-column").all():
+        assert column.locator(".code-tab .part").first.is_visible()
+        assert column.locator(".listing-line .tag:not(.tag-differs):visible").count() == 0
+        assert column.locator(".code-name").first.evaluate("e => e.scrollWidth <= e.clientWidth")
     spare = """
     (e) => {
       const text = document.createRange();

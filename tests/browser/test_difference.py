@@ -57,6 +57,8 @@ def test_the_first_look_says_the_cause_and_shows_both_sides(
         open_lines = column.locator(".listing-line[data-item]")
         assert 0 < open_lines.count() <= column.locator(".tag-differs").count()
     assert page.locator(".compare-band .source-pane").nth(1).locator(".tag-differs").count() >= 4
+    for place in page.locator(".compare-place").all():
+        assert (place.get_attribute("aria-label") or "").count(place.inner_text()) == 1, "read out once"
     for words in (".compare-cause", ".compare-mark", ".compare-place", ".compare-reasons h2"):
         for element in page.locator(words).all():
             assert contrast(element) >= 4.5, words

@@ -174,7 +174,21 @@ def test_the_whole_chain_of_a_click_is_in_view(
         assert place["y"] + place["height"] <= viewport[1]
 
 
-@pytest.mark.parametrize("viewport", SIZES)
+_SEEN = """
+e => {
+  const one = e.getBoundingClientRect(), all = e.parentElement.getBoundingClientRect();
+  return one.top < all.bottom && one.bottom > all.top;
+}
+"""
+_WHOLE = """
+e => {
+  const one = e.getBoundingClientRect(), all = e.parentElement.getBoundingClientRect();
+  return one.left >= all.left - 1 && one.right <= all.right + 1 && e.scrollWidth <= e.clientWidth + 1;
+}
+"""
+
+
+@pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
 @pytest.mark.parametrize("made", STORIES)
 def test_what_does_not_fit_is_a_button_away(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
@@ -182,6 +196,12 @@ def test_what_does_not_fit_is_a_button_away(
     page = viewer(made())
     for chip in page.find(".flow-count:visible, .flow-what:visible").all():
         assert chip.evaluate("e => e.scrollWidth <= e.clientWidth"), "no chip is cut"
+    assert page.find(".frame-tab:visible").last.evaluate(_WHOLE)
+    for kernel in page.find(".kernel-title:visible").all():
+        facts = [fact for fact in kernel.locator(".kernel-chip").all() if fact.evaluate(_SEEN)]
+        assert facts and all(fact.evaluate(_WHOLE) for fact in facts), "a fact is seen whole, or not at all"
+        name = kernel.locator(".kernel-name")
+        assert name.evaluate("e => e.scrollWidth <= e.clientWidth") or len(facts) == 1
     for frame in page.find(".frame").all():
         title = frame.get_attribute("aria-label")
         tools, more = frame.locator(".frame-tools"), frame.locator(".frame-more")

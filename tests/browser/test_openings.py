@@ -94,6 +94,16 @@ def test_methods_go_by_their_classes_and_say_how_many_modules_ran_them(viewer: O
     assert said == f"run by {LAYERS} modules: {', '.join(f'layers.{n}' for n in range(LAYERS))}"
 
 
+@pytest.mark.parametrize("viewport", [(1920, 1080)])
+def test_a_wide_page_gives_the_source_what_its_lines_need(viewer: Open) -> None:
+    page = viewer(deep())
+    assert len(page.shown()) == 3
+    for one in page.pane("python").locator(".listing-box").all():
+        assert one.evaluate("e => e.scrollWidth <= e.clientWidth"), "no line is cut"
+    for other in page.shown()[1:]:
+        assert box(page.find(f".frame[data-stage='{other[0]}']"))["width"] > 450
+
+
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_a_box_that_is_opened_shows_what_works_in_it(viewer: Open) -> None:
     page = viewer(deep())

@@ -151,6 +151,12 @@ def test_columns_are_printed_below_each_other_with_their_colours(
     assert paper.evaluate(_WIDE) == []
     if name == "differing":
         assert "torch.sort is new" in paper.inner_text() and heads[-1] == "What differs, and why"
+        folds = app.locator(".compare-reasons details")
+        assert not all(folds.evaluate_all("all => all.map((fold) => fold.open)")), (
+            "some are folded on the screen"
+        )
+        causes = paper.locator(".compare-reason").all()
+        assert len(causes) > 1 and all(cause.is_visible() for cause in causes), "no cause is a title alone"
 
 
 _UNITS = """

@@ -34,7 +34,9 @@ export function comparisonPaper(page) {
       pane: side?.pane ?? failed(element, number),
     }));
     const reasons = element.querySelector(".compare-reasons");
-    const why = reasons ? [{ title: "What differs, and why", pane: { element: reasons } }] : [];
+    const why = reasons
+      ? [{ title: "What differs, and why", pane: { element: reasons, paper: () => [opened(reasons)] } }]
+      : [];
     return [...told, ...drawn, ...code, ...why];
   };
   const closed = () => [
@@ -54,4 +56,14 @@ function failed(element, number) {
   const column = element.querySelectorAll(".compare-column")[number];
   const said = column?.querySelector(".compare-failure, .listing-empty");
   return said ? { element: said } : null;
+}
+
+/**
+ * A copy in which nothing is folded: no one opens it on paper.
+ * @param {Element} element
+ */
+function opened(element) {
+  const copy = /** @type {Element} */ (element.cloneNode(true));
+  for (const fold of copy.querySelectorAll("details")) fold.open = true;
+  return copy;
 }

@@ -55,5 +55,5 @@ function reason({ mark, sentence, places, facts }, sides) {
  */
 function place(text, [column, item], sides) {
   const pin = () => sides[column]?.selection.toggle([item], text);
-  return button(text, pin, { class: "compare-place", label: `pin ${text}` });
+  return button(text, pin, { class: "compare-place", label: "pin this line" });
 }

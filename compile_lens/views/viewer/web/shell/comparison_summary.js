@@ -45,7 +45,10 @@ function agreementOf({ headline, agreement }) {
  */
 export function headerOf(compared, find, standalone) {
   const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
-  const facts = [compared.agreement, ...compared.facts, ...compared.mayDiffer].map((fact) => h("li", {}, fact));
+  const { headline, agreement, mayDiffer } = compared;
+  const facts = [...(headline ? [headline] : []), agreement, ...compared.facts, ...mayDiffer].map((fact) =>
+    h("li", {}, fact),
+  );
   const more = new Popover(about, h("ul", { class: "about" }, facts), { name: "about this comparison", right: true });
   return h(
     "header",
