@@ -702,10 +702,11 @@ def test_the_device_gives_way_to_the_name(
 def test_the_place_of_a_function_is_seen_where_there_is_room_for_it(
     viewer: Open, viewport: tuple[int, int]
 ) -> None:
-    """Beside the long name of a device, which gives way."""
+    """Beside the long name of a device, which is whole with what is not here."""
     page = viewer(captures.on_h100())
     place, top = box(page.find(".top-place > span")), box(page.find(".top"))
     assert place["y"] + place["height"] <= top["y"] + top["height"]
+    assert page.find(".top-device").evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
 @pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])

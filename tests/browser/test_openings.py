@@ -112,7 +112,12 @@ def test_a_box_that_is_opened_shows_what_works_in_it(viewer: Open) -> None:
     if "(2)" in label:
         assert "part 2 of layers.0.attention: nodes of other modules stand between its parts" in label
     name = label.split(",")[0]
-    node.locator(".graph-opener").click()
+    # Half out of view to the left, so that it has to come into view.
+    moved = page.find(".graph-view").evaluate("view => { view.scrollLeft = 9999; return view.scrollLeft; }")
+    assert moved > 40
+    page.frame()
+    face = box(node.locator(".face:not(.back)").first)
+    page.page.mouse.dblclick(face["x"] + 0.8 * face["width"], face["y"] + face["height"] / 2)
     page.frame()
     page.page.wait_for_timeout(300)
     frame = page.find(".graph-svg .node.open").filter(has_text=name).last
