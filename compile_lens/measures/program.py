@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
     COMPILED,
@@ -110,6 +113,25 @@ def at_line(found: Break) -> Frame | None:
     return found.ending.frames[-1] if found.ending.frames else None
 
 
+def reached_from(ending: Ending, caller: Frame | None) -> Frame | None:
+    """The last line of the program's own before a library's; ``None`` where the line itself is the program's."""
+    if not ending.frames or not _of_library(ending.frames[-1]):
+        return None
+    own = [frame for frame in (caller, *ending.frames) if frame is not None and not _of_library(frame)]
+    return own[-1] if own else None
+
+
+_LIBRARY = re.compile(r"(?:[/\\]lib\d*[/\\]python3\.\d+t?|^[A-Za-z]:.*\\Lib)[/\\](\w+)", re.IGNORECASE)
+"""Where Python keeps its own library, on any machine: the record may come from another one."""
+
+
+def _of_library(frame: Frame) -> bool:
+    if frame.of_torch or "-packages" in frame.file or frame.file.startswith("<frozen "):
+        return True
+    standing = _LIBRARY.search(frame.file)
+    return standing is not None and standing[1] in sys.stdlib_module_names
+
+
 def places(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:
     """Breaks by their place in the source, in order."""
     by_place: dict[tuple[str, int, int | None, int | None, str], list[Break]] = {}
@@ -208,9 +230,9 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 own = code_of(traced.file, begins, traced.code, same and frame.resumes is not None)
                 mark(traced.file, traced.lines, TRACED, own)
             for found in visit.breaks:
-                at = at_line(found)
-                if at is not None:
-                    states.setdefault((at.file, at.line), set()).add(BROKE)
+                for at in (at_line(found), reached_from(found.ending, None)):
+                    if at is not None:
+                        states.setdefault((at.file, at.line), set()).add(BROKE)
         if any(visit.outcome == LIMIT for visit in frame.visits):
             # What was inlined in its forms runs in Python as well, where a call fits none of them.
             for traced in (traced for visit in frame.visits for traced in visit.traced):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import dataclass, replace
 
 from compile_lens.record.breaks import Ending
@@ -24,7 +22,7 @@ from compile_lens.record.program import (
     Visit,
 )
 
-from .program import at_line, compile_seconds, for_good, places
+from .program import at_line, compile_seconds, for_good, places, reached_from
 
 RAISES = "compile that raised"
 AT_LIMIT = "recompile limit"
@@ -180,7 +178,7 @@ def _broken(program: ProgramRecord) -> list[Cause]:
         if kind == LEFT_REST and place is not None and not frame.through and not _inside(place, frame):
             within = [at for at in worst.ending.frames if _inside(at, frame)]
             place, line = within[-1] if within else _place(frame, None)[0], place
-        reached = [_reached(b.ending, met[id(b)][1]) for b in (worst, *own)]
+        reached = [reached_from(b.ending, met[id(b)][1]) for b in (worst, *own)]
         known = list(dict.fromkeys(at for at in reached if at is not None))
         one = Cause(kind, place, frame.function, len(own), worst.ending, met=line)
         found.append(replace(one, reached=next(iter(known), None), also_reached=tuple(known[1:])))
@@ -194,25 +192,6 @@ def _is_why(found: Break, visit: Visit) -> bool:
         and visit.why is not None
         and found.ending.reason.partition("\n")[0] == visit.why.reason.partition("\n")[0]
     )
-
-
-def _reached(ending: Ending, caller: Frame | None) -> Frame | None:
-    """The last line of the program's own before a library's; ``None`` where the line itself is the program's."""
-    if not ending.frames or not _of_library(ending.frames[-1]):
-        return None
-    own = [frame for frame in (caller, *ending.frames) if frame is not None and not _of_library(frame)]
-    return own[-1] if own else None
-
-
-_LIBRARY = re.compile(r"(?:[/\\]lib\d*[/\\]python3\.\d+t?|^[A-Za-z]:.*\\Lib)[/\\](\w+)", re.IGNORECASE)
-"""Where Python keeps its own library, on any machine: the record may come from another one."""
-
-
-def _of_library(frame: Frame) -> bool:
-    if frame.of_torch or "-packages" in frame.file or frame.file.startswith("<frozen "):
-        return True
-    standing = _LIBRARY.search(frame.file)
-    return standing is not None and standing[1] in sys.stdlib_module_names
 
 
 def _again(program: ProgramRecord) -> list[Cause]:

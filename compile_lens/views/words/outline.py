@@ -304,8 +304,8 @@ def place(frame: Frame) -> str:
 
 
 def places(frames: Iterable[Frame], limit: int = 6) -> str:
-    """Frames as ``a.py:7, 9, b.py:3``; at most ``limit``, then how many more."""
-    frames = tuple(frames)
+    """Frames as ``a.py:7, 9, b.py:3``, each line once; at most ``limit``, then how many more."""
+    frames = tuple({(frame.file, frame.line): frame for frame in frames}.values())
     out: list[str] = []
     last = ""
     for frame in frames[:limit]:
