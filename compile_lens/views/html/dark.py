@@ -64,7 +64,7 @@ def style(root: str) -> str:
 
 def wished(root: str) -> str:
     """The rules for what is inside of ``root`` on a page of its own: dark where its reader prefers that."""
-    return f"@media (prefers-color-scheme: dark) {{\n{_rules(_ASKED + root)}}}\n"
+    return f"@media screen and (prefers-color-scheme: dark) {{\n{_rules(_ASKED + root)}}}\n"
 
 
 def _rules(root: str) -> str:
