@@ -119,7 +119,7 @@ def document(capture: Record) -> str:
     title = " · ".join(text(short(f, 120)) for f in facts if f)
     page = fragment(capture, standalone=True)
     generator = f'<meta name="generator" content="compile_lens {text(env.compile_lens)}">\n'
-    return around(page, title, f'{generator}<style>\n{wished(".compile-lens")}</style>\n')
+    return around(page, title, f"{generator}<style>\n{wished('.compile-lens')}</style>\n")
 
 
 def _header(capture: Record, standalone: bool) -> str:
