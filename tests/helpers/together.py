@@ -1,4 +1,4 @@
-"""Which tests one process runs: those of files that look at what is made once in a process."""
+"""Which tests one process runs: those of files that look at what is made once in a process, at some cost."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ GROUPS = {
     "_torch/code/test_assembly": "assembly",
     "_torch/code/test_memory": "memory",
     "_torch/frames/test_interrupted": "interrupted",
+    "_torch/inductor/test_cuda_graphs": "CUDA graphs",
+    "_torch/targets/test_told_to_torch": "told to torch",
+    "api/test_join": "join",
+    "api/test_logs": "logs",
+    "api/test_watch_ranges": "ranges",
+    "api/test_watch.py": "watch",
     "browser/test_jupyterlab": "notebooks",
     "browser/test_nbclassic": "notebooks",
     "browser/test_nbconvert": "notebooks",
     "browser/test_site": "site",
     "browser/": "pages",
+    "measures/test_difference.py": "difference",
     "project/test_assets": "assets",
+    "project/test_lesson_": "tutorials",
     "project/test_tutorials": "tutorials",
     "trials/test_benchmark": "benchmark",
     "whole/test_facts": "facts",
