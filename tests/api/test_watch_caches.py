@@ -14,6 +14,7 @@ import torch
 from torch._inductor.utils import fresh_cache
 
 import compile_lens
+from compile_lens._torch.watching import events
 from compile_lens.measures.caches import Cache
 
 pytestmark = pytest.mark.torch
@@ -89,4 +90,13 @@ def test_hits_and_misses_are_those_that_torch_counts(tmp_path: Path) -> None:
     told = " ".join(str(watched).split())
     assert f"switched off for {none.disabled} graphs" in told and "force_disable_caches is set" in told
     assert as_counters(compile_lens.import_trace(tmp_path / "log").caches) == cold + warm
+    torch._dynamo.reset()
+
+
+def test_a_torch_without_that_lookup_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "LOADS", "torch._functorch._aot_autograd.aot_autograd_result:Nothing.load")
+    with compile_lens.watch() as watched:
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(3))
+    (lost,) = (one for one in watched.record.missing if "AOTAutograd's cache" in one.stage)
+    assert "Nothing.load" in lost.reason
     torch._dynamo.reset()

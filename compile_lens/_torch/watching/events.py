@@ -12,9 +12,10 @@ import torch
 
 from ...record.compile_events import paired as paired
 from ...record.compile_events import told
+from ..ground import hook_points
 from . import scopes
 from .draft import Scope
-from .observers import noting, observe, observe_late
+from .observers import noting, observe, observe_late, place_late
 
 _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
 
@@ -53,6 +54,15 @@ def _disabled() -> dict[str, str]:
 
 
 LOADS = "torch._functorch._aot_autograd.aot_autograd_result:FxGraphCacheLoadable.load"
+
+
+def before_loads(mine: Iterable[Scope]) -> None:
+    """Put the observer of them in place, or note that the torch that runs has no such thing."""
+    if hook_points.find(LOADS) is None:
+        for scope in mine:
+            scope.failed["what AOTAutograd's cache asks of Inductor's", hook_points.lacks(LOADS)] = 1
+    else:
+        place_late(LOADS)
 
 
 @observe_late(LOADS)

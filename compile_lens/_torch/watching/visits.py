@@ -279,7 +279,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         if visiting.backend == "inductor":  # which imports it in any case now
             observers.place_late(_SAVED)
     if visiting.backend == "inductor":
-        observers.place_late(events.LOADS)
+        events.before_loads(visiting.scopes)
     began = time.perf_counter()
     result = real(output, gm, *args, **kwargs)
     if graph is not None:
