@@ -28,6 +28,7 @@ EVERY = {
     "::test_the_graph_and_eagers_operators_are_those_of_a_build_with_the_kernels": 2,
     "_torch/targets/test_targets.py::test_the_suite": 5,
     "api/test_what_if.py::test_the_planted_switch_is_found": 3,
+    "browser/test_accessible.py::test_axe_finds_nothing": 3,
     "browser/test_derivatives.py::test_in_functions_by_dice_the_chip_counts_the_lit_lines": 2,
     "browser/test_linking.py::test_a_pinned_chain_is_lit_in_every_stage": 2,
     "cli/test_run.py::test_a_program_that_was_interrupted_ends_by_the_signal": 5,

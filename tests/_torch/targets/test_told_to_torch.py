@@ -52,9 +52,11 @@ def test_of_a_script(truth: dict[str, Any]) -> None:
 
 
 def test_of_a_module(truth: dict[str, Any]) -> None:
+    """Every third of the programs."""
     folder = told_programs.__file__.rpartition("/")[0]
-    code = f"import sys; sys.path.insert(0, {folder!r}); import told_programs; told_programs.main(['h100'])"
-    assert printed("-c", code) == [truth]
+    code = f"import sys; sys.path.insert(0, {folder!r}); import told_programs; told_programs.main(['h100'], 3)"
+    (found,) = printed("-c", code)
+    assert len(found) >= 7 and found.items() <= truth.items()
 
 
 def test_what_cannot_be_sent_is_said_with_its_line() -> None:
