@@ -54,7 +54,9 @@ def test_of_a_script(truth: dict[str, Any]) -> None:
 def test_of_a_module(truth: dict[str, Any]) -> None:
     """Every third of the programs."""
     folder = told_programs.__file__.rpartition("/")[0]
-    code = f"import sys; sys.path.insert(0, {folder!r}); import told_programs; told_programs.main(['h100'], 3)"
+    code = (
+        f"import sys; sys.path.insert(0, {folder!r}); import told_programs; told_programs.main(['h100'], 3)"
+    )
     (found,) = printed("-c", code)
     assert len(found) >= 7 and found.items() <= truth.items()
 
