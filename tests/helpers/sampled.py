@@ -27,10 +27,13 @@ EVERY = {
     "_torch/targets/test_kernels_of_the_device.py"
     "::test_the_graph_and_eagers_operators_are_those_of_a_build_with_the_kernels": 2,
     "_torch/targets/test_targets.py::test_the_suite": 5,
+    "api/test_watch_unvisited.py::test_a_module_of_torch_s_in_ddp": 2,
+    "api/test_watch_unvisited.py::test_calls_under_a_stance": 2,
     "api/test_what_if.py::test_the_planted_switch_is_found": 3,
     "browser/test_accessible.py::test_axe_finds_nothing": 3,
     "browser/test_derivatives.py::test_in_functions_by_dice_the_chip_counts_the_lit_lines": 2,
     "browser/test_linking.py::test_a_pinned_chain_is_lit_in_every_stage": 2,
+    "child/test_reached.py::test_what_was_changed_after_the_import_is_so_in_the_child": 2,
     "cli/test_run.py::test_a_program_that_was_interrupted_ends_by_the_signal": 5,
     "cli/test_run.py::test_a_script_is_as_under_python": 2,
     "cli/test_what_if_command.py::test_bad_usage_is_one_clear_line": 3,
