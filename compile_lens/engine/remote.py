@@ -73,6 +73,22 @@ def capture(
     return made
 
 
+def in_child(served: str, model: DeviceModel, left: Any, *given: Any) -> tuple[Any, Any]:
+    """What ``served`` returns in a child that traces as for ``model``, and the parcel in which its arguments went; with
+    what torch was told here, and the functions among its settings (``left``)."""
+    from .._torch.operators.carried import Carried
+    from ..child import process
+
+    return process.call(
+        served,
+        *given,
+        first=FIRST,
+        failed=CaptureError.of,
+        within=WITHIN.get(model.device, ""),
+        along=functools.partial(Carried, settings=left, tables=tables()),
+    )
+
+
 def _in_child(
     fn: Any,
     args: tuple[Any, ...],
@@ -81,25 +97,12 @@ def _in_child(
     model: DeviceModel,
     later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
-    from .._torch.operators.carried import Carried
     from .._torch.targets import carried_settings, region_around, set_around
-    from ..child import process
 
     settings, left = carried_settings.taken()
     with set_around.without_modes():  # such as one that takes no tensor with data
-        (text, met), parcel = process.call(
-            "compile_lens.engine.remote:serve",
-            fn,
-            args,
-            kwargs,
-            asked,
-            model,
-            settings,
-            later,
-            first=FIRST,
-            failed=CaptureError.of,
-            within=WITHIN.get(model.device, ""),
-            along=functools.partial(Carried, settings=left, tables=tables()),
+        (text, met), parcel = in_child(
+            "compile_lens.engine.remote:serve", model, left, fn, args, kwargs, asked, model, settings, later
         )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:

@@ -4,13 +4,11 @@ interpreter, on the CPU, in a child process."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import torch
 
 from ..engine import remote
-from ..engine.entry import FIRST, WITHIN
 from ..engine.inputs import name_of
 from ..engine.perform import perform
 from ..engine.request import Asked
@@ -45,10 +43,8 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     Raises:
         UsageError: for code that no interpreter here runs (Metal), or without Triton.
     """
-    from .._torch.operators.carried import Carried
     from .._torch.targets import carried_settings
     from .._triton import interpreter
-    from ..child import process
     from ..versions import triton_command
 
     assert capture.target is not None
@@ -66,8 +62,10 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     asked = Asked.again(capture.options)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, functions = carried_settings.taken()
-    reply, _ = process.call(
+    reply, _ = remote.in_child(
         "compile_lens.trials.verify_interpreted:serve",
+        model,
+        functions,
         fn,
         args,
         kwargs,
@@ -77,10 +75,6 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         moved / LIMIT,
         draws(capture),
         shows_unwritten(capture),
-        first=FIRST,
-        failed=CaptureError.of,
-        within=WITHIN.get(model.device, ""),
-        along=functools.partial(Carried, settings=functions, tables=remote.tables()),
     )
     mine = [[k.name, k.source] for k in capture.kernels]
     same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None

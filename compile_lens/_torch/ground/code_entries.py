@@ -7,7 +7,6 @@ back, each with its guards, its code and its backend.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
@@ -184,18 +183,11 @@ class _Saved:
     def put_back(self, visited: Visited) -> None:
         """Begin a frame of the code and give Dynamo this entry for it; the frame itself does not run."""
         reply = _Reply(self, visited)
-        stopped = contextlib.suppress(_Stopped)
-        with Undo() as undo, undo, stopped:
+        with Undo() as undo, undo:
             _in_region(undo, self.region)
             _always_asked(undo)
             _no_frame_of(undo, visited.code, self.code)
-            before = eval_frame.get_eval_frame_callback()
-            undo.add(eval_frame.set_eval_frame, before)
-            eval_frame.set_eval_frame(reply)
-            try:
-                reply.function(*reply.arguments)
-            finally:  # at once, or Dynamo would ask for what undoes
-                eval_frame.set_eval_frame(before)
+            _begin(undo, reply)
 
 
 class _Reply:
@@ -229,20 +221,11 @@ def treated(code: types.CodeType) -> str:
     """
     question = _Question(code)
     looked: list[bool] = []
-    stopped = False
     try:
         with Undo() as undo, undo:
             _always_asked(undo, looked.append)
             _no_frame_of(undo, code)
-            before = eval_frame.get_eval_frame_callback()
-            undo.add(eval_frame.set_eval_frame, before)
-            eval_frame.set_eval_frame(question)
-            try:
-                question.function(*question.arguments)
-            except _Stopped:
-                stopped = True
-            finally:
-                eval_frame.set_eval_frame(before)
+            stopped = _begin(undo, question)
     except Exception:  # whatever this torch has against it: it cannot be told
         return ""
     if not stopped:
@@ -265,6 +248,20 @@ class _Question:
 
         self.came = self.came or frame.f_code is self.function.__code__
         return ConvertFrameReturn(apply_to_code=False)
+
+
+def _begin(undo: Undo, callback: _Reply | _Question) -> bool:
+    """Begin a frame for which Dynamo's callback is this one; whether it was stopped before its first instruction."""
+    before = eval_frame.get_eval_frame_callback()
+    undo.add(eval_frame.set_eval_frame, before)
+    eval_frame.set_eval_frame(callback)
+    try:
+        callback.function(*callback.arguments)
+    except _Stopped:
+        return True
+    finally:  # at once, or Dynamo would ask for what undoes
+        eval_frame.set_eval_frame(before)
+    return False
 
 
 def _begins(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, ...]]:
