@@ -59,9 +59,11 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
     assert main(["import", str(run / "log")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
-    assert (
-        "at least" not in " ".join(str(live).partition("Lines")[0].split()).partition("graph break")[2][:60]
-    )
+    if None not in [
+        frame.column for one in live.breaks for frame in one.ending.frames[-1:]
+    ]:  # torch 2.11 says none
+        told = " ".join(str(live).partition("Lines")[0].split())
+        assert "at least" not in told.partition("graph break")[2][:60]
     assert main(["import", str(run / "log"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["places_at_least"] is True
 

@@ -20,7 +20,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
     each of them."""
     names: dict[str, Any] = {"torch": torch}
     for i in range(functions):
-        exec(f"def f{i}(x, s):\n    return x + len(s)", names)
+        exec(compile(f"def f{i}(x, s):\n    return x + len(s)", __file__, "exec"), names)
     torch._dynamo.reset()
     count, kept = 0, 0
     plain = object.__getattribute__

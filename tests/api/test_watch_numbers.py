@@ -49,12 +49,12 @@ def again(visits: tuple[Visit, ...]) -> list[Visit]:
 @pytest.mark.parametrize("name", numbered.PROGRAMS)
 def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Path, str]) -> None:
     function, numbers = numbered.PROGRAMS[name]
-    assert plain[1].count("marking L['step'] as dynamic") == len(numbered.PROGRAMS)
     with compile_lens.watch() as program:
         numbered.run(name)
     (visit,) = [v for v in again(program.visits) if v.dynamic]
     (symbol,) = visit.dynamic
     logged = re.findall(r"create_symbol (\w+) = (\S+) for L\['step'\]", plain[1])
+    assert len(logged) >= len(numbered.PROGRAMS)
     assert symbol.source == "L['step']" and symbol.seen == repr(numbers[1])
     assert symbol.symbol in {one for one, value in logged if float(value) == numbers[1]}
     found = visit.recompilation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import warnings
 
@@ -12,7 +11,6 @@ import compile_lens
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
     with compile_lens.watch() as program:
         for name in watched.PROGRAMS:
             watched.run(name)

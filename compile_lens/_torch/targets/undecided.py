@@ -95,7 +95,11 @@ def _is_timed(model: DeviceModel, *matrices: Any, op: Any) -> bool:
     with config.patch(shape_padding=True):
         if config.force_shape_pad or not can_pad(left, right, op.overloadpacket, *bias):
             return False
-    m, k, n = pad_mm.hint_symbols((left.shape[-2], left.shape[-1], right.shape[-1]))
+    # Before torch 2.12 the function of the same purpose was named otherwise.
+    numbers = getattr(pad_mm, "hint_symbols", None) or getattr(pad_mm, "realize_symbols", None)
+    if numbers is None:
+        return True
+    m, k, n = numbers((left.shape[-2], left.shape[-1], right.shape[-1]))
     return _may_be_bound_by_compute(model, left.dtype, m, k, n)
 
 
