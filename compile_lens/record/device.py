@@ -56,14 +56,16 @@ class Question:
     Attributes:
         asked: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
             or the method of a scaler that was off, or the operator that could not run here, or of which one of several
-            was chosen, or the name of what could not be sent to the child process.
-        answer: what it was answered, as Python text; what became of the region or the call; why the operator could not
-            run; what was chosen, and when the device chooses otherwise.
+            was chosen, or the program's own Triton kernel that could not, or the name of what could not be sent to the
+            child process.
+        answer: what it was answered, as Python text; what became of the region or the call; why the operator or the
+            kernel could not run; what was chosen, and when the device chooses otherwise.
         frame: the Python line.
         times: how often.
         kind: ``"asked"``, ``"entered"``, ``"called"``, ``"chosen"`` (one of several, and the device may choose
-            another), ``"zeros"``, which the operator gave in place of values, or ``"kept"``, for what the child has as
-            importing its module makes it, or has nothing of.
+            another), ``"zeros"``, which the operator gave in place of values, ``"unwritten"``, for a kernel of the
+            program's own that Triton's interpreter cannot run (what it writes is as it was before), or ``"kept"``, for
+            what the child has as importing its module makes it, or has nothing of.
     """
 
     asked: str

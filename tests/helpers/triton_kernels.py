@@ -151,3 +151,49 @@ def instructions(x: Any, y: Any) -> Any:
     o = torch.zeros_like(x)
     assembled[(1,)](x, o, BLOCK=64)
     return o + 1
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 32})], key=[])
+@triton.heuristics({"EVEN": lambda given: True})
+@triton.jit
+def tiles_assembled(x_ptr, o_ptr, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    y = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
+    tl.store(o_ptr + at, y)
+
+
+def tuned(x: Any, y: Any) -> Any:
+    o = torch.zeros_like(x)
+    tiles_assembled[(1,)](x, o)
+    return o + 1
+
+
+def left_to_python(fn: Any) -> Any:
+    """What calls ``fn`` after a break, as plain Python, and is traced again after it."""
+    fn = torch.compiler.disable(fn)
+
+    def calls(x: Any, y: Any) -> Any:
+        return fn(x.cos(), y).sin()
+
+    return calls
+
+
+class Backward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        o = torch.zeros_like(grad)
+        assembled[(1,)](grad, o, BLOCK=64)
+        return o
+
+
+def stepped(x: Any, y: Any) -> Any:
+    x = x.detach().requires_grad_()
+    loss = (Backward.apply(x) * 2).sum()
+    torch._dynamo.graph_break()
+    loss.backward()
+    return x.grad

@@ -1,7 +1,8 @@
 """Runs the graph that Dynamo captured for a device that is not there: where the caller's tensors are.
 
 On the CPU its operators give the CPU's values, in the types that the device would give. What the CPU has no operator
-for gives zeros of the right shape, and the record says so. Of tensors on ``meta`` nothing is computed.
+for gives zeros of the right shape, a kernel of the program's own that Triton's interpreter cannot run writes nothing,
+and the record says so. Of tensors on ``meta`` nothing is computed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..ground import traces
-from ..targets import attention
-from ..targets.questions import Questions, internal
+from ..targets import attention, launches
+from ..targets.questions import Questions, internal, line_running
 from ..targets.replaced import marked
 from ..targets.sight import GIVEN
 from . import fx_values
@@ -40,7 +41,8 @@ def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: Question
         if any(isinstance(a, torch.Tensor) and a.is_meta for a in args):
             questions.on_meta = True
             return _shapes(gm, args)
-        return _Run(graph, device, questions).run(*args)
+        with marked(launches.IN_GRAPH):
+            return _Run(graph, device, questions).run(*args)
 
     return run
 
@@ -126,11 +128,16 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
     def _say(self, node: torch.fx.Node, error: Exception) -> None:
         lines = str(error).strip().splitlines()
         why = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-        name = fx_values.target_text(node.target)
-        frame = next(
-            (f for f in reversed(traces.frames(node.meta.get("stack_trace"))) if not internal(f.file)), None
-        )
-        self._questions.put("zeros", name, why[:200], frame)
+        kernel = _kernel(node)
+        name = kernel or fx_values.target_text(node.target)
+        trace = [*reversed(traces.frames(node.meta.get("stack_trace")))]
+        # In a frame of a library's (Triton's, that launches) Dynamo knows no line of the program's.
+        frame = next((f for f in trace if not internal(f.file)), None) or line_running()
+        if frame is None and trace:
+            frame = trace[0]
+        if kernel:
+            why = why.removeprefix("NotLaunched: ")
+        self._questions.put("unwritten" if kernel else "zeros", name, why[:200], frame)
 
     def _zeros(self, node: torch.fx.Node) -> Any:
         """What the node gives by its fake implementation, for these inputs."""
@@ -149,6 +156,18 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         grad = _example(node)
         needs = isinstance(grad, torch.Tensor) and grad.requires_grad
         return torch.utils._pytree.tree_map(lambda v: _real(v, "cpu", needs), found)
+
+
+def _kernel(node: torch.fx.Node) -> str:
+    """The name of the kernel that the program wrote in Triton, where the node launches one and nothing else."""
+    index = node.kwargs.get("kernel_idx")
+    if not isinstance(index, int) or not fx_values.target_text(node.target).startswith(
+        "triton_kernel_wrapper"
+    ):
+        return ""
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    return launches.name(kernel_side_table.get_kernel(index))
 
 
 def _is_of_the_cpu(error: Exception) -> bool:

@@ -11,6 +11,7 @@ import torch
 
 from ...record.device import DeviceModel
 from . import launches
+from .questions import Questions
 from .replaced import Places, aware, not_compiled
 
 MARK = "stand-in"
@@ -47,13 +48,13 @@ def properties(model: DeviceModel) -> Any:
     return found
 
 
-def place(places: Places, model: DeviceModel) -> None:
-    """Let a device model answer on marked threads."""
+def place(places: Places, model: DeviceModel, questions: Questions) -> None:
+    """Let a device model answer on marked threads; what cannot run in its place is noted."""
     import torch._inductor.compile_fx as compile_fx
 
     _accelerator(places, torch.device(model.device, 0))
     if model.device == "cuda":
-        _cuda(places, model)
+        _cuda(places, model, questions)
         # Torch warns, once in a process, of settings that cost time on the device. The program does not run there.
         places.attribute(compile_fx, "_warn_tf32_disabled", MARK, lambda: None)
     else:
@@ -107,7 +108,7 @@ def _register(places: Places, kind: str, interface: Any) -> None:
         places.entry(device_interface.device_interfaces, name, interface)
 
 
-def _cuda(places: Places, model: DeviceModel) -> None:
+def _cuda(places: Places, model: DeviceModel, questions: Questions) -> None:
     found = properties(model)
     _register(places, "cuda", _cuda_interface(found))
     capability = (found.major, found.minor)
@@ -141,7 +142,7 @@ def _cuda(places: Places, model: DeviceModel) -> None:
     places.attribute(torch.cuda, "device_count", PHASE, lambda: 1)
     _device_context(places)
     _cuda_version(places)
-    _triton(places, model)
+    _triton(places, model, questions)
 
 
 _FOR_NOTHING = (
@@ -184,14 +185,14 @@ def _cuda_version(places: Places) -> None:
         torch.version.cuda = "12.8"
 
 
-def _triton(places: Places, model: DeviceModel) -> None:
+def _triton(places: Places, model: DeviceModel, questions: Questions) -> None:
     import torch.utils._triton as triton_utils
 
     if importlib.util.find_spec("triton") is not None:
         from ..._triton import driver
 
         places.enter(driver.in_place(model))
-        launches.place(places, MARK)
+        launches.place(places, MARK, questions)
         version = f"Triton {importlib.metadata.version('triton')}"
     else:
         # Kernels can be written without it, not compiled.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
 import os
+import sys
 import threading
 from typing import Any
 
@@ -85,14 +87,20 @@ BUILD_FLAGS = {
 MARKS = ("torch.cuda.nvtx:range_push", "torch.cuda.nvtx:range_pop", "torch.cuda.nvtx:mark")
 """Functions that tell a profiler of the device where the program is. Nobody listens here."""
 
+_TRITON = importlib.util.find_spec("triton")
+
 _NOT_THE_PROGRAM_S = tuple(
     os.path.join(folder, "")
-    for folder in (os.path.dirname(torch.__file__), os.path.abspath(os.path.join(__file__, *[os.pardir] * 3)))
+    for folder in (
+        os.path.dirname(torch.__file__),
+        os.path.abspath(os.path.join(__file__, *[os.pardir] * 3)),
+        *(getattr(_TRITON, "submodule_search_locations", None) or ()),
+    )
 )
 
 
 def internal(file: str) -> bool:
-    """Whether a file is torch's, also one that it only generated, or ours."""
+    """Whether a file is torch's, also one that it only generated, Triton's, or ours."""
     return file.startswith((*_NOT_THE_PROGRAM_S, "<eval_with_key>"))
 
 
@@ -139,6 +147,14 @@ def line_traced() -> Frame | None:
         if not internal(one.filename):
             return frame_at(one.filename, one.lineno or 0, one.name)
     return None
+
+
+def line_running() -> Frame | None:
+    """The innermost line of the program's that runs."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame and frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 def text(answer: Any) -> str:

@@ -61,7 +61,7 @@ class StandIn:
                 places.add(torch._dynamo.reset)
                 interfaces.forget(places)
                 accelerator.place(places, self.model.device, self._major())
-                interfaces.place(places, self.model)
+                interfaces.place(places, self.model, self.questions)
                 attention.place(places, self.model, self.questions)
                 convolutions.place(places, self.model.device, self._major())
                 fallbacks.place(places, self.device, self.questions)

@@ -88,6 +88,11 @@ def question(one: Question) -> str:
             f"{place(one.frame)} ran {one.asked}, which cannot run here ({one.answer}): it gave zeros of the right "
             f"shape, or left what it writes, and a branch on such a value may go another way{times}{line}"
         )
+    if one.kind == "unwritten":
+        return (
+            f"{place(one.frame)} launched {one.asked}, a Triton kernel that cannot run here ({one.answer}): what it "
+            f"writes is as it was before, and a branch on such a value may go another way{times}{line}"
+        )
     if one.kind in ("entered", "called"):
         return f"{place(one.frame)} {one.kind} {one.asked}, {one.answer}{times}{line}"
     if one.kind == "kept":

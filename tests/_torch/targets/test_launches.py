@@ -18,6 +18,7 @@ from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
 from compile_lens.results.capture import Capture
+from compile_lens.views.words import stamp
 
 pytest.importorskip("triton")
 
@@ -99,22 +100,47 @@ def test_the_interpreter_s_own_mistake_about_a_bool_is_none_here() -> None:
     torch.testing.assert_close(here(k.truth, x, y)[1], (x + 1).cos() + y)
 
 
-@pytest.mark.parametrize(
-    ("fn", "why"),
-    [
-        (k.outside, "outside of the tensors that it is given"),
-        (k.long, "would compute more than 67,108,864 elements"),
-        (k.instructions, "inline_asm not supported"),
-    ],
-    ids=lambda v: getattr(v, "__name__", None),
-)
-def test_what_cannot_be_interpreted_leaves_all_as_it_was_and_is_said(fn: Any, why: str) -> None:
+UNWRITTEN = [
+    (k.outside, "beyond", "outside of the tensors that it is given"),
+    (k.long, "endless", "would compute more than 67,108,864 elements"),
+    (k.instructions, "assembled", "inline_asm not supported"),
+    (k.tuned, "tiles_assembled", "inline_asm not supported"),
+]
+
+
+@pytest.mark.parametrize("plainly", [False, True], ids=["in a graph", "by plain Python"])
+@pytest.mark.parametrize(("fn", "kernel", "why"), UNWRITTEN, ids=lambda v: getattr(v, "__name__", None))
+def test_what_cannot_be_interpreted_leaves_all_as_it_was_and_is_said(
+    fn: Any, kernel: str, why: str, plainly: bool
+) -> None:
     x, y = inputs()
-    found, result = here(fn, x, y)
-    assert torch.equal(result, torch.ones_like(result))  # what it had begun to write is not there
+    found, result = here(k.left_to_python(fn) if plainly else fn, x, y)
+    # What it had begun to write is not there.
+    assert torch.equal(result, torch.ones_like(result).sin() if plainly else torch.ones_like(result))
     assert found.target is not None
     (one,) = found.target.questions
-    assert one.kind == "zeros" and why in one.answer and one.frame.function == fn.__name__
+    assert one.kind == "unwritten" and one.asked == kernel and why in one.answer
+    assert one.frame.function == fn.__name__ and f"{kernel}[" in one.frame.text
+    (said,) = [
+        words for words in stamp.of_target(found.target) if f"launched {kernel}, a Triton kernel" in words
+    ]
+    assert (
+        f"triton_kernels.py:{one.frame.line} " in said and "as it was before" in said and "zeros" not in said
+    )
+
+
+def test_a_kernel_of_a_backward_is_said_with_the_line_that_asked_and_compiled_once() -> None:
+    """By hand: it stands in the backward of the one graph with the function, and nowhere else."""
+    found, _ = here(k.stepped, *inputs())
+    assert found.target is not None
+    said = [(one.kind, one.asked, one.frame.text) for one in found.target.questions]
+    assert said == [("unwritten", "assembled", "loss.backward()")]
+    graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
+    assert [[n.target for n in graph.calls][:1] for graph in graphs] == [
+        ["detach"],
+        ["autograd_function_apply"],
+    ]
+    assert [kernel.name for kernel in found.kernels if "assembled" in kernel.name] == ["assembled_0"]
 
 
 def test_triton_is_afterwards_as_it_was() -> None:
