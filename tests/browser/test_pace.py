@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -67,6 +68,58 @@ def test_the_spotlight_changes_nothing_that_is_inherited(viewer: Open) -> None:
     assert page.app.evaluate(CHANGED) == []
     # And all the same what is not lit has given way.
     assert set(page.app.evaluate(GROUNDS)) == {"none", page.app.evaluate(GROUND)}
+
+
+LOOKS = """
+app => {
+  const told = (e) => {
+    const own = getComputedStyle(e), before = getComputedStyle(e, "::before");
+    return ["color", "backgroundImage", "backgroundColor", "borderColor", "fill", "stroke"]
+      .map((name) => own[name] + before[name]).join();
+  };
+  app.told ??= [...app.shadowRoot.querySelectorAll(".frame *")].map((e) => [e, told(e)]);
+  return app.told.filter(([e, before]) => e.isConnected && told(e) !== before).length;
+}
+"""
+"""How many pieces of the panes look otherwise than when this was asked first."""
+
+
+def test_a_first_hover_styles_little_more_than_what_then_looks_otherwise(viewer: Open) -> None:
+    """Whatever a rule of the spotlight may mean is styled anew with it, also what looks as before, as text of boxes."""
+    page = viewer(captures.layer())
+    page.frame()
+    line = page.find(".source-pane .listing-line.coloured").nth(1)
+    line.scroll_into_view_if_needed()
+    page.app.evaluate(LOOKS)
+    with styled(page.page) as names:
+        line.hover()
+        page.frame()
+    assert page.find(".shell.spot").count() == 1
+    otherwise = page.app.evaluate(LOOKS)
+    assert otherwise > 100
+    assert len(names) < 1.6 * otherwise, (len(names), otherwise)
+
+
+@contextmanager
+def styled(page: Page) -> Iterator[list[str]]:
+    """The elements that a browser styled anew meanwhile because of a rule, by its own account."""
+    found: list[dict[str, Any]] = []
+    names: list[str] = []
+    ended: list[object] = []
+    session = page.context.new_cdp_session(page)
+    session.on("Tracing.dataCollected", lambda told: found.extend(told["value"]))
+    session.on("Tracing.tracingComplete", lambda told: ended.append(told))
+    kinds = ["disabled-by-default-devtools.timeline.invalidationTracking"]
+    session.send("Tracing.start", {"traceConfig": {"includedCategories": kinds}})
+    yield names
+    session.send("Tracing.end")
+    while not ended:
+        page.wait_for_timeout(20)
+    session.detach()
+    told = [one["args"]["data"] for one in found if one["name"] == "StyleRecalcInvalidationTracking"]
+    names += {
+        one["nodeId"]: one["nodeName"] for one in told if one["reason"] == "Related style rule"
+    }.values()
 
 
 GROUND = """

@@ -45,6 +45,12 @@ test("a small drawing is there as a whole, and a large one once it is small", ()
   assert.ok(few.every((one) => !one.far));
 });
 
+test("layers of a model are more than a small drawing: what is far from the view is not styled when something lights up", () => {
+  const boxes = column(72);
+  new Culling(() => undefined).look({ boxes, stubs: [], roving: null }, view(0));
+  assert.ok(!boxes[0].far && boxes.filter((one) => one.far).length > 60);
+});
+
 test("a small move asks for nothing", () => {
   const boxes = column(1000);
   const wanted = [];

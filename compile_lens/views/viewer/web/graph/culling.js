@@ -7,7 +7,7 @@
 /** @typedef {number[]} Edges left, top, right and bottom */
 
 /** A drawing of so many boxes is on the page as a whole. */
-const CULLED_FROM = 120;
+const CULLED_FROM = 64;
 /** So much of the view's width and height is kept on each side of it. */
 const CULLED_BEYOND = 0.6;
 
