@@ -709,6 +709,53 @@ def test_the_place_of_a_function_is_seen_where_there_is_room_for_it(
     assert page.find(".top-device").evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+@pytest.mark.parametrize("viewport", [(390, 844), (820, 600)])
+def test_a_line_of_source_that_fits_does_not_scroll(viewer: Open, viewport: tuple[int, int]) -> None:
+    """All of it is in view, and beyond it there is nothing to see."""
+    page = viewer(captures.sin_cos())
+    source = page.pane("python")
+    last, frame = box(source.locator(".call").last), box(source.locator(".listing-box"))
+    assert last["x"] + last["width"] <= frame["x"] + frame["width"]
+    source.locator(".call").first.hover()
+    page.page.mouse.wheel(60, 0)
+    page.frame()
+    assert box(source.locator(".call").last)["x"] == last["x"]
+
+
+def test_tools_of_a_narrow_graph_leave_its_buttons_alone(viewer: Open) -> None:
+    """Those that change its size covered the buttons that enlarge and close it, and cut its title."""
+    page = viewer(captures.sin_cos())
+    frame = page.find(".frame:has(.graph-pane)")
+    frame.evaluate("e => e.style.setProperty('width', '273px')")
+    page.frame()
+    assert frame.locator(".frame-title").evaluate("e => e.scrollWidth <= e.clientWidth")
+    at = box(frame.locator(".frame-size"))
+    for button in frame.locator(".frame-head button:visible:not(.frame-size, .frame-close)").all():
+        where = box(button)
+        seen = where["y"] < at["y"] + at["height"]
+        assert not seen or where["x"] + where["width"] <= at["x"], button.inner_text()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (1000, 720)])
+def test_a_long_device_has_the_room_of_what_the_bytes_before_are_of(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(captures.on_h100())
+    page.find(".saving-what").evaluate(
+        """e => e.append(Object.assign(document.createElement("span"), { textContent: ", before: eager operators" }))"""
+    )
+    page.find(".top-name").evaluate("e => (e.textContent = 'GPT2')")
+    page.find(".saving b").evaluate_all(
+        "all => ['365', '259', '~1.31 GB', '~1.31 GB'].forEach((text, i) => (all[i].textContent = text))"
+    )
+    assert page.find(".top-name").evaluate("e => e.scrollWidth <= e.clientWidth")
+    device = page.find(".top-device")
+    assert device.evaluate("e => e.scrollWidth <= e.clientWidth") or viewport[0] < 1280
+    assert device.locator("b").evaluate(
+        "e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right"
+    ), "the name of the device is whole"
+
+
 @pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
 @pytest.mark.parametrize("made", [captures.layer, captures.on_h100, captures.nothing])
 def test_titles_of_panes_are_whole(

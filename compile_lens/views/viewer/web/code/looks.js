@@ -7,7 +7,7 @@ const LARGE = { height: 27, size: "16px" };
 const LONG = { height: 21, size: "13.5px" };
 
 /** Letters of a text whose longest line would not fit in those: the largest in which it does, else as before. */
-const NARROW = [13, 12.5, 12];
+const NARROW = [13, 12.5, 12, 11.5];
 /** Pixels of a row beside its text, and how wide a letter is for its height. */
 const BESIDE = 34;
 const LETTER = 0.605;
@@ -48,8 +48,11 @@ export function setFitting(listings, width, large) {
   const fits = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE <= width;
   const narrow = NARROW.map((size) => ({ height: LONG.height, size: `${size}px` }));
   const looks = large ? [LARGE, LONG, ...narrow] : [LONG, ...narrow];
-  const wanted = looks.find(({ size }) => fits(Number.parseFloat(size))) ?? looks[0];
-  for (const listing of listings) look(listing, wanted);
+  const fitting = looks.find(({ size }) => fits(Number.parseFloat(size)));
+  for (const listing of listings) {
+    listing.element.classList.toggle("fits", fitting !== undefined);
+    look(listing, fitting ?? looks[0]);
+  }
 }
 
 /**

@@ -5,6 +5,9 @@ import { Popover } from "./popover.js";
 
 /** @import { Core } from "../types.d.ts" */
 
+/** A device of more characters than this needs room that other words have. */
+const LONG_DEVICE = 20;
+
 /** Where a warning leads. */
 const LEADS = { break: "go to the next line", recompile: "go to the next of them", eager: "go to what ran eagerly" };
 
@@ -39,7 +42,10 @@ export function pageHeader(core, find, standalone, lead) {
     core.device
       ? h(
           "span",
-          { class: "top-device", title: [core.device, core.stamp].filter(Boolean).join(" · ") },
+          {
+            class: core.device.length > LONG_DEVICE ? "top-device top-long" : "top-device",
+            title: [core.device, core.stamp].filter(Boolean).join(" · "),
+          },
           h("b", {}, core.device),
           core.stamp ? h("span", { class: "top-stamp" }, ` · ${shortened(core.shortStamp, 40)}`) : null,
         )
