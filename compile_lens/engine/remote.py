@@ -73,20 +73,27 @@ def capture(
     return made
 
 
-def in_child(served: str, model: DeviceModel, left: Any, *given: Any) -> tuple[Any, Any]:
-    """What ``served`` returns in a child that traces as for ``model``, and the parcel in which its arguments went; with
-    what torch was told here, and the functions among its settings (``left``)."""
+def in_child(
+    served: str, model: DeviceModel, left: Any, *given: Any
+) -> tuple[Any, tuple[Question, ...], Any]:
+    """What ``served`` gives in a child that traces as for ``model``, beside what it met of the places that are watched
+    there; what did not go along and matters; and the parcel in which its arguments went. Torch is told there what it
+    was told here, with the functions among its settings (``left``)."""
     from .._torch.operators.carried import Carried
+    from .._torch.targets import set_around
     from ..child import process
 
-    return process.call(
-        served,
-        *given,
-        first=FIRST,
-        failed=CaptureError.of,
-        within=WITHIN.get(model.device, ""),
-        along=functools.partial(Carried, settings=left, tables=tables()),
-    )
+    with set_around.without_modes():  # such as one that takes no tensor with data
+        (value, met), parcel = process.call(
+            served,
+            *given,
+            first=FIRST,
+            failed=CaptureError.of,
+            within=WITHIN.get(model.device, ""),
+            along=functools.partial(Carried, settings=left, tables=tables()),
+        )
+    kept = [one for one in parcel.left if one.watch is None or one.where in met]
+    return value, (*set_around.found(), *map(_as_imported, kept)), parcel
 
 
 def _in_child(
@@ -97,21 +104,19 @@ def _in_child(
     model: DeviceModel,
     later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
-    from .._torch.targets import carried_settings, region_around, set_around
+    from .._torch.targets import carried_settings, region_around
 
     settings, left = carried_settings.taken()
-    with set_around.without_modes():  # such as one that takes no tensor with data
-        (text, met), parcel = in_child(
-            "compile_lens.engine.remote:serve", model, left, fn, args, kwargs, asked, model, settings, later
-        )
+    text, kept, parcel = in_child(
+        "compile_lens.engine.remote:serve", model, left, fn, args, kwargs, asked, model, settings, later
+    )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
         how += (
             f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
             "values: a branch on a value of theirs may go another way"
         )
-    told = [one for one in parcel.left if one.watch is None or one.where in met]
-    around = (*region_around.found(), *set_around.found(), *map(_as_imported, told))
+    around = (*region_around.found(), *kept)
     made = Capture.from_json(text)
     if made.target is not None and around:
         target = dataclasses.replace(made.target, questions=(*around, *made.target.questions))

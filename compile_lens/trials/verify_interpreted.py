@@ -16,6 +16,7 @@ from ..errors import UsageError
 from ..record.device import DeviceModel
 from ..record.verification import ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
+from ..views.words import stamp
 from .copies import copied
 from .observation import observed
 from .repeatable import Reached
@@ -62,7 +63,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     asked = Asked.again(capture.options)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, functions = carried_settings.taken()
-    reply, _ = remote.in_child(
+    reply, kept, _ = remote.in_child(
         "compile_lens.trials.verify_interpreted:serve",
         model,
         functions,
@@ -85,7 +86,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
         random=reply["random"],
         unwritten=reply["unwritten"],
-        how="; ".join(filter(None, (HOW, own, reply["cut"], reply["other"]))),
+        how="; ".join(filter(None, (HOW, own, reply["cut"], reply["other"], *map(stamp.question, kept)))),
     )
 
 
@@ -109,11 +110,13 @@ def serve(
     excess: float,
     random: bool = False,
     unwritten: bool = False,
-) -> dict[str, Any]:
-    """What the child does: the comparison as plain data."""
+) -> tuple[dict[str, Any], list[str]]:
+    """What the child does: the comparison as plain data, and what of the places that are watched there it met."""
+    from .._torch.operators import watched
     from .._torch.targets import carried_settings, on_cpu
     from .._triton.launch import NotLaunched
 
+    watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings), on_cpu.folder() as place:
         cut = ""
         if excess > 1:
@@ -156,7 +159,7 @@ def serve(
         found = dataclasses.replace(
             found, not_run=(*found.not_run, *(skip for c in made for skip in left_to_python(c)))
         )
-    return {
+    reply = {
         "comparisons": [dataclasses.asdict(c) for c in found.comparisons],
         "kernels": [[k.name, k.source] for c in made for k in c.kernels],
         "note": found.note,
@@ -166,6 +169,7 @@ def serve(
         "other": other,
         "not run": found.not_run,
     }
+    return reply, watched.met()
 
 
 def smaller(

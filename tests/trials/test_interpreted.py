@@ -98,7 +98,7 @@ real = running.module
 for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     x = torch.rand(100, requires_grad=True)
-    said = verify_interpreted.serve(wave, (x,), {}, Asked(), resolve("a100"), carried_settings.taken()[0], 0.1)
+    said, _ = verify_interpreted.serve(wave, (x,), {}, Asked(), resolve("a100"), carried_settings.taken()[0], 0.1)
     print([c["ok"] for c in said["comparisons"]])
 """
     said = child(program).splitlines()
@@ -127,7 +127,7 @@ for fn in (dropped, written, nothing):
     for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
         running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
         settings = carried_settings.taken()[0]
-        said = verify_interpreted.serve(fn, (torch.rand(100),), {}, Asked(), resolve("a100"), settings, 0.1)
+        said, _ = verify_interpreted.serve(fn, (torch.rand(100),), {}, Asked(), resolve("a100"), settings, 0.1)
         print([(c["name"], c["ok"]) for c in said["comparisons"]])
 """
     said = child(program).splitlines()

@@ -93,14 +93,16 @@ def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]
     for key, value in list(table.items()):
         if known.get(key, known) is value:
             fresh[key] = value
-        elif _is_torchs(name, key, value, reads):
+        elif _is_torchs(name, key, value, reads, torchs):
             if kind != "constraint" or _namespace(key) in NAMESPACES:  # else it hangs on the lowering
                 fresh[key] = value
         else:
             theirs.append((key, value))
     _known[at_first] = fresh
-    others = {id(value): one for one, value in fresh.items()} if theirs else {}
+    others = {id(value): one for one, value in fresh.items() if _name(one) in reads} if theirs else {}
     for key, value in theirs:
+        if kind == "constraint" and key not in sys.modules[module].lowerings:
+            continue  # torch makes the entry anew, with a lowering, when it meets the operator
         where, function = f"{module}.{name}[{_name(key)}]", function_in(value)
         if id(value) in others:  # torch's for another operator
             yield Place(where, kind, _like, (module, name, key, others[id(value)]), None)
@@ -124,10 +126,12 @@ def _asked(module: str, name: str) -> tuple[dict[Any, Any], str]:
     return getattr(found, name, {}), name
 
 
-def _is_torchs(name: str, key: Any, value: Any, torchs: Mapping[str, str]) -> bool:
-    reads = torchs.get(_name(key))
+def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs: Own) -> bool:
+    reads = table.get(_name(key))
     if reads is not None:
         return reads == _reads(value)
+    if name == "_maybe_layout_constraints" and _name(key) in torchs.get("lowerings", {}):
+        return False  # torch adds one only together with a lowering
     namespace, function = _namespace(key), function_in(value)
     if function is not None and not of_torch(function):
         return False
@@ -259,6 +263,13 @@ def _changed(module: str, change: Callable[[dict[Any, Any]], Undo], name: str) -
 
 def _put(given: tuple[str, str, Any, Any]) -> Undo:
     module, name, key, value = given
+    lowering: Any = importlib.import_module(module)
+    if name == "_maybe_layout_constraints" and key not in lowering.lowerings:
+        # Torch would make both entries anew when it meets the operator; where the program put this one, it had met it.
+        held = lowering.lowerings, lowering._maybe_layout_constraints
+        before = [dict(one) for one in held]
+        lowering.make_fallback(key, layout_constraint=value, warn=False)
+        return lambda: [(one.clear(), one.update(old)) for one, old in zip(held, before)]
 
     def put(table: dict[Any, Any]) -> Undo:
         there, before = key in table, table.get(key)

@@ -8,11 +8,12 @@ import functools
 import gc
 import importlib
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from . import inductors_tables
+from . import inductors_tables, watched
 from .places import Place, Undo, called, function_in
 
 IDS = {
@@ -57,7 +58,15 @@ def _substitutes(own: Mapping[str, Any]) -> Iterator[Place]:
         if original is made or name.startswith(_OWN):  # it stands there under both
             continue
         where = f"torch.compiler.substitute_in_graph({called(original)})"
-        yield Place(where, "substitute", _substitute, made, function_in(handler), _of(original, own))
+        of = _of(original, own)
+        watch = None
+        if of is None and not isinstance(original, _OF_TYPES):
+            watch = watched.function, (where, original)
+        yield Place(where, "substitute", _substitute, made, function_in(handler), of, watch)
+
+
+_OF_TYPES = types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType
+"""Methods of types in C, which Dynamo also finds by an object of theirs."""
 
 
 def _treated(own: Mapping[str, Any]) -> Iterator[Place]:

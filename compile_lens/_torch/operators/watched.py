@@ -1,7 +1,7 @@
-"""In the other process: whether a program is compiled with what of Inductor's tables could not be sent there.
+"""In the other process: whether a program is compiled with what torch was told and could not be sent there.
 
-In its place stands what notes, and changes nothing, that torch asks for the operator; the lines about what was never
-asked for would be false alarms.
+In its place stands what notes, and changes nothing, that torch asks for the operator or the function; the lines about
+what was never asked for would be false alarms.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sys
 import types
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from .places import Undo
 
@@ -32,6 +34,8 @@ def entry(given: tuple[str, str, str, Any]) -> Undo:
     note = functools.partial(_met.add, where)
     if name == "decompositions":
         return _before("torch.fx.experimental.proxy_tensor", "", "maybe_handle_decomp", key, note)
+    if name == "_maybe_layout_constraints":
+        note = functools.partial(_constrained, key, note)
     table = getattr(held, name)
     real = table.get(key)
     if name != "lowerings" or real is None:
@@ -46,11 +50,30 @@ def entry(given: tuple[str, str, str, Any]) -> Undo:
     return lambda: table.__setitem__(key, real)
 
 
+def _constrained(key: Any, note: Callable[[], None]) -> None:
+    """Where an operator has a tag for its layout, torch asks for no entry."""
+    tag: Any = torch._library.utils.get_layout_constraint_tag
+    if not tag(key, with_default=False):
+        note()
+
+
+def function(given: tuple[str, Any]) -> Undo:
+    """A function that Dynamo is to trace as another: met where it makes of the function what it traces."""
+    where, original = given
+    builder = "torch._dynamo.variables.builder"
+    note = functools.partial(_met.add, where)
+    undo = [
+        _before(builder, "VariableBuilder", "__call__", original, note),
+        _before(builder, "SourcelessBuilder", "create", original, note),
+    ]
+    return lambda: [one() for one in undo]
+
+
 def _before(module: str, kind: str, name: str, key: Any, note: Callable[[], None]) -> Undo:
     """Note when torch's function, which takes an operator after its first argument, is given this one."""
     owner: Any = importlib.import_module(module)
     owner = getattr(owner, kind) if kind else owner
-    real = getattr(owner, name)
+    held, real = vars(owner)[name], getattr(owner, name)
 
     @functools.wraps(real)
     def asked(first: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -58,8 +81,8 @@ def _before(module: str, kind: str, name: str, key: Any, note: Callable[[], None
             note()
         return real(first, operator, *args, **kwargs)
 
-    setattr(owner, name, asked)
-    return lambda: setattr(owner, name, real)
+    setattr(owner, name, staticmethod(asked) if isinstance(held, staticmethod) else asked)
+    return lambda: setattr(owner, name, held)
 
 
 def _for_a_pattern() -> bool:

@@ -196,7 +196,7 @@ for old, new in (("", ""), ("2.0", "2.5"), ("tl.load(y_ptr", "tl.load(x_ptr")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     inputs = torch.rand(100), torch.rand(100)
     settings = carried_settings.taken()[0]
-    said = verify_interpreted.serve(k.launched, inputs, {{}}, Asked(), resolve("h100"), settings, 0.1)
+    said, _ = verify_interpreted.serve(k.launched, inputs, {{}}, Asked(), resolve("h100"), settings, 0.1)
     print([c["ok"] for c in said["comparisons"] if c["name"] == "result"])
 """
     said = child(program.format(helpers=str(Path(k.__file__).parent))).splitlines()

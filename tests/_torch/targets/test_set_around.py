@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
+import torch._inductor.config
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -112,6 +114,34 @@ def test_what_is_not_in_the_child_is_said(
     for asked, at in told(found):
         assert said in asked and at > test_what_is_not_in_the_child_is_said.__code__.co_firstlineno
         assert asked in " ".join(str(found).split())
+
+
+def test_a_check_steps_out_of_modes_too_and_says_what_was_not_there() -> None:
+    pytest.importorskip("triton")
+    seen: list[Any] = []
+
+    class Sees(Operators):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return super().__torch_dispatch__(function, types, args, kwargs)
+
+    x = torch.ones(8)
+    found = capture(sine, x, target="h100")
+    with Sees():
+        around = found.verify()
+    lock = threading.Lock()
+
+    def locked(graph: Any) -> None:
+        with lock:
+            pass
+
+    with torch._inductor.config.patch(post_grad_custom_pre_pass=locked):
+        told = found.verify()
+    assert around.ok and told.ok and seen == []
+    assert "a mode around the capture" in around.how and "Sees" in around.how
+    assert f"test_set_around.py:{locked.__code__.co_firstlineno} " in told.how
+    assert "post_grad_custom_pre_pass, a function that cannot be sent" in told.how
+    assert "reaches" not in found.verify().how
 
 
 def with_ones(x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,121 @@
+"""What a program told torch is there for a target where it has an effect, or is said there and nowhere else. The oracle
+is plain torch in the same process: its graphs, the nodes that its Inductor counts, and the functions that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+SUBSTITUTED = """
+import colorsys, threading, torch, compile_lens
+
+lock = threading.Lock()
+
+@torch.compiler.substitute_in_graph(colorsys.rgb_to_yiq)
+def replaced(r, g, b):
+    lock  # cannot be sent
+    return (7, 7, 7)
+
+def met(x):
+    return x.sin() if colorsys.rgb_to_yiq(1, 1, 1)[0] > 4 else x.cos()
+
+def passed_on(x):
+    return x + sum(y for y, _, _ in map(colorsys.rgb_to_yiq, [1], [1], [1]))
+
+def other(x):
+    return x.exp() if colorsys.rgb_to_hls(1, 1, 1)[0] == 0 else x.tan()
+
+def plain(fn):
+    graphs = []
+    torch.compile(fn, backend=lambda gm, _: (graphs.append(gm), gm.forward)[1])(torch.ones(8))
+    return [n.name for gm in graphs for n in gm.graph.nodes if n.op.startswith("call")]
+
+if __name__ == "__main__":
+    for fn in (met, passed_on, other):
+        found = compile_lens.capture(fn, torch.ones(8), target="h100")
+        calls = [n.name for c in found.compilations for n in c.graphs["dynamo"].calls]
+        print(fn.__name__, plain(fn), calls, [(q.kind, q.asked) for q in found.target.questions])
+"""
+
+
+def test_a_substitute_that_cannot_be_sent_is_said_where_its_function_is_met(
+    child: Callable[..., str],
+) -> None:
+    said = "[('kept', 'torch.compiler.substitute_in_graph(colorsys.rgb_to_yiq)')]"
+    assert child(SUBSTITUTED).splitlines() == [
+        f"met ['sin'] ['cos'] {said}",
+        f"passed_on ['add'] ['add'] {said}",
+        "other ['exp'] ['exp'] []",
+    ]
+
+
+LAID_OUT = """
+import threading, torch, compile_lens
+import torch._inductor.config as config, torch._inductor.lowering as lowering
+from torch._inductor import metrics
+
+lock, called = threading.Lock(), []
+
+def operator(name, *tags):
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+    made = torch.library.custom_op(f"laid::{name}", twice, mutates_args=(), tags=tags)
+    made.register_fake(lambda x: torch.empty_like(x))
+    return made
+
+tagged, sent, unsent = operator("tagged", torch.Tag.needs_fixed_stride_order), operator("sent"), operator("unsent")
+
+def unsendable(node, *args, **kwargs):
+    with lock:
+        called.append(str(node.target))
+    return args, kwargs
+
+def of_torch(x):
+    return x.t().sin() + 1
+
+def calls_tagged(x):
+    return tagged(x) + 1
+
+def calls_sent(x):
+    return sent(x.t()) + 1
+
+def calls_unsent(x):
+    return unsent(x) + 1
+
+def plain(fn):
+    torch._dynamo.reset()
+    metrics.reset()
+    with config.patch(force_disable_caches=True):
+        torch.compile(fn)(torch.ones(64, 32))
+    return metrics.ir_nodes_pre_fusion
+
+def seen(fn):
+    found = compile_lens.capture(fn, torch.ones(64, 32), target="h100")
+    return found.ledger.total.loops, [q.asked.partition("[")[2] for q in found.target.questions]
+
+if __name__ == "__main__":
+    programs = of_torch, calls_tagged, calls_sent, calls_unsent
+    before = {fn: (plain(fn), seen(fn)) for fn in programs}
+    held = lowering._maybe_layout_constraints
+    held[torch.ops.aten.sin.default] = held[torch.ops.laid.sent.default] = lowering.require_contiguous
+    held[torch.ops.laid.tagged.default] = held[torch.ops.laid.unsent.default] = unsendable
+    for fn in programs:
+        called.clear()
+        (nodes, (loops, _)), now, (more, said) = before[fn], plain(fn), seen(fn)
+        print(fn.__name__, now - nodes, more - loops, called, said)
+"""
+
+
+def test_a_layout_that_a_program_asks_for_has_its_effect_or_is_said_where_it_would_have_one(
+    child: Callable[..., str],
+) -> None:
+    """By how many nodes, and loops, there are more with it than without."""
+    assert child(LAID_OUT).splitlines() == [
+        "of_torch 1 1 [] []",
+        "calls_tagged 0 0 [] []",
+        "calls_sent 1 1 [] []",
+        "calls_unsent 0 0 ['laid.unsent.default'] ['laid.unsent.default]']",
+    ]
