@@ -1,5 +1,5 @@
 """What a program told torch outside of the function, on its way to another process: functions that Dynamo was told how
-to treat, and functions that are settings."""
+to treat, functions that are settings, classes that are containers, and what was put into Inductor's tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from . import inductors_tables, watched
+from . import inductors_tables, pytrees, watched
 from .places import Place, Undo, called, function_in
 
 IDS = {
@@ -41,6 +41,7 @@ def places(
         yield Place(f"{module}.{name}", "function", _set, (module, name, value), function_in(value))
     yield from _substitutes(own)
     yield from _treated(own)
+    yield from pytrees.places(own)
     yield from inductors_tables.places(torchs or {})
 
 

@@ -119,3 +119,70 @@ def test_a_layout_that_a_program_asks_for_has_its_effect_or_is_said_where_it_wou
         "calls_sent 1 1 [] []",
         "calls_unsent 0 0 ['laid.unsent.default'] ['laid.unsent.default]']",
     ]
+
+
+CONTAINERS = """
+import dataclasses, threading, torch, compile_lens
+import torch.utils._pytree as pytree
+
+lock = threading.Lock()
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+class Kept(Pair):
+    pass
+
+@dataclasses.dataclass
+class Data:
+    a: torch.Tensor
+    b: torch.Tensor
+
+def opened(pair):
+    lock  # cannot be sent
+    return [pair.a, pair.b], None
+
+pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda v, _: Pair(*v))
+pytree.register_dataclass(Data)
+pytree.register_pytree_node(Kept, opened, lambda v, _: Kept(*v))
+
+def given(pair):
+    return [x.sin() for x in pytree.tree_leaves(pair)]
+
+def made(x):
+    return pytree.tree_map(lambda y: y.sin(), Pair(x, x + 1)).b
+
+def of_data(x):
+    return pytree.tree_leaves(Data(x, x))[1].tan()
+
+def kept(x):
+    return x + len(pytree.tree_leaves(Kept(x, x)))
+
+def without(x):
+    return x.exp()
+
+def plain(fn, x):
+    graphs = []
+    torch.compile(fn, backend=lambda gm, _: (graphs.append(gm), gm.forward)[1])(x)
+    return [n.name for gm in graphs for n in gm.graph.nodes if n.op.startswith("call")]
+
+if __name__ == "__main__":
+    x = torch.ones(8)
+    for fn, arg in ((given, Pair(x, x)), (made, x), (of_data, x), (of_data, x), (kept, x), (without, x)):
+        found = compile_lens.capture(fn, arg, target="h100")
+        calls = [n.name for c in found.compilations for n in c.graphs["dynamo"].calls]
+        print(fn.__name__, plain(fn, arg) == calls, [q.asked for q in found.target.questions])
+"""
+
+
+def test_classes_that_a_script_registered_as_containers_are_ones_there(child: Callable[..., str]) -> None:
+    """Of one that cannot be sent it is said where the function has the class, and there alone."""
+    assert child(CONTAINERS).splitlines() == [
+        "given True []",
+        "made True []",
+        "of_data True []",
+        "of_data True []",
+        "kept True ['torch.utils._pytree.register_pytree_node(Kept)']",
+        "without True []",
+    ]
