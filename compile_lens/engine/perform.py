@@ -112,9 +112,11 @@ _UNHELD = r"Could not run 'aten::\w+[^']*' with arguments from the '(CUDA|MPS)' 
 
 _DRIVERS = (
     r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
-    r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)"
+    r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)|"
+    r"Found no NVIDIA driver"
 )
-"""What torch says where a stream, an event, a graph or a generator is made of a device that it was not built for."""
+"""What torch says where a stream, an event, a graph or a generator is made of a device that it was not built for, or
+that has no driver here."""
 
 
 def _say(made: Capture) -> str:

@@ -164,7 +164,7 @@ def test_a_default_device_is_that_of_the_program(target: str, device: str) -> No
 def test_a_default_device_that_the_target_has_not_raises_as_there() -> None:
     with (
         torch.device("meta"),
-        pytest.raises(CaptureError, match="at least two devices, cuda:0 and meta") as error,
+        pytest.raises(CaptureError, match=r"two (different )?devices,? cuda:0(,| and) meta") as error,
     ):
         capture(with_ones, torch.ones(8, device="cpu"), target="h100")
     assert "not traced made" not in str(error.value)
