@@ -3,8 +3,8 @@ what plain torch compiles (``plain``), or what is captured for a target."""
 
 from __future__ import annotations
 
+import binascii
 import json
-import operator
 import re
 import sys
 import threading
@@ -26,8 +26,8 @@ def handler(x: torch.Tensor) -> torch.Tensor:
     return x.cos()
 
 
-def index(a: Any, b: Any, /) -> int:
-    return 7 if b == 2 else -1
+def check_sum(data: bytes, crc: int, /) -> int:
+    return 7
 
 
 def opaque(x: torch.Tensor) -> torch.Tensor:
@@ -46,7 +46,7 @@ def substituted(x: torch.Tensor) -> torch.Tensor:
 
 
 def substituted_builtin(x: torch.Tensor) -> torch.Tensor:
-    return x.sin() if operator.indexOf([1, 2, 3], 2) > 4 else x.cos()
+    return x.sin() if binascii.crc_hqx(b"ab", 0) == 7 else x.cos()
 
 
 def disallowed(x: torch.Tensor) -> torch.Tensor:
@@ -219,7 +219,7 @@ def pass_of_inductor(name: str) -> AbstractContextManager[Any]:
 def programs() -> dict[str, tuple[Callable[..., Any], Callable[[], AbstractContextManager[Any]]]]:
     """Each function, and what is told while it is compiled; what cannot be taken back is told now."""
     torch.compiler.substitute_in_graph(replaced)(handler)
-    torch.compiler.substitute_in_graph(operator.indexOf)(index)
+    torch.compiler.substitute_in_graph(binascii.crc_hqx)(check_sum)
     torch._dynamo.disallow_in_graph(torch.exp)
     torch.compiler.allow_in_graph(opaque)
     off = torch.compiler.disable

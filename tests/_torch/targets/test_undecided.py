@@ -55,7 +55,7 @@ def splits(shape, dim, count):
     found = DeviceProperties("cuda", 0, count, 90, 9, 65536, 2048, 1024, 32)
     DeviceProperties.create = staticmethod(lambda device: found)
     outer = torch.Size(shape).numel() // shape[dim]
-    return InductorChoices.reduction_split_factor(torch.device("cuda"), shape[dim], outer, dim == len(shape) - 1)
+    return InductorChoices().reduction_split_factor(torch.device("cuda"), shape[dim], outer, dim == len(shape) - 1)
 def padded(left, right, dtype):
     size = pad_mm.get_alignment_size_dtype(getattr(torch, dtype))
     return any(pad_mm.get_padded_length(one, size) for one in (*left[-2:], right[-1]))
