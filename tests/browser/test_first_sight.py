@@ -742,7 +742,7 @@ def test_a_long_device_has_the_room_of_what_the_bytes_before_are_of(
 ) -> None:
     page = viewer(captures.on_h100())
     page.find(".saving-what").evaluate(
-        """e => e.append(Object.assign(document.createElement("span"), { textContent: ", before: eager operators" }))"""
+        """e => e.insertAdjacentHTML("beforeend", "<span class=saving-of>, before: eager operators</span>")"""
     )
     page.find(".top-name").evaluate("e => (e.textContent = 'GPT2')")
     page.find(".saving b").evaluate_all(

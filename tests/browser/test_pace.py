@@ -97,7 +97,7 @@ def test_a_first_hover_styles_little_more_than_what_then_looks_otherwise(viewer:
     assert page.find(".shell.spot").count() == 1
     otherwise = page.app.evaluate(LOOKS)
     assert otherwise > 100
-    assert len(names) < 1.6 * otherwise, (len(names), otherwise)
+    assert len(names) < 1.35 * otherwise, (len(names), otherwise)
 
 
 @contextmanager

@@ -106,7 +106,12 @@ function headline(core) {
         figure("saving-after", after),
         some ? h("span", { class: "saving-some" }, ` ${some}`) : null,
         modelled
-          ? h("span", { class: "saving-what" }, " modelled", of ? h("span", {}, `, before: ${of}`) : null)
+          ? h(
+              "span",
+              { class: "saving-what" },
+              " modelled",
+              of ? h("span", { class: "saving-of" }, `, before: ${of}`) : null,
+            )
           : null,
       );
     }),
