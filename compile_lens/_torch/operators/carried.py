@@ -124,10 +124,33 @@ class Carried:
         """What has to be loaded for an operator to be there: how it was made, or the name of a module."""
         if name.partition("::")[0] in _TORCHS:
             return ""
-        return custom_ops.OPDEFS.get(name) or self._module_of(name)
+        made = custom_ops.OPDEFS.get(name)
+        if made is None:
+            self._refuse_kernels_of_a_script(name)
+        return made or self._module_of(name)
+
+    def _refuse_kernels_of_a_script(self, name: str) -> None:
+        """A module's operator may have kernels from elsewhere, which cannot be read, and are missing there."""
+        script = os.path.abspath(getattr(self._own.get("__main__"), "__file__", None) or "")
+        start = name.replace("::", "/")
+        if not any(key.startswith((f"{start}/", f"{start}.")) for key in torch.library._impls):
+            return
+        told = torch._C._dispatch_dump(name)
+        for device, file in re.findall(r"^(\w+): registered at (.+?):\d+ ", told, re.MULTILINE):
+            if os.path.abspath(file) == script != _file_that_defined(name):
+                raise UsageError(
+                    f"the program gave {name} a kernel for {device} with torch.library, which cannot be read: give it "
+                    "in a module that the program imports"
+                )
 
     def _operator(self, made: Any) -> Any:
         name = f"{made._namespace}::{made._name}"
+        last = custom_ops.OPDEFS.get(name, made)
+        if last is not made:
+            raise UsageError(
+                f"the operator {name} was registered once more, in {_module_that_made(last)}: torch calls the last, "
+                "and which is the last hangs on the order of imports. Give them two names"
+            )
         self._sent.add(name)
         module = _module_that_made(made)
         if self._importable(module):

@@ -3,9 +3,15 @@ is plain torch in the same process: its graphs, the nodes that its Inductor coun
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+import compile_lens
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -186,3 +192,73 @@ def test_classes_that_a_script_registered_as_containers_are_ones_there(child: Ca
         "kept True ['torch.utils._pytree.register_pytree_node(Kept)']",
         "without True []",
     ]
+
+
+OPERATOR = """
+import torch
+
+@torch.library.custom_op("met_twice::op", mutates_args=())
+def op(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+op.register_fake(lambda x: torch.empty_like(x))
+"""
+
+LIBRARY = """
+import torch
+
+library = torch.library.Library("met_library", "DEF")
+library.define("op(Tensor x) -> Tensor")
+library.impl("op", lambda x: torch.empty_like(x), "Meta")
+"""
+
+USES = """
+import torch, compile_lens, met_first, met_second, met_library
+
+library = torch.library.Library("met_library", "IMPL")
+library.impl("op", lambda x: x * 50, "CPU")
+
+def last(x):
+    return branch(torch.ops.met_twice.op(x))
+
+def first(x):
+    return branch(met_first.op(x))
+
+def kernel(x):
+    return branch(torch.ops.met_library.op(x))
+
+def branch(y):
+    return y.sin() if y.sum() > 100 else y.cos()
+
+def plain(fn, x):
+    graphs = []
+    torch.compile(fn, backend=lambda gm, _: (graphs.append(gm), gm.forward)[1])(x)
+    return [n.name for gm in graphs for n in gm.graph.nodes if n.op.startswith("call")][-1]
+
+if __name__ == "__main__":
+    x = torch.ones(8)
+    for fn in (last, first, kernel):
+        assert plain(fn, x) == "sin"
+        try:
+            found = compile_lens.capture(fn, x, target="h100")
+        except compile_lens.UsageError as error:
+            print(fn.__name__, str(error).partition(" to the child process (")[2].partition(" with ")[0])
+        else:
+            calls = [n.name for c in found.compilations for n in c.graphs["dynamo"].calls]
+            print(fn.__name__, calls[-1], [(q.kind, q.asked) for q in found.target.questions])
+"""
+
+
+def test_operators_of_two_places_are_those_that_torch_calls_or_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "met_first.py").write_text(OPERATOR)
+    (tmp_path / "met_second.py").write_text(OPERATOR.replace("x * 2", "x * 50"))
+    (tmp_path / "met_library.py").write_text(LIBRARY)
+    (tmp_path / "uses.py").write_text(USES)
+    made = [sys.executable, "-W", "ignore", "uses.py"]
+    env = {**os.environ, "PYTHONPATH": str(Path(compile_lens.__file__).parents[1])}
+    ran = subprocess.run(made, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
+    assert ran.stdout.splitlines() == [
+        "last sin []",
+        "first cos [('kept', 'met_first.op')]",
+        "kernel the program gave met_library::op a kernel for CPU",
+    ], ran.stderr
