@@ -98,6 +98,17 @@ class Trial:
         found = _without(drawn, compared(self.eager, self._observed(call=compiled)), "the numbers")
         return self._told(found, apart, random=OTHER_NUMBERS.format(reason=reason))
 
+    def does_as(self, other: Trial) -> bool | None:
+        """Whether eager PyTorch does the same in this trial as in another; ``None`` where they differ in nothing but
+        what depends on random numbers, or on memory that nothing wrote."""
+        found = compared(self.eager, other.eager, self._reference())
+        if all(c.ok for c in found[0]):
+            return True
+        apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        if self.random:
+            apart |= self._apart(self.eager, self._observed(seed=1))
+        return None if all(c.ok for c in _without(apart, found, "")[0]) else False
+
     def _told(
         self, found: _Compared, apart: dict[str, ValueCheck], note: str = "", random: str = ""
     ) -> Verification:

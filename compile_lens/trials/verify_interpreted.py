@@ -4,6 +4,8 @@ interpreter, on the CPU, in a child process."""
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,11 +29,19 @@ LIMIT = 8 << 20
 
 HOW = "its kernels ran in Triton's interpreter on the CPU, its library calls in PyTorch for the CPU"
 
+BUILT = "those in C++ were built, and ran"
+
 OWN = "kernels that the program wrote in Triton ran in the interpreter on both sides: compared is what is around them"
 
-AS_THERE = (
-    "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types: without a "
-    "compiler the function gives something else on the CPU"
+AS_THERE = "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types on the CPU"
+
+ANOTHER = f"{AS_THERE}: without a compiler the function gives something else there"
+
+RAISES = f"{AS_THERE}: without a compiler the function does not run there ({{0}})"
+
+BOTH = (
+    "the function without a compiler, and the graph that was captured as on the device, run by eager PyTorch, give the "
+    "same on the CPU: it is the code that gives something else"
 )
 
 
@@ -86,7 +96,9 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
         random=reply["random"],
         unwritten=reply["unwritten"],
-        how="; ".join(filter(None, (HOW, own, reply["cut"], reply["other"], *map(stamp.question, kept)))),
+        how="; ".join(
+            filter(None, (HOW, reply["built"], own, reply["cut"], reply["other"], *map(stamp.question, kept)))
+        ),
     )
 
 
@@ -118,9 +130,13 @@ def serve(
 
     watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings), on_cpu.folder() as place:
+
+        def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
+            return perform(fn, args, kwargs, asked, model=model)[1].result
+
         cut = ""
         if excess > 1:
-            args, kwargs, cut = smaller(fn, args, kwargs, excess)
+            args, kwargs, cut = smaller(fn, args, kwargs, excess, as_there)
         made: list[Capture] = []
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
@@ -131,18 +147,12 @@ def serve(
             made[:] = [captured]
             return outcome.result
 
-        def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
-            return perform(fn, args, kwargs, asked, model=model)[1].result
+        def trial(eager: Callable[..., Any] | None = None) -> Trial:
+            return Trial(fn, args, kwargs, asked.backward is not False, random, unwritten, eager)
 
-        other = ""
-        drew = random
+        other, drew = "", random
         try:
-            trial = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten)
-            drew = trial.random
-            found = trial.against(compiled)
-            if not all(c.ok for c in found.comparisons):
-                again = Trial(fn, args, kwargs, asked.backward is not False, random, unwritten, as_there)
-                other, found = AS_THERE, again.against(compiled)
+            found, other, drew = _tried(trial, compiled, as_there)
         except CaptureError as error:
             failure = error.capture.failure
             if failure is None or failure.type not in ("BuildError", NotLaunched.__name__):
@@ -165,6 +175,9 @@ def serve(
         "note": found.note,
         "random": found.random,
         "unwritten": found.unwritten,
+        "built": BUILT
+        if any(k.language == "cpp" for c in made for k in c.kernels) and found.comparisons
+        else "",
         "cut": cut,
         "other": other,
         "not run": found.not_run,
@@ -172,35 +185,105 @@ def serve(
     return reply, watched.met()
 
 
+def _tried(
+    trial: Callable[..., Trial], compiled: Callable[..., Any], as_there: Callable[..., Any]
+) -> tuple[Verification, str, bool]:
+    """The code against the function without a compiler or, where that is another thing on the CPU, against the graph
+    (``as_there``); which of them it was, and whether it drew random numbers."""
+    from .._triton.launch import NotLaunched
+
+    refused: UsageError | None = None
+    try:
+        plain = trial()
+    except UsageError as error:
+        if isinstance(error.__cause__, NotLaunched):
+            raise
+        refused = error
+    if refused is not None:
+        graph = _graph(trial, as_there, refused)
+        return graph.against(compiled), RAISES.format(_raised(refused)), graph.random
+    found = plain.against(compiled)
+    if all(c.ok for c in found.comparisons):
+        return found, "", plain.random
+    graph = trial(as_there)
+    same = plain.does_as(graph)
+    by_graph = graph.against(compiled)
+    if same and not all(c.ok for c in by_graph.comparisons):
+        return found, BOTH, plain.random
+    return by_graph, ANOTHER if same is False else AS_THERE, graph.random
+
+
+def _graph(trial: Callable[..., Trial], as_there: Callable[..., Any], refused: UsageError) -> Trial:
+    """The trial of the graph; ``refused`` is raised where these inputs give none, whatever the device."""
+    try:
+        return trial(as_there)
+    except CaptureError:
+        if re.search("cuda|nvidia", str(refused.__cause__), re.I):
+            raise
+    except UsageError:
+        pass
+    raise refused from refused.__cause__
+
+
+def _raised(error: UsageError) -> str:
+    """What the function raised, in a line."""
+    cause = error.__cause__
+    said = (str(cause).strip().splitlines() or [""])[0].partition(". ")[0]
+    return f"{type(cause).__name__}: {said[:200]}".rstrip(": .")
+
+
 def smaller(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], excess: float
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    excess: float,
+    as_there: Callable[..., Any] | None = None,
 ) -> tuple[tuple[Any, ...], dict[str, Any], str]:
     """The call with one size of its arguments cut by about ``excess``, and what was cut. Unchanged if it does not run.
 
-    A size is cut wherever an argument has it, the largest first; parameters of a module keep theirs.
+    A size is cut wherever an argument has it, the largest first; parameters of a module keep theirs. A function that
+    does not run on the CPU at any size is called as ``as_there`` does.
     """
     from .._torch.ground import containers
 
     leaves = [x for x in containers.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     held = Reached(fn, args, kwargs, state=True)
-    for size in sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True):
-        left = max(2, int(size / excess))
+    sizes = sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True)
 
-        memo: dict[int, torch.Tensor] = {}
+    def runs(args: Any, kwargs: Any, call: Callable[..., Any] | None) -> bool:
+        try:
+            observed(fn, args, kwargs, False, held, call)
+        except Exception:  # it insists on this size, or on the device, in whatever way
+            return False
+        return True
 
-        def cut(x: Any, size: int = size, left: int = left, memo: dict[int, torch.Tensor] = memo) -> Any:
-            if not isinstance(x, torch.Tensor):
-                return x
-            if id(x) in memo:
-                return memo[id(x)]
+    for call in (None, as_there):
+        for size in sizes:
+            left = max(2, int(size / excess))
+            fewer, keywords = _cut(args, kwargs, size, left)
+            if runs(fewer, keywords, call):
+                return (
+                    fewer,
+                    keywords,
+                    f"sizes of {size:,} in the arguments were cut to {left:,}, to be done in time",
+                )
+        if as_there is None or runs(args, kwargs, None):
+            break
+    return args, kwargs, ""
+
+
+def _cut(args: tuple[Any, ...], kwargs: dict[str, Any], size: int, left: int) -> Any:
+    """The arguments with ``left`` in place of ``size``."""
+    from .._torch.ground import containers
+
+    memo: dict[int, torch.Tensor] = {}
+
+    def cut(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        if id(x) not in memo:
             kept = x.detach()[tuple(slice(left) if s == size else slice(None) for s in x.shape)]
             memo[id(x)] = kept.clone().requires_grad_(x.requires_grad)
-            return memo[id(x)]
+        return memo[id(x)]
 
-        fewer, keywords = containers.map_leaves(cut, (args, kwargs))
-        try:
-            observed(fn, fewer, keywords, False, held)
-        except Exception:  # it insists on this size, in whatever way: try the next
-            continue
-        return fewer, keywords, f"sizes of {size:,} in the arguments were cut to {left:,}, to be done in time"
-    return args, kwargs, ""
+    return containers.map_leaves(cut, (args, kwargs))

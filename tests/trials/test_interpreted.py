@@ -172,3 +172,88 @@ def test_what_depends_on_the_device_is_compared_with_the_graph_of_the_device(
     inputs = [torch.rand(32, 32, requires_grad=True) for _ in range(count)]
     found = capture(fn, *inputs, target="h100").verify()
     assert found.ok and found.comparisons and "captured as on the device" in found.how
+
+
+LOWERED_WRONGLY = """
+import torch
+from torch._inductor.lowering import lowerings
+from compile_lens import capture
+
+def there(x):
+    return torch.sin(x)
+
+def elsewhere(x):
+    return torch.sin(x) if x.is_cuda else torch.sin(x) + 1
+
+if __name__ == "__main__":
+    x = torch.rand(8)
+    print(capture(there, x, target="h100").verify().ok, capture(elsewhere, x, target="h100").verify().ok)
+    lowerings[torch.ops.aten.sin.default] = lowerings[torch.ops.aten.cos.default]
+    for fn in (there, elsewhere):
+        found = capture(fn, x, target="h100").verify()
+        print(found.verdict, "gives something else there" in found.how, "it is the code that gives" in found.how)
+"""
+
+
+def test_which_of_function_graph_and_code_differs_is_said(child: Callable[..., str]) -> None:
+    """A sine that is lowered as a cosine: the code alone is wrong; a branch on the device makes function and graph
+    two things besides."""
+    assert child(LOWERED_WRONGLY).splitlines() == [
+        "True True",
+        "DISAGREES False True",
+        "DISAGREES True False",
+    ]
+
+
+def moved(x: torch.Tensor) -> torch.Tensor:
+    return x.cuda().sin()
+
+
+def moved_back(x: torch.Tensor) -> torch.Tensor:
+    return x.cpu().sin().cuda()
+
+
+def made_there(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.arange(4.0, device="cuda")
+
+
+def insists(x: torch.Tensor) -> torch.Tensor:
+    if not x.is_cuda:
+        raise ValueError("no GPU")
+    return x.cos() @ x
+
+
+@pytest.mark.parametrize("fn", [moved, moved_back, made_there, insists])
+def test_a_function_that_needs_the_device_is_compared_with_its_graph(
+    fn: Callable[..., torch.Tensor],
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("the function runs here")
+    x = torch.rand(4, 4, requires_grad=True)
+    if fn is moved_back:
+        from compile_lens._torch.session import lacks_compiler
+
+        if lacks_compiler():
+            pytest.skip("no C++ compiler")
+    found = capture(fn, x, target="h100").verify()
+    assert found.ok and [c.kind for c in found.comparisons] == ["result", "gradient"], str(found)
+    assert "without a compiler the function does not run there (" in found.how
+    assert ("those in C++ were built, and ran" in found.how) == (fn is moved_back)
+
+
+def test_inputs_that_fit_nowhere_are_the_callers_error() -> None:
+    x = torch.rand(4, 4)
+    with pytest.raises(UsageError, match=r"raised RuntimeError without a compiler.*Pass the inputs"):
+        capture(product, x, x, target="h100").verify(product, x, torch.rand(3, 3))
+
+
+def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x @ y
+
+
+def test_a_function_that_needs_the_device_is_cut_too() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("the function runs here")
+    x = torch.rand(4096, 1024)
+    found = capture(moved, x, target="h100").verify()
+    assert found.ok and "4,096 in the arguments were cut to" in found.how

@@ -126,6 +126,26 @@ class _Kernels:
         name, source = self._kernels[index]
         return kernel(source, name, self._place)
 
+    def __getattr__(self, name: str) -> Any:
+        """How Inductor builds what a graph for a GPU computes on the CPU: ``cpp_pybinding`` and its like."""
+        if not name.startswith("cpp"):
+            raise AttributeError(name)
+        from torch._inductor.async_compile import AsyncCompile
+
+        build = getattr(AsyncCompile(), name)
+
+        def built(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return build(*args, **kwargs)
+            except Exception as error:  # no compiler, or one that refuses it: torch has an error for each
+                said = (str(error).strip().splitlines() or [""])[0]
+                raise BuildError(
+                    f"a part of this graph is computed on the CPU, and its C++ could not be built "
+                    f"({type(error).__name__}: {said}), so that it was not run"
+                ) from error
+
+        return built
+
     def wait(self, scope: Any) -> None:
         """Nothing is compiled."""
 
