@@ -90,7 +90,8 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
     """Compile ``fn`` for these arguments while recording, and call it once."""
     recorder = Recorder(Wanted(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
     target, note = own_code.original(fn)
-    recorder.note(note)
+    for said in dict.fromkeys((note, *own_code.compiled_before(target))):
+        recorder.note(said)
     dynamo.keep_root(recorder, target)
     for path in hooks.absent():
         recorder.note(hook_points.lacks(path))
@@ -102,6 +103,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
             with targets.standing_in(recorder, asked.model):
+                own_code.uncompiled(undo, target)
                 copied = own_code.on_own_code(undo, target)
                 stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
                 recorder.made_for.isa = stands_in or instruction_set(asked.build)

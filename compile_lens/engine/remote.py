@@ -45,6 +45,7 @@ def capture(
     later: tuple[Arguments, ...] = (),
 ) -> Capture:
     """As ``compile_lens.capture``, for the device of ``model``."""
+    from .._torch.frames import own_code
     from ..child import crossing, process
     from ..errors import ChildError
 
@@ -68,6 +69,10 @@ def capture(
             raise UsageError(reason) from error
         raise
     made = _finished(made, how)
+    lost = [
+        said for said in own_code.compiled_before(fn) if said not in made.notes
+    ]  # copies are not compiled
+    made = dataclasses.replace(made, notes=(*made.notes, *lost))
     if not later:
         object.__setattr__(made, "_live", Live(fn, args, kwargs))
     return made

@@ -33,7 +33,10 @@ BUILT = "those in C++ were built, and ran"
 
 OWN = "kernels that the program wrote in Triton ran in the interpreter on both sides: compared is what is around them"
 
-AS_THERE = "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types on the CPU"
+AS_THERE = (
+    "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types on the "
+    "CPU"
+)
 
 ANOTHER = f"{AS_THERE}: without a compiler the function gives something else there"
 

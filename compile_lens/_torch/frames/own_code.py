@@ -15,6 +15,60 @@ import torch
 from ..ground import marks
 from ..ground.undo import Undo
 
+ITSELF = "it was already compiled: its original is captured, with the options of this call"
+
+WITHIN = "{0} compiled already: captured here as a part of the whole, with the options of this call"
+
+
+def compiled_before(fn: Any) -> tuple[str, ...]:
+    """Notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``), and of parts that
+    were. The compiler is not loaded for it."""
+    if not isinstance(fn, torch.nn.Module) or "_orig_mod" in fn.__dict__.get("_modules", {}):
+        return ()
+    names = [name for name, part in fn.named_modules() if name and _in_place(part)]
+    several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
+    within = [WITHIN.format(several if len(names) > 1 else f"{names[0]} was")] if names else []
+    return (*([ITSELF] if _in_place(fn) else []), *within)
+
+
+def _in_place(module: torch.nn.Module) -> bool:
+    own = vars(module)
+    return (
+        own.get("_compiled_call_impl") is not None
+        or "_orig_mod" in own.get("_modules", {})
+        or _compiled(getattr(module, "forward", None))
+    )
+
+
+def _compiled(method: Any) -> bool:
+    """Whether it is one that was given to ``torch.compile``."""
+    return getattr(method, "_torchdynamo_orig_callable", None) is not None and not getattr(
+        method, "_torchdynamo_disable", False
+    )
+
+
+def uncompiled(undo: Undo, module: Any) -> None:
+    """Call a module's own code until ``undo``, not what ``module.compile()`` or a compiled ``forward`` made of it: a
+    compiler around that sees nothing."""
+    if not isinstance(module, torch.nn.Module):
+        return
+    own = vars(module)
+    if own.get("_compiled_call_impl") is not None:
+        undo.add(own.__setitem__, "_compiled_call_impl", own["_compiled_call_impl"])
+        own["_compiled_call_impl"] = None
+    if _compiled(module.forward):
+        before = own.get("forward")
+        undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
+        own["forward"] = _behind(module.forward)
+
+
+def _behind(fn: Any) -> Any:
+    """What a compiled function or method was made of; of a method, bound to what it is bound to."""
+    inner = getattr(fn, "_torchdynamo_orig_callable", None)
+    if isinstance(fn, types.MethodType) and isinstance(inner, types.FunctionType):
+        return types.MethodType(inner, fn.__self__)  # it was compiled where its class was made
+    return inner
+
 
 def original(fn: Any) -> tuple[Any, str]:
     """The function behind one that is compiled already, or that is not to be compiled, as ``torch.compile`` looks
@@ -23,7 +77,7 @@ def original(fn: Any) -> tuple[Any, str]:
 
     note = ""
     while True:
-        inner = getattr(fn, "_torchdynamo_orig_callable", None)
+        inner = _behind(fn)
         if isinstance(fn, torch.nn.Module):
             inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
         if inner is None or inner is fn:
@@ -31,6 +85,8 @@ def original(fn: Any) -> tuple[Any, str]:
         if getattr(fn, "_torchdynamo_disable", False):
             # Given such a function itself, not a caller or a module's method, torch.compile compiles what is inside.
             inside = innermost_fn(fn)
+            if isinstance(fn, types.MethodType) and isinstance(inside, types.FunctionType):
+                inside = types.MethodType(inside, fn.__self__)
             if inside is fn:
                 return fn, note
             fn, note = (
@@ -39,7 +95,7 @@ def original(fn: Any) -> tuple[Any, str]:
             )
             continue
         fn = inner
-        note = "it was already compiled: its original is captured, with the options of this call"
+        note = ITSELF
 
 
 def on_own_code(undo: Undo, fn: Any) -> Any:

@@ -1,0 +1,98 @@
+"""Modules that were compiled in place are captured by their own code, and it is said that their options are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from compile_lens import capture
+
+pytestmark = [pytest.mark.torch]
+
+NOTE = "it was already compiled: its original is captured, with the options of this call"
+
+
+class Plain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x).sin()
+
+    def other(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x).cos()
+
+
+class Decorated(Plain):
+    forward = torch.compile(Plain.forward, mode="max-autotune")
+    other = torch.compile(Plain.other, mode="max-autotune")
+
+
+def in_place() -> Any:
+    made = Plain()
+    made.compile(mode="max-autotune", fullgraph=True)
+    return made
+
+
+def hooked() -> Any:
+    made = in_place()
+    made.register_forward_hook(lambda module, given, result: None)
+    return made
+
+
+def forward() -> Any:
+    made = Plain()
+    made.forward = torch.compile(made.forward, mode="max-autotune")  # type: ignore[method-assign]
+    return made
+
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "in place": in_place,
+    "with a hook": hooked,
+    "a forward": forward,
+    "a class's forward": Decorated,
+    "a class's forward, bound": lambda: Decorated().forward,
+    "a class's method": lambda: Decorated().other,
+}
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_compiled_in_place_is_captured_as_its_original(way: str, target: str | None) -> None:
+    x, fn = torch.rand(4, 8), WAYS[way]()
+    before = dict(vars(fn)) if isinstance(fn, nn.Module) else {}
+    plain = capture(Plain().other if "method" in way else Plain(), x, target=target)
+    found = capture(fn, x, target=target)
+    assert NOTE in found.notes and NOTE not in plain.notes
+    assert found.kernels and [k.source for k in found.kernels] == [k.source for k in plain.kernels]
+    assert not found.contests
+    if before:
+        after = vars(fn)
+        assert all(after[key] is before[key] for key in before)
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_parts_that_were_compiled_are_named(target: str | None) -> None:
+    whole = nn.Sequential(in_place(), Plain(), torch.compile(Plain()))
+    (note,) = capture(whole, torch.rand(4, 8), target=target).notes
+    assert (
+        note
+        == "0, 2 were compiled already: captured here as a part of the whole, with the options of this call"
+    )
+
+
+def test_torch_compiles_a_part_with_the_whole() -> None:
+    """That a part is in the graph of the whole is plain torch's doing."""
+    graphs = []
+
+    def keep(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compile(nn.Sequential(in_place()), backend=keep)(torch.rand(4, 8))
+    assert len(graphs) == 1 and "sin" in graphs[0].code
