@@ -69,10 +69,9 @@ def capture(
             raise UsageError(reason) from error
         raise
     made = _finished(made, how)
-    lost = [
-        said for said in own_code.compiled_before(fn) if said not in made.notes
-    ]  # copies are not compiled
-    made = dataclasses.replace(made, notes=(*made.notes, *lost))
+    before = own_code.compiled_before(fn)  # which modules lose when they cross, in part
+    notes = (said for said in made.notes if said not in before and not said.endswith(own_code.PART))
+    made = dataclasses.replace(made, notes=(*notes, *before))
     if not later:
         object.__setattr__(made, "_live", Live(fn, args, kwargs))
     return made

@@ -17,7 +17,7 @@ from ..ground.undo import Undo
 
 ITSELF = "it was already compiled: its original is captured, with the options of this call"
 
-WITHIN = "{0} compiled already: captured here as a part of the whole, with the options of this call"
+PART = "compiled already: captured here as a part of the whole, with the options of this call"
 
 
 def compiled_before(fn: Any) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def compiled_before(fn: Any) -> tuple[str, ...]:
         return ()
     names = [name for name, part in fn.named_modules() if name and _in_place(part)]
     several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
-    within = [WITHIN.format(several if len(names) > 1 else f"{names[0]} was")] if names else []
+    within = [f"{several if len(names) > 1 else names[0] + ' was'} {PART}"] if names else []
     return (*([ITSELF] if _in_place(fn) else []), *within)
 
 
