@@ -17,9 +17,10 @@ class Contest:
         nodes: names of the nodes of ``"<phase>.post_grad"`` that it is held for: equal ones are listed once.
         inputs: a line for each input (``bfloat16[512, 1024]``).
         contenders: the candidates in Inductor's order, none of which is launched as it stands here. A template has its
-            text (``source``), the sizes of its blocks, warps and stages (``candidates``, of which there is one), and
-            with ``build`` its machine code (``ptx``, ``sass``). ``extern`` is a library's function; a language that
-            this version does not know has torch's name.
+            text (``source``), the sizes of its blocks, warps and stages (``candidates``, of which there is one: what is
+            a whole number; switches such as ``ALLOW_TF32`` and ``UNROLL`` are constants in its text), and with
+            ``build`` its machine code (``ptx``, ``sass``). ``extern`` is a library's function; a language that this
+            version does not know has torch's name.
         shown: index of the one that stands in the generated code: the library's function, or else the first.
     """
 
@@ -34,3 +35,12 @@ class Contest:
     def templates(self) -> tuple[Kernel, ...]:
         """The contenders that are written from templates."""
         return tuple(k for k in self.contenders if k.kind == "template")
+
+    def __str__(self) -> str:
+        head = f"{self.operator} of {' and '.join(self.inputs)} ({self.phase}): nothing was timed"
+        return "\n".join((head, *(f"  {_line(k)}" for k in self.contenders)))
+
+
+def _line(kernel: Kernel) -> str:
+    settings = kernel.candidates[0].settings if kernel.candidates else ()
+    return ", ".join((f"{kernel.name} ({kernel.language})", *(f"{name}={value}" for name, value in settings)))
