@@ -214,6 +214,14 @@ def test_what_does_not_fit_is_a_button_away(
             more.click()
 
 
+@pytest.mark.parametrize("viewport", SIZES)
+def test_a_long_name_of_a_kernel_leaves_its_first_fact_whole(viewer: Open) -> None:
+    title = viewer(captures.sin_cos()).find(".kernel-title:visible").first
+    title.locator(".kernel-name").evaluate("e => (e.textContent = 'triton_per_fused_' + 'native_'.repeat(30))")
+    first = title.locator(".kernel-chip").first
+    assert first.evaluate(_SEEN) and first.evaluate(_WHOLE)
+
+
 @pytest.mark.parametrize("viewport", [(820, 600), (1040, 720), (1100, 720)])
 def test_a_line_of_calls_is_seen_to_its_end_in_a_narrow_cell(viewer: Open, viewport: tuple[int, int]) -> None:
     page = viewer(captures.sin_cos())
