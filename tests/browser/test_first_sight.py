@@ -217,7 +217,9 @@ def test_what_does_not_fit_is_a_button_away(
 @pytest.mark.parametrize("viewport", SIZES)
 def test_a_long_name_of_a_kernel_leaves_its_first_fact_whole(viewer: Open) -> None:
     title = viewer(captures.sin_cos()).find(".kernel-title:visible").first
-    title.locator(".kernel-name").evaluate("e => (e.textContent = 'triton_per_fused_' + 'native_'.repeat(30))")
+    title.locator(".kernel-name").evaluate(
+        "e => (e.textContent = 'triton_per_fused_' + 'native_'.repeat(30))"
+    )
     first = title.locator(".kernel-chip").first
     assert first.evaluate(_SEEN) and first.evaluate(_WHOLE)
 

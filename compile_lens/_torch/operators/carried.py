@@ -130,14 +130,17 @@ class Carried:
         return made or self._module_of(name)
 
     def _refuse_kernels_of_a_script(self, name: str) -> None:
-        """A module's operator may have kernels from elsewhere, which cannot be read, and are missing there."""
-        script = os.path.abspath(getattr(self._own.get("__main__"), "__file__", None) or "")
+        """A module's operator may have kernels from a script or a cell, which cannot be read, and are missing there."""
         start = name.replace("::", "/")
         if not any(key.startswith((f"{start}/", f"{start}.")) for key in torch.library._impls):
             return
+        program = sys.modules.get("__main__")
+        modules = [made for made in list(sys.modules.values()) if made is not program]
+        known = {os.path.abspath(getattr(made, "__file__", None) or "") for made in modules}
+        known.add(_file_that_defined(name))
         told = torch._C._dispatch_dump(name)
         for device, file in re.findall(r"^(\w+): registered at (.+?):\d+ ", told, re.MULTILINE):
-            if os.path.abspath(file) == script != _file_that_defined(name):
+            if file.endswith((".py", ">")) and os.path.abspath(file) not in known:
                 raise UsageError(
                     f"the program gave {name} a kernel for {device} with torch.library, which cannot be read: give it "
                     "in a module that the program imports"

@@ -210,6 +210,8 @@ import torch
 library = torch.library.Library("met_library", "DEF")
 library.define("op(Tensor x) -> Tensor")
 library.impl("op", lambda x: torch.empty_like(x), "Meta")
+library.define("cell(Tensor x) -> Tensor")
+library.impl("cell", lambda x: torch.empty_like(x), "Meta")
 """
 
 USES = """
@@ -217,6 +219,8 @@ import torch, compile_lens, met_first, met_second, met_library
 
 library = torch.library.Library("met_library", "IMPL")
 library.impl("op", lambda x: x * 50, "CPU")
+cell = "given = torch.library.Library('met_library', 'IMPL'); given.impl('cell', lambda x: x * 50, 'CPU')"
+exec(compile(cell, "/tmp/ipykernel_1/2.py", "exec"))
 
 def last(x):
     return branch(torch.ops.met_twice.op(x))
@@ -226,6 +230,9 @@ def first(x):
 
 def kernel(x):
     return branch(torch.ops.met_library.op(x))
+
+def kernel_of_a_cell(x):
+    return branch(torch.ops.met_library.cell(x))
 
 def branch(y):
     return y.sin() if y.sum() > 100 else y.cos()
@@ -237,7 +244,7 @@ def plain(fn, x):
 
 if __name__ == "__main__":
     x = torch.ones(8)
-    for fn in (last, first, kernel):
+    for fn in (last, first, kernel, kernel_of_a_cell):
         assert plain(fn, x) == "sin"
         try:
             found = compile_lens.capture(fn, x, target="h100")
@@ -261,4 +268,5 @@ def test_operators_of_two_places_are_those_that_torch_calls_or_it_is_said(tmp_pa
         "last sin []",
         "first cos [('kept', 'met_first.op')]",
         "kernel the program gave met_library::op a kernel for CPU",
+        "kernel_of_a_cell the program gave met_library::cell a kernel for CPU",
     ], ran.stderr
