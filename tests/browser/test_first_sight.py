@@ -288,7 +288,7 @@ def test_what_went_wrong_is_said_first(viewer: Open) -> None:
     assert "no result for" in broken.find(".outcome-said").inner_text()
     # What was compiled before stands beside it.
     broken.find(".frame-tab").filter(has_text="kernel").click()
-    assert broken.pane("forward.code").locator(".code-pane").is_visible()
+    broken.pane("forward.code").locator(".code-pane").wait_for(state="visible", timeout=30_000)
 
 
 @pytest.mark.parametrize("viewport", [*SIZES, (1920, 1080)])
