@@ -143,12 +143,12 @@ _tables: list[Any] = []
 
 def _as_imported(piece: Any) -> Question:
     """What of the program did not go along, with the line that names it, or that asked for the capture."""
-    from .._torch.targets import questions, region_around
+    from .._torch.targets import questions
 
     file, line, function = piece.line
     there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
     said = f"a {piece.kind} that cannot be sent to another process: there {there}"
-    asked = None if file else region_around.asked_at()
+    asked = None if file else questions.line_running()
     return Question(piece.where, said, asked or questions.frame_at(file, line, function), kind="kept")
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import compile_lens
+from compile_lens import versions
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import Visit
 from compile_lens.views.words import program as words
@@ -49,6 +50,8 @@ def again(visits: tuple[Visit, ...]) -> list[Visit]:
 @pytest.mark.parametrize("name", numbered.PROGRAMS)
 def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Path, str]) -> None:
     function, numbers = numbered.PROGRAMS[name]
+    if versions.torch_version() >= (2, 13):  # before, it does not log this
+        assert plain[1].count("marking L['step'] as dynamic") == len(numbered.PROGRAMS)
     with compile_lens.watch() as program:
         numbered.run(name)
     (visit,) = [v for v in again(program.visits) if v.dynamic]

@@ -132,9 +132,8 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         name = kernel or fx_values.target_text(node.target)
         trace = [*reversed(traces.frames(node.meta.get("stack_trace")))]
         # In a frame of a library's (Triton's, that launches) Dynamo knows no line of the program's.
-        frame = next((f for f in trace if not internal(f.file)), None) or line_running()
-        if frame is None and trace:
-            frame = trace[0]
+        own = (f for f in trace if not internal(f.file))
+        frame = next(own, None) or line_running() or next(iter(trace), None)
         if kernel:
             why = why.removeprefix("NotLaunched: ")
         self._questions.put("unwritten" if kernel else "zeros", name, why[:200], frame)

@@ -134,13 +134,11 @@ class Carried:
         start = name.replace("::", "/")
         if not any(key.startswith((f"{start}/", f"{start}.")) for key in torch.library._impls):
             return
-        program = sys.modules.get("__main__")
-        modules = [made for made in list(sys.modules.values()) if made is not program]
-        known = {os.path.abspath(getattr(made, "__file__", None) or "") for made in modules}
-        known.add(_file_that_defined(name))
+        own = _file_that_defined(name)
         told = torch._C._dispatch_dump(name)
         for device, file in re.findall(r"^(\w+): registered at (.+?):\d+ ", told, re.MULTILINE):
-            if file.endswith((".py", ">")) and os.path.abspath(file) not in known:
+            at = os.path.abspath(file)
+            if file.endswith((".py", ">")) and at != own and not _is_of_a_module(at):
                 raise UsageError(
                     f"the program gave {name} a kernel for {device} with torch.library, which cannot be read: give it "
                     "in a module that the program imports"
@@ -270,6 +268,13 @@ def _file_that_defined(name: str) -> str:
         if found and os.path.exists(found[1]):
             return os.path.abspath(found[1])
     return ""
+
+
+def _is_of_a_module(file: str) -> bool:
+    """Whether the program imported it, rather than ran it."""
+    program = sys.modules.get("__main__")
+    others = [module for module in list(sys.modules.values()) if module is not program]
+    return any(os.path.abspath(getattr(module, "__file__", None) or "") == file for module in others)
 
 
 def _module_that_made(made: Any) -> str:

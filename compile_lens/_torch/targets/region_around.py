@@ -11,9 +11,8 @@ from typing import Any
 import torch
 
 from ...record.device import Question
-from ...record.graph import Frame
 from .carried_settings import KINDS
-from .questions import frame_at, internal
+from .questions import frame_at, internal, line_running
 
 OFF = (
     "around the capture, where it is off, by torch as there is no such device, or by the program: nothing was cast for "
@@ -33,14 +32,8 @@ def found() -> tuple[Question, ...]:
             text, line = region
             at = frame_at(frame.f_code.co_filename, line, frame.f_code.co_name)
             return (Question(text, OFF, at, kind="entered"),)
-    asked = asked_at()
+    asked = line_running()
     return () if asked is None else (Question("torch.autocast", OFF, asked, kind="entered"),)
-
-
-def asked_at() -> Frame | None:
-    """The line of the program from which the capture was asked for."""
-    frame = next(_of_the_program(), None)
-    return frame and frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 def _of_the_program() -> Iterator[Any]:

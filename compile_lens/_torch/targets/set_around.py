@@ -14,7 +14,7 @@ from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 
 from ...record.device import Question
-from .region_around import asked_at
+from .questions import line_running
 
 HOOKS = tuple(
     f"_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
@@ -29,7 +29,7 @@ NOT_THERE = "which stays in this process: the code is of the program without it"
 
 def found() -> tuple[Question, ...]:
     """Each, with the line from which the capture was asked for."""
-    frame = asked_at()
+    frame = line_running()
     if frame is None:
         return ()
     return tuple(Question(name, NOT_THERE, frame, kind="kept") for name in _names())
