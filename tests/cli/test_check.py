@@ -1,4 +1,4 @@
-"""``compile-lens check``: files of expectations without pytest; and the job of ``docs/holding.md``, run as it is."""
+"""``compile-lens check``: files of expectations without pytest; and the job of a pull request, run as it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import samples
 from compile_lens.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "holding.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "holding-pytest.md").read_text(encoding="utf-8")
+JOB = (ROOT / "docs" / "holding-pull-requests.md").read_text(encoding="utf-8")
 
 CHECKS = """
 import compile_lens as package
@@ -144,7 +145,7 @@ def test_the_job_of_the_page(tmp_path: Path, edit: str) -> None:
     pytest.importorskip("torch")
     if shutil.which("git") is None or shutil.which("bash") is None:
         pytest.skip("git and bash are not both installed")
-    (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", JOB, re.M | re.S)
     script = textwrap.dedent(block.rpartition("run: |\n")[2])
     places = {name: tmp_path / name for name in ("origin", "work", "temp", "bin")}
     for name in ("origin", "temp", "bin"):

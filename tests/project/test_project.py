@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from pathlib import Path
+from unicodedata import east_asian_width
 
 import pytest
 
@@ -25,6 +26,22 @@ SITE_ONLY = {
     f"docs/{name}.md" for name in ("index", "solutions", "api", "api-capture", "api-record", "api-measures")
 }
 """Pages that only the site has."""
+
+ENTRIES = ("holding", "programs", "targets")
+"""Pages that say which page of theirs answers which question: ``docs/holding-diff.md`` is of ``holding``."""
+
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+
+GUIDES = [
+    page
+    for folder in ("docs", "docs/zh")
+    for page in sorted((ROOT / folder).glob("*.md"))
+    if f"docs/{page.name}" not in SITE_ONLY
+]
+"""Pages that someone reads from their beginning to their end."""
+
+WORDS, LINES, COLUMNS = 650, 60, 120
+"""A guide is at most so long: a screen and a half. A line has so many columns, a Chinese character takes two."""
 
 LESSONS = sorted((ROOT / "tutorials").rglob("*.ipynb"))
 
@@ -82,15 +99,33 @@ def test_ci_holds_every_check() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page])
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", PAGES[page]))
     local = [link for link in links if "://" not in link]
     assert local or f"docs/{page.name}" in SITE_ONLY
     assert not [link for link in local if not (page.parent / link).exists()]
 
 
 def test_the_readme_leads_to_every_page() -> None:
+    """By itself, or through the page that stands for several."""
     ours = {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")}
-    assert ours and ours <= set(re.findall(r"\]\(([^)#]+)\)", README)) | SITE_ONLY
+    led = set(re.findall(r"\]\(([^)#]+)\)", README))
+    for entry in ENTRIES:
+        assert f"docs/{entry}.md" in led
+        rows = re.findall(r"^\| .* \| \[.*\]\((.*?)\).* \|$", PAGES[ROOT / "docs" / f"{entry}.md"], re.M)
+        assert sorted(rows) == sorted(page.name for page in ROOT.glob(f"docs/{entry}-*.md"))
+        led |= {f"docs/{row}" for row in rows}
+    assert ours and ours <= led | SITE_ONLY
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_guide_is_short(page: Path) -> None:
+    """A page that grew over it is two questions: make it two pages."""
+    text = page.read_text(encoding="utf-8")
+    wide = [
+        sum(1 + (east_asian_width(c) in "WF") for c in line) for line in text.splitlines() if line.strip()
+    ]
+    assert sum(-(-columns // COLUMNS) for columns in wide) <= LINES
+    assert len(text.split()) <= WORDS
 
 
 def test_the_readme_is_short() -> None:

@@ -24,7 +24,14 @@ PAGES = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("record", "programs", "checking", "targets", "command-line", "ledger", "holding")
+        for name in (
+            *("record", "checking", "command-line", "ledger", "targets"),
+            *(f"programs-{of}" for of in ("watch", "run", "logs", "counts", "unvisited", "graphs", "times")),
+            *(f"programs-{of}" for of in ("ranks", "calls", "backend")),
+            *(f"targets-{of}" for of in ("devices", "answers", "child", "memory", "machine-code", "triton")),
+            *(f"targets-{of}" for of in ("autotune", "cuda-graphs")),
+            *(f"holding-{of}" for of in ("one-kernel", "test", "pytest", "diff", "pull-requests", "what-if")),
+        )
     ),
 )
 """Pages with code or figures, in the order in which their code stands on what came before."""
@@ -125,7 +132,7 @@ def test_the_record_in_code(
 def test_a_program_that_is_watched(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
     program = session["program"]
     assert (program.counts.graphs, program.counts.places, program.counts.recompiles) == (4, 1, 2)
     assert "why is it not faster" in capsys.readouterr().out
@@ -135,9 +142,9 @@ def test_a_program_that_is_watched(
 def test_a_function_called_several_times(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
     capsys.readouterr()
-    _run(PYTHON["programs"][1], session, tmp_path, "calls")
+    _run(PYTHON["programs-calls"][0], session, tmp_path, "calls")
     assert capsys.readouterr().out
     calls = session["capture"].calls
     assert len(calls) == 3
@@ -152,11 +159,11 @@ def test_times_of_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _run(PYTHON["programs"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
     session["x"] = session["torch"].rand(8)
     capsys.readouterr()
     with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # put back afterwards
-        _run(PYTHON["programs"][2], session, tmp_path, "profile")
+        _run(PYTHON["programs-times"][0], session, tmp_path, "profile")
     said = capsys.readouterr().out
     assert "2 kernels measured" in said and "cpp_fused_sin_0" in said
 
@@ -168,7 +175,7 @@ def test_the_backend_by_name(
         pytest.skip(
             "compile_lens is not installed here, so torch does not know its backend: pip install -e ."
         )
-    _run(PYTHON["programs"][3], session, tmp_path, "backend")
+    _run(PYTHON["programs-backend"][0], session, tmp_path, "backend")
     said = " ".join(capsys.readouterr().out.split())
     assert "of a program: 1 graph" in said and "What ran eagerly was not seen" in said
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
@@ -196,10 +203,81 @@ def test_a_device_that_is_not_there(
 def test_a_layer_that_is_larger_than_the_machine(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["targets"][1], session, tmp_path, "meta")
+    _run(PYTHON["targets-memory"][0], session, tmp_path, "meta")
     # By hand: the weight, the bias, the input and the result, two bytes each.
     held = 200_000 * 250_000 + 250_000 + 16 * 200_000 + 16 * 250_000
     assert int(capsys.readouterr().out) == 2 * held
+
+
+def test_which_devices(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run(PYTHON["targets-devices"][0], session, tmp_path, "devices")
+    said = capsys.readouterr().out
+    assert "Vectorized<float>::loadu(in_ptr0 + static_cast<int64_t>(x0), static_cast<int64_t>(16))" in said
+    assert "aten.sort" in said and "mps" in said
+
+
+def test_what_cannot_be_as_on_the_device(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON["targets-answers"][0], session, tmp_path, "asks")
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.startswith("torch.cuda.mem_get_info() (") and "asks.py:2 in g" in said
+
+
+def test_a_step_of_an_optimizer_for_a_device(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = PYTHON["targets-child"][0].replace("there =", "before = weight.detach().clone()\nthere =")
+    _run(code, session, tmp_path, "step")
+    assert "@triton.jit" in capsys.readouterr().out
+    assert {"in_ptr0", "in_ptr1"} <= set(re.findall(r"in_ptr\d", session["there"].kernels[0].source))
+    assert torch.equal(session["weight"], session["before"])
+
+
+def test_a_kernel_of_ones_own(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("triton")
+    _run(PYTHON["targets-triton"][0], session, tmp_path, "own")
+    assert "['double_0', 'triton_poi_fused_add_0']" in capsys.readouterr().out
+
+
+def test_what_autotuning_would_try(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON["targets-autotune"][0], session, tmp_path, "autotune")
+    said = capsys.readouterr().out
+    assert "nothing was timed" in said and "extern_kernels.mm" in said and "num_warps" in said
+
+
+def test_what_would_be_a_cuda_graph(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON["targets-cuda-graphs"][0], session, tmp_path, "recorded")
+    assert capsys.readouterr().out.count("'cpu ops'") == 2  # the copy, forward and backward
+
+
+def test_what_is_counted_of_a_program_and_its_graphs(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
+    capsys.readouterr()
+    _run(PYTHON["programs-counts"][0], session, tmp_path, "counts")
+    counted = dict(re.findall(r"(\w+)=(\d+)", capsys.readouterr().out))
+    promised = re.search(r"# (\d) graphs, breaks at (\d) place, (\d) recompiles", README)
+    assert promised is not None
+    assert promised.groups() == (counted["graphs"], counted["places"], counted["recompiles"])
+    _run(PYTHON["programs-graphs"][0], session, tmp_path, "graphs")
+    said = capsys.readouterr().out
+    assert "cpp_fused_sin_0" in said and "@triton.jit" in said and "CUDA graph" in said
+
+
+def test_what_was_not_compiled(
+    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(PYTHON["programs-unvisited"][0], session, tmp_path, "eager")
+    promised = re.search(r"each\.certain\) +# (.*)", README)
+    assert promised is not None and capsys.readouterr().out == f"{promised[1]}\n"
 
 
 @pytest.mark.slow
@@ -207,13 +285,13 @@ def test_machine_code_and_the_interpreter(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets"][2], session, tmp_path, "machine")
+    _run(PYTHON["targets-machine-code"][0], session, tmp_path, "machine")
     said = capsys.readouterr().out
     assert "STG.E" in said and "compiled agrees with eager" in said
 
 
 def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON["holding"][0], session, tmp_path, "one")
+    _run(PYTHON["holding-one-kernel"][0], session, tmp_path, "one")
     said = capsys.readouterr().out
     assert "@triton.jit" in said and "is 3 kernels, not one" in said
     assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
@@ -222,13 +300,13 @@ def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.
 def test_what_a_test_holds(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["holding"][1], session, tmp_path, "held")
+    _run(PYTHON["holding-test"][0], session, tmp_path, "held")
     said = capsys.readouterr().out
     assert "launches: expected 1, found 2" in said and "library call" in said
 
 
 def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON["holding"][2], session, tmp_path, "changed")
+    _run(PYTHON["holding-diff"][0], session, tmp_path, "changed")
     said = capsys.readouterr().out
     assert said.startswith("torch.sort is new ← changed.py:3: return torch.sort(y)[0]")
     promised = re.search(r"so: launches (\d+) → (\d+)", README)
@@ -241,7 +319,7 @@ def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.Ca
 def test_what_would_change_it(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["holding"][3], session, tmp_path, "what_if")
+    _run(PYTHON["holding-what-if"][0], session, tmp_path, "what_if")
     said = capsys.readouterr().out
     assert "split_reductions=False: launches 2 → 1" in said
     assert "option split_reductions: default became False" in said
@@ -249,47 +327,35 @@ def test_what_would_change_it(
 
 def test_no_block_is_left_out() -> None:
     others = [page for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in PAGES]
-    assert {page: len(blocks) for page, blocks in PYTHON.items()} == {
-        "README": 1,
-        "record": 1,
-        "programs": 4,
-        "checking": 1,
-        "targets": 3,
-        "command-line": 0,
-        "ledger": 0,
-        "holding": 7,  # the last three are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py
-    }
+    blocks = {page: len(found) for page, found in PYTHON.items()}
+    # Those of the page of pytest are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py.
+    without = (
+        "command-line",
+        "ledger",
+        "programs-run",
+        "programs-logs",
+        "programs-ranks",
+        "holding-pull-requests",
+    )
+    assert blocks == {page: 1 for page in blocks} | {page: 0 for page in without} | {"holding-pytest": 3}
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = {page: [line.split()[1] for line in lines] for page, lines in COMMANDS.items() if lines}
     assert named == {
-        "programs": [
-            "run",
-            "import",
-            "merge",
-        ],  # the last two are run in tests/api/test_logs.py and test_ranks.py
+        "programs-run": ["run"],
+        "programs-logs": ["import"],  # in tests/api/test_logs.py
+        "programs-ranks": ["merge"],  # in tests/api/test_ranks.py
         "command-line": [
-            *(
-                "show",
-                "show",
-                "show",
-                "compare",
-                "show",
-                "support",
-                "open",
-                "import",
-                "import",
-                "merge",
-                "what-if",
-                "doctor",
-                "run",  # in tests/cli/test_run.py
-            ),
+            *("show", "show", "show", "compare", "show", "support", "open", "import", "import", "merge"),
+            *("what-if", "doctor"),
+            "run",  # in tests/cli/test_run.py
         ],
-        "holding": ["show", "diff", "check"],
+        "holding-pull-requests": ["show", "diff"],
+        "holding-pytest": ["check"],  # in tests/cli/test_check.py
     }
 
 
 def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    words = shlex.split(COMMANDS["programs"][0])[1:]
+    words = shlex.split(COMMANDS["programs-run"][0])[1:]
     (tmp_path / "train.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "compile_lens", *words],
@@ -333,13 +399,13 @@ def test_the_command_line(
     assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
     assert "what would change net" in (tmp_path / "what-if.html").read_text(encoding="utf-8")
     assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS["holding"][0])[1:]) == cli.OK
-    assert cli.main([*shlex.split(COMMANDS["holding"][0])[1:-1], "before.json"]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["holding-pull-requests"][0])[1:]) == cli.OK
+    assert cli.main([*shlex.split(COMMANDS["holding-pull-requests"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS["holding"][1])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["holding-pull-requests"][1])[1:]) == cli.OK
     assert "Nothing differs" in capsys.readouterr().out
     assert (
         cli.main([*shlex.split(COMMANDS["command-line"][1])[1:], "--quiet", "--out", "before.json"]) == cli.OK
     )
-    assert cli.main(shlex.split(COMMANDS["holding"][1])[1:]) == cli.DIFFERS
+    assert cli.main(shlex.split(COMMANDS["holding-pull-requests"][1])[1:]) == cli.DIFFERS
     assert "which --fail-on names" in capsys.readouterr().out

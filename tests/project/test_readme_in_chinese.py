@@ -79,7 +79,7 @@ def test_its_table_has_the_figures_of_the_ledger() -> None:
 @pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
 def test_each_leads_to_the_other_and_to_what_is_there(pair: tuple[str, str]) -> None:
     for page, other in (pair, pair[::-1]):
-        text, folder = _text(page), Path(page).parent
+        text, folder = FENCE.sub("", _text(page)), Path(page).parent
         assert f"]({os.path.relpath(other, folder)})" in text.partition("\n## ")[0]
         local = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
         assert not [link for link in local if not (ROOT / folder / link).exists()]
