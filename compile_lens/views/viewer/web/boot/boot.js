@@ -8,23 +8,25 @@ const waiting = () =>
   );
 const root = (own && own.closest(".compile-lens")) || waiting();
 
-// Base 85 with the signs of RFC 1924, three of them others, which HTML cannot misread: see packed() in parts.py.
-const SIGNS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%,()*+-;.=:?@^_`{|}~";
-
 /**
- * A text of the page's data as it was before it was packed.
+ * A text of the page's data as it was before it was packed, in base 91: see based() in parts.py.
  * @param {string} text
  */
 async function unpack(text) {
   const values = new Uint8Array(128);
-  for (let i = 0; i < 85; i++) values[SIGNS.charCodeAt(i)] = i;
-  const words = new DataView(new ArrayBuffer(Math.ceil(text.length / 5) * 4));
-  for (let i = 0, at = 0; i < text.length; at += 4) {
-    let word = 0;
-    for (let k = 0; k < 5; k++, i++) word = word * 85 + (i < text.length ? values[text.charCodeAt(i)] : 84);
-    words.setUint32(at, word);
+  for (let code = 33, value = 0; code < 127; code++)
+    if (!'"<\\'.includes(String.fromCharCode(code))) values[code] = value++;
+  const { length } = text;
+  const bytes = new Uint8Array(((length >> 1) * 13 + (length % 2) * 6) >> 3);
+  let word = 0;
+  for (let i = 0, at = 0, bits = 0; i < length;) {
+    let value = values[text.charCodeAt(i++)];
+    const wide = i < length;
+    if (wide) value += 91 * values[text.charCodeAt(i++)];
+    const more = wide ? 13 : 6;
+    word = (word << more) | value;
+    for (bits += more; bits > 7;) bytes[at++] = word >> (bits -= 8);
   }
-  const bytes = new Uint8Array(words.buffer, 0, Math.floor((text.length * 4) / 5));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).text();
 }
