@@ -31,7 +31,7 @@ def coloured(source: str, language: str, limit: int) -> tuple[list[str], int]:
                 line = []
             line.append(_span(piece, ink))
         start += length
-    rest = html.escape(source[start:]).split("\n")
+    rest = _escaped(source[start:]).split("\n")
     if not start:
         return rest, 0
     if start == len(source):
@@ -39,10 +39,15 @@ def coloured(source: str, language: str, limit: int) -> tuple[list[str], int]:
     return [*lines, *rest], len(lines)  # the coloured head ends in a newline, after which the rest goes on
 
 
+def _escaped(source: str) -> str:
+    """Source as the text of an element: in one, quotes are plain."""
+    return html.escape(source, quote=False)
+
+
 def _span(piece: str, ink: int) -> str:
     if not ink or ink == _COMMON or not piece or piece.isspace():
-        return html.escape(piece)
+        return _escaped(piece)
     # Space at the start of a line needs no ink: the line's indentation stays outside.
     inner = piece.lstrip()
     start, end = ("<b>", "</b>") if ink == _BOLD else (f'<span style="color:{INKS[ink - 1]}">', "</span>")
-    return f"{piece[: len(piece) - len(inner)]}{start}{html.escape(inner)}{end}"
+    return f"{piece[: len(piece) - len(inner)]}{start}{_escaped(inner)}{end}"

@@ -154,13 +154,13 @@ def picture(svg: str, alt: str, shrink: bool = True) -> str:
 
     ``shrink`` makes it as narrow as its place; else it keeps its size, and its place has to scroll.
     """
-    # Percent signs for the few characters that HTML or a URL would misread: a fifth shorter than base64.
+    # Percent signs for the few characters that an attribute or a URL would misread: a third shorter than base64.
     data = quote(svg.replace("\n", ""), safe=_PLAIN, errors="backslashreplace")
     style = f"max-width:{'100%' if shrink else 'none'};height:auto;display:block;margin:0"
     return f'<img class="cl-graph" loading="lazy" style="{style}" alt="{text(alt)}" src=\'data:image/svg+xml,{data}\'>'
 
 
-_PLAIN = ' !"$()*+,-./:;=?@[]^_`{|}~'
+_PLAIN = ' !"$()*+,-./:;<=>?@[]^_`{|}~'
 """Characters that may stand in a ``data:`` URL within single quotes as they are."""
 
 
