@@ -11,7 +11,7 @@ from compile_lens.record.compilation import Compilation
 from ..words import outline, sentences
 from ..words.flow import ways
 from ..words.palette import INK
-from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, SUNK, div, scrolled, tag, text
+from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, SUNK, div, scrolled, table_row, tag, text
 
 
 def flow(capture: Record, compilation: Compilation, ledger: Ledger) -> str:
@@ -34,19 +34,19 @@ def _table(lanes: Sequence[outline.Lane]) -> str:
     shared = [step for lane in lanes if not lane.phase for step in lane.steps]
     phases = [lane for lane in lanes if lane.phase]
     across = max(len(phases), 1)
-    head = _cell("th", "stage", SUNK)
+    head = _cell("th", "stage")
     for lane in phases:
-        head += _cell("th", text(lane.phase), SUNK, f";color:{PHASE_COLOURS[lane.phase]}")
-    rows = [head + ("" if phases else _cell("th", "holds", SUNK))]
+        head += _cell("th", text(lane.phase), f";color:{PHASE_COLOURS[lane.phase]}")
+    rows = [head + ("" if phases else _cell("th", "holds"))]
     for step in shared:
-        rows.append(_cell("th", text(step.title), GROUND) + _holds(step, across))
+        rows.append(_cell("th", text(step.title)) + _holds(step, across))
     for title in dict.fromkeys(_title(step) for lane in phases for step in lane.steps):
-        row = _cell("th", text(title), GROUND)
+        row = _cell("th", text(title))
         for lane in phases:
             found = next((one for one in lane.steps if _title(one) == title), None)
-            row += _cell("td", "", GROUND) if found is None else _holds(found)
+            row += _cell("td", "") if found is None else _holds(found)
         rows.append(row)
-    made = "".join(tag("tr", row, f"border-bottom:1px solid {EDGE}") for row in rows)
+    made = "".join(table_row(row, SUNK if row is rows[0] else GROUND) for row in rows)
     look = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
     return scrolled(tag("table", made, f"{look};font-size:13px", "stages-table"))
 
@@ -59,17 +59,13 @@ def _holds(step: outline.Step, across: int = 1) -> str:
     if step.missing or step.none:
         said = f"not seen: {step.missing}" if step.missing else f"none: {step.none}"
         ink = MISSING_INK if step.missing else FAINT
-        return _cell(
-            "td", text(_short(said)), GROUND, f";color:{ink}", across, "missing" if step.missing else "none"
-        )
+        return _cell("td", text(_short(said)), f";color:{ink}", across, "missing" if step.missing else "none")
     time = outline.duration(step.seconds)
-    return _cell(
-        "td", text(" · ".join([", ".join(step.facts), *([time] if time else [])])), GROUND, "", across
-    )
+    return _cell("td", text(" · ".join([", ".join(step.facts), *([time] if time else [])])), "", across)
 
 
-def _cell(name: str, content: str, ground: str, style: str = "", across: int = 1, cls: str = "") -> str:
-    look = f"padding:3px 12px;text-align:left;background:{ground}{style}"
+def _cell(name: str, content: str, style: str = "", across: int = 1, cls: str = "") -> str:
+    look = f"padding:3px 12px;text-align:left{style}"
     return tag(name, content, look, cls, f'colspan="{across}"' if across > 1 else "")
 
 

@@ -115,6 +115,11 @@ def scrolled(content: str, style: str = "", cls: str = "") -> str:
     )
 
 
+def table_row(cells: str, ground: str) -> str:
+    """A row of a table, with a ground of its own: JupyterLab stripes rows and paints them on hover."""
+    return tag("tr", cells, f"background:{ground};border-bottom:1px solid {EDGE}")
+
+
 def span(content: str, style: str = "", cls: str = "") -> str:
     return tag("span", content, style, cls)
 
@@ -160,8 +165,9 @@ def picture(svg: str, alt: str, shrink: bool = True) -> str:
     return f'<img class="cl-graph" loading="lazy" style="{style}" alt="{text(alt)}" src=\'data:image/svg+xml,{data}\'>'
 
 
-_PLAIN = ' !"$()*+,-./:;<=>?@[]^_`{|}~'
-"""Characters that may stand in a ``data:`` URL within single quotes as they are."""
+_PLAIN = ' !"$()*+,-./:;=>?@[]^_`{|}~'
+"""Characters that may stand in a ``data:`` URL within single quotes as they are. ``<`` may, but some hosts take an
+attribute away that seems to end an element."""
 
 
 @dataclass

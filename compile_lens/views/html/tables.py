@@ -12,7 +12,22 @@ from ..words import outline, sentences
 from ..words.characters import flat, short
 from ..words.palette import INK
 from ..words.savings import saving
-from .markup import EDGE, FAINT, GROUND, MONO, PHASE_COLOURS, SUNK, div, fold, note, scrolled, span, tag, text
+from .markup import (
+    EDGE,
+    FAINT,
+    GROUND,
+    MONO,
+    PHASE_COLOURS,
+    SUNK,
+    div,
+    fold,
+    note,
+    scrolled,
+    span,
+    table_row,
+    tag,
+    text,
+)
 
 _FEW = 3
 _NOTES = 40
@@ -26,16 +41,15 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     """
     if not ledger.rows:
         return ""
-    # Grounds are set on every cell: JupyterLab stripes rows and paints them on hover.
-    head = _cell("", "td", SUNK)
+    head = _cell("", "td")
     for column in COLUMNS:
         title = text(outline.COLUMN_TITLES[column])
         if explain:
             title += div(
                 text(outline.COLUMN_MEANINGS[column]), f"font-weight:400;font-size:11px;color:{FAINT}"
             )
-        head += _cell(title, "th", SUNK, ";vertical-align:top")
-    rows = [_line(head)]
+        head += _cell(title, "th", ";vertical-align:top")
+    rows = [table_row(head, SUNK)]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
     table = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"))
@@ -58,8 +72,7 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     look = "padding:4px 12px;text-align:left"
 
     def line(cells: Sequence[str], name: str, ground: str) -> str:
-        made = (tag(name, text(short(cell, 1000)), f"{look};background:{ground}") for cell in cells)
-        return _line("".join(made))
+        return table_row("".join(tag(name, text(short(cell, 1000)), look) for cell in cells), ground)
 
     made = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
     frame = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
@@ -69,23 +82,17 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _row(row: Row, last: bool) -> str:
     ground = SUNK if last else GROUND
     colour = PHASE_COLOURS.get(row.name, INK)
-    cells = _cell(text(row.name), "th", ground, f";text-align:left;color:{colour}")
+    cells = _cell(text(row.name), "th", f";text-align:left;color:{colour}")
     for column, value in zip(COLUMNS, row.figures, strict=True):
         shown = outline.figure(value)
         if value is not None and column.startswith("bytes"):
             shown += " B"
-        cells += _cell(
-            tag("b", shown) if last or column in ("eager_ops", "launches") else shown, "td", ground
-        )
-    return _line(cells)
+        cells += _cell(tag("b", shown) if last or column in ("eager_ops", "launches") else shown, "td")
+    return table_row(cells, ground)
 
 
-def _line(cells: str) -> str:
-    return tag("tr", cells, f"border-bottom:1px solid {EDGE}")
-
-
-def _cell(content: str, name: str, ground: str, style: str = "") -> str:
-    look = f"padding:6px 12px;text-align:right;background:{ground}{style}"
+def _cell(content: str, name: str, style: str = "") -> str:
+    look = f"padding:6px 12px;text-align:right{style}"
     return tag(name, content, look)
 
 

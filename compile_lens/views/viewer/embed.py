@@ -33,7 +33,7 @@ def alive(parts: dict[str, str], page: str = "viewer") -> str:
 
 
 def compact(parts: dict[str, str]) -> str:
-    """Packed parts as JSON without blanks: base 91 and plain names hold no character that a script's element could misread."""
+    """Packed parts as JSON without blanks: base 91 and plain names hold nothing that a script's element misreads."""
     return json.dumps(parts, separators=(",", ":"))
 
 
