@@ -1,16 +1,20 @@
 """What a capture for a device that is not there costs: the first of a process, the next ones, and making a request.
 
-    python benchmarks/targets.py [--rounds N]
+    python benchmarks/targets.py [--rounds N] [--beside FOLDER]
 
 Each round is a new process. The first capture for a target starts the child; it is compared with the first capture
 for the CPU of another new process, the next ones with the next for the CPU. Making a request is compared, in CPU time,
 with what cloudpickle alone takes for the same function and input, which knows nothing of what they reach.
+
+``--beside`` names another checkout of the repository, an older commit's for example: its captures for an H100 are timed
+in turns with this one's, which alone tells what a change costs on a machine that does other things as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -64,16 +68,42 @@ def packing() -> None:
         print(f"request of {name}: {ours * 1000:.1f} ms of CPU, {ours / alone:.2f} of cloudpickle's alone")
 
 
+def captures(target: str, root: Path) -> list[float]:
+    """Seconds of captures in a new process, one after another, with the package of a checkout."""
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, target]
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=kept)
+    found: list[float] = json.loads(done.stdout)
+    return found
+
+
+def beside(other: Path, rounds: int) -> None:
+    """Prints what captures of this checkout cost, in those of another."""
+    found: dict[Path, list[list[float]]] = {ROOT: [], other: []}
+    for number in range(rounds + 1):
+        for root, times in found.items():
+            took = captures("h100", root)
+            if number:  # in the first round Python also writes its bytecode
+                times.append(took)
+    for what, part in (("first", slice(0, 1)), ("next", slice(1, None))):
+        for how, figure in (("least", min), ("median", statistics.median)):
+            ours, theirs = (figure([x for r in times for x in r[part]]) for times in found.values())
+            print(f"h100  {what} {ours:.3f} s, {ours / theirs:.2f} of the other's ({how})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--beside", type=Path, help="another checkout")
+    given = parser.parse_args()
+    rounds = given.rounds
+    if given.beside is not None:
+        beside(given.beside.resolve(), rounds)
+        return
     times: dict[str, list[list[float]]] = {"": [], "h100": [], "mps": []}
     for _ in range(rounds):
         for target, found in times.items():
-            command = [sys.executable, "-W", "ignore", "-c", PROGRAM, target]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-            found.append(json.loads(done.stdout))
+            found.append(captures(target, ROOT))
     first = {t: statistics.median(r[0] for r in found) for t, found in times.items()}
     later = {t: statistics.median(x for r in found for x in r[1:]) for t, found in times.items()}
     for target in ("h100", "mps"):

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 import torch._dynamo
 
 
@@ -51,8 +52,38 @@ def templates_later() -> Iterator[None]:
         KernelTemplate._template_from_string = staticmethod(made)
 
 
-with templates_later():
-    import torch._inductor.compile_fx  # noqa: F401
+@contextlib.contextmanager
+def operators_once() -> Iterator[None]:
+    """For the duration, torch brings each operator that is composite into ``torch.ops`` once: by itself it asks for all
+    of them again with every namespace.
+
+    Changes nothing on a torch that does it in another way.
+    """
+    try:
+        from torch._export import utils
+
+        original = utils._materialize_cpp_cia_ops
+        names = torch._C._dispatch_get_registrations_for_dispatch_key
+    except (ImportError, AttributeError):
+        yield
+        return
+    there: set[str] = set()
+
+    def materialize() -> None:
+        fresh = set(names("CompositeImplicitAutograd")) - there
+        if fresh:
+            original()
+        there.update(fresh)
+
+    utils._materialize_cpp_cia_ops = materialize
+    try:
+        yield
+    finally:
+        utils._materialize_cpp_cia_ops = original
+
+
+with templates_later(), operators_once():
+    import torch._inductor.compile_fx
 
 from . import session as session  # noqa: E402
 from .operators import inductors_tables as inductors_tables  # noqa: E402

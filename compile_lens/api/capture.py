@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.entry import outside_dynamo
-from ..engine.remote import captured
-from ..engine.request import Asked
-from ..record.device import DeviceModel
-from ..results.capture import Capture, CaptureError
+
+# The rest is loaded when a function is called: where it is for a target, the child process has begun by then.
+if TYPE_CHECKING:
+    from ..record.device import DeviceModel
+    from ..results.capture import Capture
 
 
 @outside_dynamo
@@ -57,6 +58,9 @@ def capture(
         CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
             every stage before the failure, ``error.__cause__`` the original exception.
     """
+    from ..engine.remote import captured
+    from ..engine.request import Asked
+
     asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
     return captured(fn, args, kwargs, asked, calls)
 
@@ -85,6 +89,9 @@ def show(
     Raises:
         UsageError, CaptureError: as ``capture`` does.
     """
+    from ..engine.remote import captured
+    from ..engine.request import Asked
+    from ..results.capture import CaptureError
     from ..views.notebook import display
 
     try:

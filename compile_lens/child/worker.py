@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from . import imports, message, placed, raised
+from . import imports, message, raised
 from .output import Said
 
 IDLE = 1800.0
@@ -45,6 +45,7 @@ def _made_ready() -> None:
             "ignore"
         )  # what libraries say of themselves is not of the program, which may forbid it
         load()  # while the caller makes its request
+        from . import placed as placed  # it imports torch: not before imports are quick
 
 
 def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callable[[], None]) -> None:
@@ -132,20 +133,31 @@ def quick_imports() -> Iterator[None]:
 
     A first request is mostly imports. They make much that stays, so looking for garbage meanwhile and later, among it,
     takes a fifth of the time. And torch asks for the place of each operator that it registers, for which the standard
-    library also reads and splits the file that it is in, to give lines of text that torch does not use.
+    library also reads and splits the file that it is in, to give lines of text that torch does not use; and for the
+    module of it, for which it looks through the files of all modules.
     """
     gc.disable()
-    original = inspect.getframeinfo
-    inspect.getframeinfo = lambda frame, context=1: original(frame, 0)
+    frameinfo, getmodule = inspect.getframeinfo, inspect.getmodule
+
+    def module_of(it: Any, _filename: str | None = None) -> Any:
+        module = sys.modules.get(it.f_globals.get("__name__", "")) if inspect.isframe(it) else None
+        if module is not None and getattr(module, "__file__", None) == it.f_code.co_filename:
+            return module
+        return getmodule(it, _filename)
+
+    inspect.getframeinfo = lambda frame, context=1: frameinfo(frame, 0)
+    inspect.getmodule = module_of  # type: ignore[assignment]
     try:
         yield
     finally:
-        inspect.getframeinfo = original
+        inspect.getframeinfo, inspect.getmodule = frameinfo, getmodule
         gc.freeze()
         gc.enable()
 
 
 def _served(data: bytes) -> dict[str, Any]:
+    from . import placed
+
     try:
         head, body = pickle.loads(data)
         _look_like(head)
@@ -174,6 +186,8 @@ def _unpacked(body: bytes, done: list[int]) -> Any:
 
     ``done`` gets the end of each part that was loaded.
     """
+    from . import placed
+
     stream = io.BytesIO(body)
     loader = pickle.Unpickler(stream)
     sent = loader.load()

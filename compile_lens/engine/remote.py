@@ -109,6 +109,7 @@ def _in_child(
     later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
     from .._torch.targets import carried_settings, region_around
+    from ..record import codec as codec  # while the child gets ready, not when it has answered
 
     settings, left = carried_settings.taken()
     text, kept, parcel = in_child(

@@ -14,8 +14,8 @@ import math
 import types
 import typing
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import RecordError
 from . import absent as _absent
@@ -33,12 +33,13 @@ from . import lowering as _lowered
 from . import machine_code as _machine
 from . import memory as _memory
 from . import profile as _profile
-from . import program as _program
 from . import rewrite as _rewrite
 from .capture import SCHEMA_VERSION, Record
-from .program import ProgramRecord
 
-_R = TypeVar("_R", bound=Record | ProgramRecord)
+if TYPE_CHECKING:
+    from .program import ProgramRecord
+
+_R = TypeVar("_R", bound="Record | ProgramRecord")
 
 FORMAT = "compile_lens capture"
 PROGRAM = "compile_lens program"
@@ -63,28 +64,43 @@ _NAMES = {
         _device_model,
         _compilation,
         _record,
-        _program,
     )
     for name, found in vars(module).items()
 }
 
-_CLASSES: dict[str, Any] = {
-    name: cls for name, cls in _NAMES.items() if isinstance(cls, type) and dataclasses.is_dataclass(cls)
-}
+
+def _classes(names: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: cls for name, cls in names.items() if isinstance(cls, type) and dataclasses.is_dataclass(cls)
+    }
+
+
+_CLASSES = _classes(_NAMES)
+
+
+def _meet(cls: type) -> None:
+    """Know the classes of a program's record too, where it is one: a capture has none of them."""
+    if not issubclass(cls, Record) and "ProgramRecord" not in _CLASSES:
+        from . import program
+
+        _NAMES.update(vars(program))
+        _CLASSES.update(_classes(vars(program)))
 
 
 def to_json(record: Record | ProgramRecord) -> str:
     """The JSON text of a capture or of a program. The same record gives the same text."""
+    _meet(type(record))
     body = {"format": _format(type(record)), **_encode(record), "schema_version": record.schema_version}
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def _format(cls: type) -> str:
-    return PROGRAM if issubclass(cls, ProgramRecord) else FORMAT
+    return FORMAT if issubclass(cls, Record) else PROGRAM
 
 
 def from_json(text: str, cls: type[_R]) -> _R:
     """The record in a JSON text, as a ``cls``. Raises ``RecordError``, with the place, if it is not one."""
+    _meet(cls)
     format, what = _format(cls), _format(cls).rpartition(" ")[2]
     try:
         raw = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
@@ -140,7 +156,7 @@ def _encode(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
     cls: Any = type(value)
-    if cls.__name__ in _CLASSES or isinstance(value, (Record, ProgramRecord)):
+    if _is_ours(cls):
         out: dict[str, Any] = {"is": cls.__name__} if cls.__name__ in _TAGGED else {}
         for name, default in _fields(cls):
             item = getattr(value, name)
@@ -157,6 +173,11 @@ def _encode(value: Any) -> Any:
 
 _TAGGED = {"Ref", "Literal", "Graph", "Code", "Missing", "NotApplicable"}
 """Classes that stand beside others in one field, so that their objects must say what they are."""
+
+
+@functools.cache
+def _is_ours(cls: Any) -> bool:
+    return any(base.__name__ in _CLASSES for base in cls.__mro__)
 
 
 @functools.cache

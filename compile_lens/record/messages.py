@@ -6,11 +6,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
 from .breaks import BREAK, Ending
 from .compilation import DynamicDim
 from .graph import Frame
-from .program import GIVEN_UP, LEFT, RESUMED, Break, FailedGuard, GuardOrigin, Specialization
+
+if TYPE_CHECKING:  # a capture reads messages too, and needs no program
+    from .program import Break, FailedGuard, GuardOrigin, Specialization
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)")
 
@@ -83,6 +86,8 @@ def consequence(text: str) -> str:
 
 def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> Break:
     """A graph break from the ``reason`` that Dynamo logs for it, and what else it told of the consequence."""
+    from .program import GIVEN_UP, LEFT, RESUMED, Break
+
     then = RESUMED
     if reason.startswith(CANNOT_RESUME):
         then = LEFT

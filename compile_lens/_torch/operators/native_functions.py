@@ -22,8 +22,9 @@ COMPOSITE = (
 )
 """Dispatch keys of code that calls other operators, on any device."""
 
-_FIELD = re.compile(r"^  (\w+):\s*(.*)$")
-_KERNEL = re.compile(r"^    ([\w, ]+):\s*(\S.*)$")
+_LINE = re.compile(r"^(- func|  \w+|    [\w, ]+):(.*)$", re.MULTILINE)
+"""Where an entry begins, a field of one, and a kernel: told apart by how far they are indented."""
+
 _COMMENT = re.compile(r"\s+#.*$")
 
 
@@ -73,18 +74,16 @@ def parse(text: str) -> dict[str, Entry]:
     """The entries of a table, and those that it says are generated from them."""
     drafts: list[_Draft] = []
     key = ""
-    for raw in text.split("\n"):
-        line = _COMMENT.sub("", raw)
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line.startswith("- func: "):
-            drafts.append(_Draft(line.removeprefix("- func: ").strip()))
+    for name, value in _LINE.findall(text):
+        value = (_COMMENT.sub("", value) if "#" in value else value).strip()
+        if name == "- func":
+            drafts.append(_Draft(value))
             key = ""
-        elif drafts and (found := _FIELD.match(line)):
-            key = found[1]
-            drafts[-1].fields[key] = found[2].strip()
-        elif drafts and key == "dispatch" and (found := _KERNEL.match(line)):
-            drafts[-1].dispatch.update({name.strip(): found[2].strip() for name in found[1].split(",")})
+        elif not name.startswith("    "):
+            key = name.strip()
+            drafts[-1].fields[key] = value
+        elif key == "dispatch" and value:
+            drafts[-1].dispatch.update((one.strip(), value) for one in name.split(","))
     entries: dict[str, Entry] = {}
     for draft in drafts:
         name = draft.schema.partition("(")[0]

@@ -352,6 +352,53 @@ print(type(kept).__name__, kept.render(a=1, b="2") == made.render(a=1, b="2") ==
     assert said.splitlines() == ["True True", "True 2", "Template Later True True", "Later True"]
 
 
+OPERATORS = """
+import torch
+from torch._library import simple_registry
+for name in sorted(torch.ops._dir):
+    packets = {n: p for n, p in vars(getattr(torch.ops, name)).items() if hasattr(p, "overloads")}
+    print(name, [(n, sorted(p._dir)) for n, p in sorted(packets.items())])
+for name, entry in sorted(simple_registry.singleton._data.items()):
+    print(name, getattr(entry.fake_impl.kernel, "source", None))
+"""
+
+
+def test_operators_are_registered_as_by_a_plain_import(child: Any) -> None:
+    own = "import compile_lens._torch.warm\n"
+    plain = child("import torch._dynamo, torch._inductor.compile_fx\n" + own + OPERATORS)
+    assert "('sin', [" in plain and plain.rstrip().rpartition(":")[2].isdigit()
+    assert (
+        child(f"from compile_lens.child import worker\nwith worker.quick_imports():\n    {own}{OPERATORS}")
+        == plain
+    )
+
+
+def test_the_child_begins_before_either_side_loads_what_it_need_not(child: Any) -> None:
+    said = child(
+        """
+import sys
+from compile_lens.child import worker
+print("torch" in sys.modules)
+import torch
+import compile_lens
+from compile_lens.child import start
+real = start.start
+
+def records():
+    return sorted(name for name in sys.modules if name.startswith("compile_lens.record."))
+
+def started(*given):
+    print(records())
+    return real(*given)
+
+start.start = started
+compile_lens.capture(torch.sin, torch.rand(5), target="mps")
+print("compile_lens.record.codec" in records(), "compile_lens.record.program" in records())
+"""
+    )
+    assert said.splitlines() == ["False", "['compile_lens.record.delegates']", "True False"]
+
+
 class Refused(Exception):
     """Its arguments are not those that it keeps, as of many a program's."""
 
