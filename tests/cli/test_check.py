@@ -17,7 +17,7 @@ import samples
 from compile_lens.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "holding-pytest.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "holding-check.md").read_text(encoding="utf-8")
 JOB = (ROOT / "docs" / "holding-pull-requests.md").read_text(encoding="utf-8")
 
 CHECKS = """
@@ -130,7 +130,7 @@ def test_the_file_of_the_page(
 ) -> None:
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    program = re.findall(r"^```python\n(.*?)^```", PAGE.partition("## Without pytest")[2], re.M | re.S)[0]
+    program = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[0]
     (tmp_path / "expectations.py").write_text(program, encoding="utf-8")
     (command,) = re.findall(r"^compile-lens (check .*)$", PAGE, re.M)
     assert main([*command.split(), "--quiet"]) == 0

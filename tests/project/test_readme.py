@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens import cli
+from compile_lens import cli, versions
 
 pytestmark = pytest.mark.torch
 
@@ -26,11 +26,14 @@ PAGES = (
         f"docs/{name}.md"
         for name in (
             *("record", "checking", "command-line", "ledger", "targets"),
-            *(f"programs-{of}" for of in ("watch", "run", "logs", "counts", "unvisited", "graphs", "times")),
-            *(f"programs-{of}" for of in ("ranks", "calls", "backend")),
+            *(f"programs-{of}" for of in ("watch", "names", "run", "logs", "counts", "unvisited")),
+            *(f"programs-{of}" for of in ("graphs", "times", "ranks", "calls", "backend")),
             *(f"targets-{of}" for of in ("devices", "answers", "child", "memory", "machine-code", "triton")),
             *(f"targets-{of}" for of in ("autotune", "cuda-graphs")),
-            *(f"holding-{of}" for of in ("one-kernel", "test", "pytest", "diff", "pull-requests", "what-if")),
+            *(
+                f"holding-{of}"
+                for of in ("one-kernel", "test", "pytest", "check", "diff", "fail-on", "what-if")
+            ),
         )
     ),
 )
@@ -124,7 +127,7 @@ def test_the_record_in_code(
     assert call.text.strip() == "return torch.sin(x) ** 2 + torch.cos(x) ** 2"
     chained = session["capture"].chain.kernels(call.file, call.line)
     assert chained == session["capture"].kernels == session["capture"].chain.kernels(call.address)
-    if sys.version_info >= (3, 11):
+    if sys.version_info >= (3, 11) and versions.torch_version() >= (2, 12):
         assert str(call).endswith(": torch.sin(x)")
     assert session["capture"].ledger.total.launches == 2
 
@@ -262,6 +265,8 @@ def test_what_is_counted_of_a_program_and_its_graphs(
 ) -> None:
     _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
     capsys.readouterr()
+    _run(PYTHON["programs-names"][0], session, tmp_path, "names")
+    assert capsys.readouterr().out.startswith("graph break 2 watched.py:3")
     _run(PYTHON["programs-counts"][0], session, tmp_path, "counts")
     counted = dict(re.findall(r"(\w+)=(\d+)", capsys.readouterr().out))
     promised = re.search(r"# (\d) graphs, breaks at (\d) place, (\d) recompiles", README)
@@ -328,16 +333,9 @@ def test_what_would_change_it(
 def test_no_block_is_left_out() -> None:
     others = [page for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in PAGES]
     blocks = {page: len(found) for page, found in PYTHON.items()}
-    # Those of the page of pytest are run in tests/api/test_pytest_plugin.py and tests/cli/test_check.py.
-    without = (
-        "command-line",
-        "ledger",
-        "programs-run",
-        "programs-logs",
-        "programs-ranks",
-        "holding-pull-requests",
-    )
-    assert blocks == {page: 1 for page in blocks} | {page: 0 for page in without} | {"holding-pytest": 3}
+    # Those of holding-pytest and holding-check: in tests/api/test_pytest_plugin.py and tests/cli/test_check.py.
+    without = ("command-line", "ledger", "programs-run", "programs-logs", "programs-ranks", "holding-fail-on")
+    assert blocks == {page: 1 for page in blocks} | {page: 0 for page in without} | {"holding-pytest": 2}
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = {page: [line.split()[1] for line in lines] for page, lines in COMMANDS.items() if lines}
     assert named == {
@@ -349,8 +347,8 @@ def test_no_block_is_left_out() -> None:
             *("what-if", "doctor"),
             "run",  # in tests/cli/test_run.py
         ],
-        "holding-pull-requests": ["show", "diff"],
-        "holding-pytest": ["check"],  # in tests/cli/test_check.py
+        "holding-fail-on": ["show", "diff"],
+        "holding-check": ["check"],  # in tests/cli/test_check.py
     }
 
 
@@ -399,13 +397,13 @@ def test_the_command_line(
     assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
     assert "what would change net" in (tmp_path / "what-if.html").read_text(encoding="utf-8")
     assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS["holding-pull-requests"][0])[1:]) == cli.OK
-    assert cli.main([*shlex.split(COMMANDS["holding-pull-requests"][0])[1:-1], "before.json"]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["holding-fail-on"][0])[1:]) == cli.OK
+    assert cli.main([*shlex.split(COMMANDS["holding-fail-on"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS["holding-pull-requests"][1])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["holding-fail-on"][1])[1:]) == cli.OK
     assert "Nothing differs" in capsys.readouterr().out
     assert (
         cli.main([*shlex.split(COMMANDS["command-line"][1])[1:], "--quiet", "--out", "before.json"]) == cli.OK
     )
-    assert cli.main(shlex.split(COMMANDS["holding-pull-requests"][1])[1:]) == cli.DIFFERS
+    assert cli.main(shlex.split(COMMANDS["holding-fail-on"][1])[1:]) == cli.DIFFERS
     assert "which --fail-on names" in capsys.readouterr().out
