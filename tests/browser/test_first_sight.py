@@ -719,6 +719,51 @@ def test_the_place_of_a_function_is_seen_where_there_is_room_for_it(
     assert page.find(".top-device").evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+@pytest.mark.parametrize("viewport", [(1280, 720), (1000, 720)])
+def test_beside_a_long_name_it_is_said_whole_that_the_device_is_not_here(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    """The name loses its middle before; how the device is called in full goes before what matters of it."""
+    name = "attention_with_rotary_embeddings" if viewport[0] > 1000 else "scaled_attention_in_layers"
+    page = viewer(dataclasses.replace(captures.on_h100(), function=name))
+    device, room = box(page.find(".top-device")), box(page.find(".top-room"))
+    assert room["y"] <= device["y"] and device["y"] + device["height"] <= room["y"] + room["height"]
+    for words in (page.find(".top-device b"), page.find(".top-stamp")):
+        assert box(words)["x"] + box(words)["width"] <= device["x"] + device["width"]
+    said = page.find(".top-device").inner_text()
+    assert "(h100), sm_90" in said and "device not here" in said
+    assert page.find(".top-name").text_content() == name
+    assert page.find(".name-end").evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (1100, 720), (1000, 720), (820, 600)])
+@pytest.mark.parametrize("made", [captures.recompiled, captures.graph_break, captures.layer])
+def test_what_a_stage_counts_is_whole(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    page = viewer(made())
+    for words in page.find(":is(.flow-noun, .flow-phase) > span, .top-chip, .top-device").all():
+        assert words.evaluate("e => e.scrollWidth <= e.clientWidth"), words.inner_text()
+    for word in page.find(".flow-name:visible, .flow-note:visible").all():
+        # One that has no room stands below the line that is seen: all of it or nothing.
+        across = word.evaluate(
+            "e => { const r = document.createRange(); r.selectNodeContents(e); const a = r.getBoundingClientRect(),"
+            " b = e.getBoundingClientRect(); return a.top >= b.bottom || (a.left >= b.left && a.right <= b.right); }"
+        )
+        assert across, word.inner_text()
+
+
+@pytest.mark.parametrize("viewport", [(1000, 720)])
+def test_a_place_that_has_no_room_leaves_no_gap(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(captures.graph_break())
+    name, chip = box(page.find(".top-name")), box(page.find(".top-chip"))
+    assert not page.find(".top-place").is_visible()
+    assert chip["x"] - name["x"] - name["width"] == pytest.approx(14, abs=1)
+    page.page.set_viewport_size({"width": 1280, "height": 720})
+    page.frame()
+    assert page.find(".top-place").is_visible(), "it comes back"
+
+
 @pytest.mark.parametrize("viewport", [(390, 844), (820, 600)])
 def test_a_line_of_source_that_fits_does_not_scroll(viewer: Open, viewport: tuple[int, int]) -> None:
     """All of it is in view, and beyond it there is nothing to see."""
@@ -732,9 +777,11 @@ def test_a_line_of_source_that_fits_does_not_scroll(viewer: Open, viewport: tupl
     assert box(source.locator(".call").last)["x"] == last["x"]
 
 
-def test_tools_of_a_narrow_graph_leave_its_buttons_alone(viewer: Open) -> None:
+@pytest.mark.parametrize("key", ["forward", "backward.groups"])
+def test_tools_of_a_narrow_graph_leave_its_buttons_alone(viewer: Open, key: str) -> None:
     """Those that change its size covered the buttons that enlarge and close it, and cut its title."""
     page = viewer(captures.sin_cos())
+    page.open(key)
     frame = page.find(".frame:has(.graph-pane)")
     frame.evaluate("e => e.style.setProperty('width', '273px')")
     page.frame()

@@ -121,14 +121,14 @@ def _header(comparison: ComparisonRecord, standalone: bool) -> str:
     inputs = dict.fromkeys(i for c in comparison.captures.values() for i in c.inputs[:20])
     given = "".join(div(mono(i, "font-size:13px"), "padding:1px 0") for i in inputs)
     cards = _side_by_side([_card(column) for column in comparison.columns])
-    return div(top + div(facts, "overflow-wrap:break-word") + given, "", "header") + cards
+    return div(top + div(facts) + given, "", "header") + cards
 
 
 def _card(column: Column) -> str:
     ink, ground, edge = STATE_COLOURS[outline.mood(column)]
     name = div(mono(column.target, f"font-size:16px;font-weight:600;color:{ink}"))
     lines = [div(text(short(fact, 1000)), "font-size:13px") for fact in outline.column(column)]
-    look = f"border:1px solid {edge};border-radius:8px;background:{ground};padding:8px 14px;overflow-wrap:break-word"
+    look = f"border:1px solid {edge};border-radius:8px;background:{ground};padding:8px 14px"
     return div(
         name + "".join(lines),
         f"{look};height:100%;box-sizing:border-box",
@@ -177,7 +177,7 @@ def _difference(one: Difference) -> str:
     where = faint(text(short(outline.where(one), 300)), "font-size:13px")
     said = div(text(short(one.sentence, 1000)), "font-weight:600;margin:4px 0")
     facts = "".join(_fact(f.target, f.text) for f in one.facts)
-    look = f"border:1px solid {EDGE};border-radius:8px;padding:8px 14px;margin:8px 0;overflow-wrap:break-word"
+    look = f"border:1px solid {EDGE};border-radius:8px;padding:8px 14px;margin:8px 0"
     return div(div(kind + where) + said + facts, look, f"difference cl-{text(one.kind)}")
 
 
@@ -223,7 +223,7 @@ def _line_cell(cell: Cell) -> str:
         parts.append(note(text(short(cell.note, 500)) or "no kernel"))
     if cell.operators:
         parts.append(div(faint("from " + text(outline.operators(cell.operators)), "font-size:12px")))
-    return div("".join(parts), "overflow-wrap:break-word;font-size:13px")
+    return div("".join(parts), "font-size:13px")
 
 
 def _use(use: Use) -> str:
@@ -260,7 +260,7 @@ def _code(column: Column, code: Code | None, budget: Budget) -> str:
     name = div(mono(column.target, "font-weight:600;font-size:14px"))
     if code is None:
         return name + note(text(short(column.failure or sentences.NO_CODE, 500)))
-    said = div(text(stamp.of_code(code)), f"font-size:12px;color:{FAINT};overflow-wrap:break-word", "stamp")
+    said = div(text(stamp.of_code(code)), f"font-size:12px;color:{FAINT}", "stamp")
     parts = [name, said]
     if code.may_differ:
         lines = "".join(div(text(short(t, 1000)), "font-size:12px;padding:1px 0") for t in code.may_differ)

@@ -25,7 +25,7 @@ def flow(capture: Record, compilation: Compilation, ledger: Ledger) -> str:
         words = " → ".join(
             tag("b", text(word)) if number % 2 == 0 else text(word) for number, word in enumerate(way.words)
         )
-        lines.append(div(name + words, "padding:2px 0;overflow-wrap:break-word", "way"))
+        lines.append(div(name + words, "padding:2px 0", "way"))
     return div("".join(lines) + _table(lanes), "margin:4px 0", "flow")
 
 

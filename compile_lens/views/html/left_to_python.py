@@ -36,7 +36,7 @@ def eager(capture: Record) -> str:
 
 def _place(one: outcome.Eager) -> str:
     reason = outcome.reason(one.ending)
-    look = "white-space:pre-wrap;overflow-wrap:break-word"
+    look = "white-space:pre-wrap"
     parts = [div(block(short(reason.what)), f"{look};font-weight:600;color:{STATE_COLOURS['partial'][0]}")]
     parts += [div(block(short(said)), f"{look};margin:2px 0 0 0") for said in (reason.why, one.why) if said]
     for title, said in (("Hint", reason.hint), ("More", reason.link)):

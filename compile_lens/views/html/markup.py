@@ -63,11 +63,17 @@ SANS = "font-family:system-ui,Arial,sans-serif"
 MONO = "font-family:ui-monospace,Menlo,monospace"
 
 
-FRAME = (
-    f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
-    "border-radius:10px;padding:18px 22px;max-width:1600px;box-sizing:border-box;text-align:left;overflow-x:auto"
-)
-"""The outside of what stands in a cell, and of a page as wide as two captures."""
+def frame(widest: int) -> str:
+    """The style of the outside of what stands in a cell, and of a page up to so many pixels wide."""
+    return (
+        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
+        f"border-radius:10px;padding:18px 22px;max-width:{widest}px;box-sizing:border-box;text-align:left;"
+        "overflow-x:auto;overflow-wrap:break-word"
+    )
+
+
+FRAME = frame(1600)
+"""That of a page as wide as two captures."""
 
 
 def text(value: str) -> str:
@@ -126,7 +132,7 @@ def span(content: str, style: str = "", cls: str = "") -> str:
 
 def mono(value: str, style: str = "", cls: str = "") -> str:
     """A string of the user's in fixed pitch, on one line; a very long one is cut, and says so."""
-    return span(text(short(value, 2_000)), f"{MONO};overflow-wrap:break-word;{style}", cls)
+    return span(text(short(value, 2_000)), f"{MONO};{style}", cls)
 
 
 def faint(content: str, style: str = "") -> str:

@@ -30,17 +30,16 @@ from .flow import flow
 from .left_to_python import eager
 from .listing import listing, source_head
 from .markup import (
-    EDGE,
     FAINT,
     GROUND,
     MONO,
-    SANS,
     STATE_COLOURS,
     Budget,
     block,
     div,
     faint,
     fold,
+    frame,
     heading,
     mono,
     note,
@@ -104,12 +103,9 @@ def static(capture: Record, standalone: bool = False) -> str:
             above += ledger_table(by_id[compilation.id], explain=False)
         parts.append(_compilation(compilation, stages, above, first=index == 0, alone=len(shown) == 1))
     parts.append(_rest(capture))
-    look = (
-        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
-        "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
-        "overflow-x:auto"
+    return (
+        f'<div class="cl-static" style="{frame(1280)}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
     )
-    return f'<div class="cl-static" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
 
 
 def document(capture: Record) -> str:
@@ -137,7 +133,7 @@ def _header(capture: Record, standalone: bool) -> str:
     asked = outline.asked(capture)
     told += [f"options: {text(short(asked, 1000))}"] if asked else []
     facts = faint(" · ".join(told), "font-size:13px")
-    return div(top + name + div(facts, "overflow-wrap:break-word") + _inputs(capture), "", "header")
+    return div(top + name + div(facts) + _inputs(capture), "", "header")
 
 
 def _inputs(capture: Record) -> str:
@@ -152,12 +148,10 @@ def _inputs(capture: Record) -> str:
 def _outcome(capture: Record) -> str:
     state = outcome.state(capture)
     ink, ground, edge = STATE_COLOURS[state]
-    said = div(
-        text(short(outcome.verdict(capture), 1000)), f"font-weight:600;color:{ink};overflow-wrap:break-word"
-    )
+    said = div(text(short(outcome.verdict(capture), 1000)), f"font-weight:600;color:{ink}")
     failure = capture.failure
     if failure is not None:
-        look = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap;overflow-wrap:break-word"
+        look = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap"
         look += f";margin:6px 0 0 0;border:0;color:{INK};background:{ground};padding:0"
         said += tag("pre", block(short(failure.message)), look, "failure-message")
         if failure.traceback:
@@ -178,7 +172,7 @@ def _between(capture: Record) -> str:
     for (cid, phase), said in list(found.items())[:_MANY]:
         where = f"{cid} {phase}" if len(capture.compilations) > 1 else phase
         words = " ".join(text(sentence.text) for sentence in said)
-        lines.append(div(f"{tag('b', text(where))}: {words}", "padding:2px 0;overflow-wrap:break-word"))
+        lines.append(div(f"{tag('b', text(where))}: {words}", "padding:2px 0"))
     return heading(BETWEEN, "", "between-heading") + div("".join(lines), "", "between")
 
 
@@ -266,7 +260,7 @@ def _banner(compilation: Compilation) -> str:
     if compilation.ending is not None and compilation.ending.kind == "graph break":
         said.append(f"{sentences.BROKE}: {text(short(outcome.reason(compilation.ending).what, 400))}")
     look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
-    return "".join(div(s, f"{look};margin:0 0 6px 84px;overflow-wrap:break-word", "banner") for s in said)
+    return "".join(div(s, f"{look};margin:0 0 6px 84px", "banner") for s in said)
 
 
 def _where(compilation: Compilation) -> str:
@@ -304,7 +298,7 @@ def _rest(capture: Record) -> str:
     unplaced = outline.unplaced(capture)
     if unplaced:
         said = ", ".join(f"{text(short(name))} {outline.duration(time)}" for name, time in unplaced[:_MANY])
-        parts.append(div(f"Time elsewhere: {said}", f"font-size:13px;color:{FAINT};overflow-wrap:break-word"))
+        parts.append(div(f"Time elsewhere: {said}", f"font-size:13px;color:{FAINT}"))
     notes = list(capture.notes)
     notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]
     parts += [note(text(short(n))) for n in notes[:_MANY]]

@@ -101,7 +101,7 @@ class Stages:
             )
         if isinstance(stage, Absent):
             ink = MISSING_INK if step.missing else FAINT
-            body = div(text(step.missing or step.none), f"color:{ink};overflow-wrap:break-word")
+            body = div(text(step.missing or step.none), f"color:{ink}")
         elif isinstance(stage, Code):
             body = self._code(stage)
         else:
@@ -212,7 +212,7 @@ class Stages:
         arrow = span("← ", f"color:{FAINT}")
         return div(
             arrow + f" {arrow}".join(steps) + launched + again,
-            "margin:2px 0 6px 0;overflow-wrap:break-word",
+            "margin:2px 0 6px 0",
             "origin",
         )
 

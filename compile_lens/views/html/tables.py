@@ -126,8 +126,6 @@ def guards_list(guards: Sequence[Guard]) -> str:
     look = (
         f"{MONO};font-size:12px;line-height:1.7;margin:0;border:0;padding:0;color:{INK};background:{GROUND}"
     )
-    page = tag(
-        "pre", "\n".join(lines), f"{look};white-space:pre-wrap;overflow-wrap:break-word", "guards-list"
-    )
+    page = tag("pre", "\n".join(lines), f"{look};white-space:pre-wrap", "guards-list")
     left = sentences.guards_left(len(guards) - _GUARDS)
     return page + note(left) if left else page

@@ -14,13 +14,12 @@ from compile_lens.views.html.listing import listing, source_head
 from compile_lens.views.html.markup import (
     EDGE,
     FAINT,
-    GROUND,
-    SANS,
     STATE_COLOURS,
     Budget,
     div,
     faint,
     fold,
+    frame,
     heading,
     linked,
     mono,
@@ -36,7 +35,6 @@ from compile_lens.views.html.tables import figures_table
 from compile_lens.views.mime import text_and_html
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.outline import plural
-from compile_lens.views.words.palette import INK
 
 from . import outline
 from .text import page
@@ -75,12 +73,9 @@ def told(
         parts.append(heading("Also", "", "notes-heading"))
         parts += [note(text(short(words, 1000))) for words in sheet.notes[:_MANY]]
         parts.append(_left(len(sheet.notes) - _MANY, "note", "program.notes, program.missing"))
-    look = (
-        f"{SANS};font-size:14px;line-height:1.5;color:{INK};background:{GROUND};border:1px solid {EDGE};"
-        "border-radius:10px;padding:18px 22px;max-width:1280px;box-sizing:border-box;text-align:left;"
-        "overflow-x:auto"
+    inside = (
+        f'<div class="cl-static" style="{frame(1280)}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
     )
-    inside = f'<div class="cl-static" style="{look}">\n' + "\n".join(p for p in parts if p) + "\n</div>\n"
     return f'<div class="compile-lens cl-program">\n{style(".cl-program")}{inside}</div>\n'
 
 
@@ -112,7 +107,7 @@ def _outcome(sheet: outline.Sheet) -> str:
     ink, ground, edge = STATE_COLOURS[sheet.state]
     said = div(
         text(short(sheet.verdict, 1000)),
-        f"font-size:16px;font-weight:600;color:{ink};overflow-wrap:break-word",
+        f"font-size:16px;font-weight:600;color:{ink}",
     )
     look = f"margin:10px 0 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(said, look, f"outcome cl-{sheet.state}")
@@ -157,7 +152,7 @@ def _row(row: Row, noted: list[int]) -> str:
     head = " · ".join(cell for i, cell in enumerate(row.cells) if cell and i not in noted)
     lines = [line for i in noted for line in row.cells[i].splitlines() if line.strip()]
     body = "".join(div(_said(short(line.strip(), 1000)), "font-size:13px;padding:1px 0") for line in lines)
-    look = f"border-left:3px solid {EDGE};padding:4px 0 4px 12px;margin:8px 0;overflow-wrap:break-word"
+    look = f"border-left:3px solid {EDGE};padding:4px 0 4px 12px;margin:8px 0"
     return div(div(text(short(head, 1000)), "font-weight:600") + body, look, "cause")
 
 

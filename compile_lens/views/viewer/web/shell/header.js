@@ -8,6 +8,9 @@ import { Popover } from "./popover.js";
 /** A device of more characters than this needs room that other words have. */
 const LONG_DEVICE = 20;
 
+/** A name of more characters than this loses its middle where there is no room for all of it. */
+const LONG_NAME = 24;
+
 /** Where a warning leads. */
 const LEADS = { break: "go to the next line", recompile: "go to the next of them", eager: "go to what ran eagerly" };
 
@@ -23,13 +26,13 @@ export function pageHeader(core, find, standalone, lead) {
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
   const more = new Popover(about, aboutCapture(core), { name: "about this capture", right: true });
   const place = placeOfCapture(core);
-  return h(
+  const top = h(
     "header",
     { class: "top" },
     h(
       "div",
       { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: core.title },
-      shortened(ownName(core.function), 160),
+      nameParts(shortened(ownName(core.function), 160)),
     ),
     place ? h("span", { class: "top-place" }, h("span", {}, place)) : null,
     warnings.map(([words, more], i) =>
@@ -38,20 +41,63 @@ export function pageHeader(core, find, standalone, lead) {
         : h("span", { class: state === "failed" && !i ? "top-chip top-bad" : "top-chip" }, words),
     ),
     headline(core),
-    h("span", { class: "top-rest" }),
-    core.device
-      ? h(
-          "span",
-          {
-            class: core.device.length > LONG_DEVICE ? "top-device top-long" : "top-device",
-            title: [core.device, core.stamp].filter(Boolean).join(" · "),
-          },
-          h("b", {}, core.device),
-          core.stamp ? h("span", { class: "top-stamp" }, ` · ${shortened(core.shortStamp, 40)}`) : null,
-        )
-      : null,
+    core.device ? deviceOf(core) : h("span", { class: "top-rest" }),
     find,
     h("div", { class: "top-more" }, about, more.element),
+  );
+  new ResizeObserver(() => fit(top)).observe(top);
+  return top;
+}
+
+/**
+ * What does not fit stands in a line that is not seen: then it is said in fewer words, or it is gone, or it would
+ * leave its gap.
+ * @param {HTMLElement} top
+ */
+function fit(top) {
+  for (const [name, ...ways] of [
+    ["top-room", "top-brief", "top-gone"],
+    ["top-place", "top-gone"],
+  ]) {
+    const place = top.querySelector(`.${name}`);
+    const words = place?.firstElementChild;
+    if (!(place instanceof HTMLElement) || !(words instanceof HTMLElement)) continue;
+    place.className = name;
+    for (const way of ways)
+      if (words.offsetTop >= place.offsetTop + place.offsetHeight) place.className = `${name} ${way}`;
+  }
+}
+
+/**
+ * What gives way to dots of a long name is what stands before its end.
+ * @param {string} name
+ */
+function nameParts(name) {
+  if (name.length <= LONG_NAME) return name;
+  const end = name.length - Math.floor(LONG_NAME / 2);
+  return [h("span", { class: "name-start" }, name.slice(0, end)), h("span", { class: "name-end" }, name.slice(end))];
+}
+
+/**
+ * The device and whether it was there, which stands below a long one.
+ * @param {Core} core
+ */
+function deviceOf({ device, stamp, shortStamp }) {
+  const less = (/** @type {string} */ words) => h("span", { class: "top-less" }, words);
+  const model = Math.max(device.indexOf("("), 0);
+  const [first, ...rest] = shortened(shortStamp, 40).split(/(?=, )/);
+  return h(
+    "span",
+    { class: "top-room" },
+    h(
+      "span",
+      {
+        class: device.length > LONG_DEVICE ? "top-device top-long" : "top-device",
+        title: [device, stamp].filter(Boolean).join(" · "),
+      },
+      h("b", {}, less(device.slice(0, model)), device.slice(model)),
+      stamp ? h("span", { class: "top-stamp" }, first, less(rest.join(""))) : null,
+    ),
   );
 }
 

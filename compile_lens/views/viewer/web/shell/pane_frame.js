@@ -13,7 +13,7 @@ import { GraphPane } from "../graph/pane.js";
 import { OUTCOME, STORY } from "./arrangement.js";
 import { noMatch } from "./no_match.js";
 import { Scrolls } from "./scrolls.js";
-import { fillTabs, tabStrip } from "./tab_strip.js";
+import { fillTabs, tabStrip, titleWords } from "./tab_strip.js";
 import { factsOf, titleOf } from "./tabs.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
@@ -72,7 +72,11 @@ export class PaneFrame {
     this.size = button("⤢", tell.size, { label: `enlarge ${this.title}`, class: "button frame-size", pressed: false });
     const { facts, meaning } = factsOf(app.model, place);
     const phase = place.finding ? "" : app.model.phase(place.stage);
-    this.heading = h("span", { class: `frame-title phase-${phase || "shared"}`, title: meaning }, this.title);
+    this.heading = h(
+      "span",
+      { class: `frame-title phase-${phase || "shared"}`, title: meaning },
+      titleWords(this.title),
+    );
     this.element = h(
       "section",
       {

@@ -1,10 +1,20 @@
-// The tabs in the head of a pane.
+// The title or the tabs in the head of a pane.
 
 import { h, put } from "../dom.js";
 
 /** @import { Tab } from "./tabs.js" */
 
 /** @typedef {Tab & { pressed: boolean, act: () => void }} FrameTab `pressed`: its place is shown */
+
+/**
+ * A title whose phase goes where there is no room: the row above the panes says it too.
+ * @param {string} title
+ */
+export function titleWords(title) {
+  return title
+    .split(/((?:forward|backward|inference) )(?=.)/)
+    .map((words, i) => (i % 2 ? h("span", { class: "frame-phase" }, words) : words));
+}
 
 export function tabStrip() {
   return h("div", { class: "frame-tabs", role: "group", "aria-label": "what this pane can show", hidden: true });
@@ -22,13 +32,13 @@ export function fillTabs(strip, tabs, pages) {
     tabs.map(({ page, title, badge, amber, pressed, act }) => {
       const own = pressed && page ? pages[page === "module" ? 1 : 0] : null;
       if (own) {
-        own.textContent = title;
+        put(own, titleWords(title));
         return own;
       }
       return h(
         "button",
         { type: "button", class: "frame-tab", "aria-pressed": String(pressed && page !== "module"), onclick: act },
-        title,
+        titleWords(title),
         badge ? " " : "",
         badge ? h("span", { class: amber ? "frame-badge frame-badge-amber" : "frame-badge" }, badge) : null,
       );
