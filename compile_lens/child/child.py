@@ -66,6 +66,11 @@ class Child:
             os.set_blocking(fd, False)
 
     @property
+    def new(self) -> bool:
+        """Whether nothing was asked of it yet."""
+        return self._number == message.READY
+
+    @property
     def alive(self) -> bool:
         """Whether it can take a request."""
         if self.owner != os.getpid() or self._process.returncode is not None:

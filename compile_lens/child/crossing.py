@@ -56,6 +56,9 @@ class Along(Protocol):
     def reduced(self, value: Any) -> Any:
         """How pickle takes ``value``; ``None`` where it is not known here. It is also asked of functions and code."""
 
+    def named_there(self, code: types.CodeType) -> None:
+        """Take note of code that the other process finds by the name of its function."""
+
     def places(self) -> list[Any]:
         """What the program registered with torch, which has to be put in place."""
 
@@ -179,7 +182,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         self.tensors = Tensors()
         self._file = file
         self._apart = apart
-        self._reached = Reached(_importable, own, apart.by_value)
+        self._reached = Reached(
+            _importable, own, apart.by_value, None if along is None else along.named_there
+        )
         self._begun: Piece | None = None
         self._ways: dict[type, Callable[[Any], Any]] = {
             collections.OrderedDict: _ordered,
@@ -197,11 +202,11 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         more = True
         while more:
             more = False
+            pieces = self._reached.pieces()
             while self.along is not None and (rest := self.along.rest()) is not None:
                 self.dump(rest)
                 self.parts.append(())
                 more = True
-            pieces = self._reached.pieces()
             if self.along is not None:
                 pieces += self._reached.registered(self.along.places())
             whole = [piece for piece in pieces if piece.where not in self._apart.left]

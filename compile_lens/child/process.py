@@ -64,7 +64,11 @@ def call(
                 "files": imports.loaded(),
                 **surroundings.all_of_them(),
             }
+            new = child.new
             reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
+            if reply.get("anew") and not new:  # what it did for other requests is in the way
+                child.close()
+                continue
             apart = _otherwise(apart, reply, body)
     if "stuck" in reply:
         raise crossing.CannotCross(reply["stuck"], reply["said_how"])

@@ -70,14 +70,17 @@ class Piece:
 
 
 class Reached:
-    """What was met so far of one request, and what is to follow it. ``own`` are the program's own modules by name."""
+    """What was met so far of one request, and what is to follow it. ``own`` are the program's own modules by name;
+    ``heard`` is told of the code of each function that is looked through."""
 
     def __init__(
         self,
         importable: Callable[[str], bool],
         own: Mapping[str, Any],
         by_value: frozenset[str] = frozenset(),
+        heard: Callable[[types.CodeType], None] | None = None,
     ) -> None:
+        self._heard = heard
         self._importable = importable
         self._by_value = by_value
         self._own = own
@@ -225,6 +228,9 @@ class Reached:
         code, space = function.__code__, function.__globals__
         names, used, imported, asked = names_in(code)
         self._names |= names
+        if self._heard is not None:
+            for inner in codes(code):
+                self._heard(inner)
         name = space.get("__name__")
         module = sys.modules.get(name) if isinstance(name, str) else None
         named = module is not None and getattr(module, "__dict__", None) is space

@@ -170,13 +170,14 @@ def _served(data: bytes) -> dict[str, Any]:
         except placed.Differs as error:
             return {"differs": str(error)}
         except UsageError as error:
-            return {"stuck": str(error), "said_how": True, "part": len(done) - 1}
+            anew = getattr(error, "anew", False)
+            return {"stuck": str(error), "said_how": True, "part": len(done) - 1, "anew": anew}
         except Exception as error:  # a module that fails to import here, whatever it raises
             said = f"{type(error).__name__} in the child: {error}"
             return {"stuck": said, "said_how": False, "part": len(done) - 1}
         return {"value": call(*args)}
     except BaseException as error:
-        return {"error": _error(error)}
+        return {"error": _error(error), "anew": getattr(error, "anew", False)}
     finally:
         placed.put_back()
 

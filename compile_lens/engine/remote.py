@@ -179,12 +179,13 @@ def serve(
     later: tuple[Arguments, ...],
 ) -> tuple[str, list[str]]:
     """What the child does: a capture, as JSON, and what of the places that are watched there it met."""
-    from .._torch.operators import watched
+    from .._torch.operators import carried, watched
     from .._torch.targets import carried_settings
 
     watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings):
         made = perform(fn, args, kwargs, asked, model=model, later=later)[0]
+    carried.in_order()
     return made.to_json(), watched.met()
 
 

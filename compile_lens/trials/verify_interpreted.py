@@ -127,7 +127,7 @@ def serve(
     unwritten: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
     """What the child does: the comparison as plain data, and what of the places that are watched there it met."""
-    from .._torch.operators import watched
+    from .._torch.operators import carried, watched
     from .._torch.targets import carried_settings, on_cpu
     from .._triton.launch import NotLaunched
 
@@ -185,6 +185,7 @@ def serve(
         "other": other,
         "not run": found.not_run,
     }
+    carried.in_order()
     return reply, watched.met()
 
 

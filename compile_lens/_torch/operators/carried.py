@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,14 @@ from ...errors import UsageError
 from . import inductors_tables, registered
 from .places import NAMESPACES as _TORCHS
 from .places import Place
+
+
+class OutOfOrder(UsageError):
+    """Of two modules that register one operator, the one came last there that did not here. A new process imports them
+    anew, in the order of this request."""
+
+    anew = True
+
 
 Importable = Callable[[str], bool]
 """Whether another process finds a module by this name."""
@@ -55,6 +64,7 @@ class Carried:
         self._told = (settings, tables)
         self._places: list[Place] | None = None
         self._names: set[str] = set()
+        self._names_there: set[str] = set()
         self._sent: set[str] = set()
         self.registered, self._modules = _kernels_given_to_torch(importable, own)
 
@@ -104,20 +114,26 @@ class Carried:
             )
         return None
 
+    def named_there(self, code: types.CodeType) -> None:
+        """Code that another process finds by its name may name operators as well, which its module need not import."""
+        self._names_there.update(_named_in(code))
+
     def rest(self) -> Any:
         """What must be there besides what was reached: operators that code names. ``None`` if there is no more."""
         modules, self._modules = self._modules, []
         if modules:
             return [_Module(name) for name in modules]
-        if "ops" not in self._names and not self._sent:
+        names = self._names | self._names_there
+        if "ops" not in names and not self._sent:
             return None
         known = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
-        named = [name for name in known - self._sent if self._names.issuperset(name.split("::"))]
         found: list[Any] = []
-        for name in sorted(named):
+        for name in sorted(name for name in known - self._sent if names.issuperset(name.split("::"))):
             self._sent.add(name)
             if name.partition("::")[0] not in _TORCHS:
-                found.append(_Named(name, self._source(name)))
+                source = self._source(name)
+                if source or self._names.issuperset(name.split("::")):
+                    found.append(_Named(name, source))
         return found or None
 
     def _source(self, name: str) -> Any:
@@ -361,12 +377,38 @@ def _higher_order(name: str) -> Any:
 
 
 def _of_module(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
+    made = getattr(importlib.import_module(module), name)
+    _last(made._qualname, module)
+    return made
 
 
 def _registered_by(module: str, name: str) -> Any:
     importlib.import_module(module)
-    return custom_ops.OPDEFS[name]
+    return _last(name, module)
+
+
+def _last(name: str, module: str) -> Any:
+    """The operator, which ``module`` made: another may have registered it since."""
+    made = custom_ops.OPDEFS[name]
+    if (other := _module_that_made(made)) != module:
+        raise OutOfOrder(
+            f"the operator {name} is registered by {module} and by {other}: torch calls the last, which is that of "
+            f"{module} here, and of {other} there. Give them two names"
+        )
+    _due[name] = module, weakref.ref(sys.modules["__main__"])
+    return made
+
+
+_due: dict[str, tuple[str, weakref.ref[Any]]] = {}
+"""By operator: the module whose is the last, and the script of the request, as each has one of its own."""
+
+
+def in_order() -> None:
+    """Raises ``OutOfOrder`` where what a request ran registered an operator anew, which here was registered before."""
+    for name, (module, script) in [*_due.items()]:
+        if script() is sys.modules["__main__"]:
+            _last(name, module)
+    _due.clear()
 
 
 def _made(namespace: str, name: str, schema: str, tags: list[str]) -> Any:

@@ -270,3 +270,50 @@ def test_operators_of_two_places_are_those_that_torch_calls_or_it_is_said(tmp_pa
         "kernel the program gave met_library::op a kernel for CPU",
         "kernel_of_a_cell the program gave met_library::cell a kernel for CPU",
     ], ran.stderr
+
+
+OF_TWO = """
+import torch
+
+@torch.library.custom_op("met_in_turn::op", mutates_args=())
+def op(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+op.register_fake(lambda x: torch.empty_like(x))
+
+def calls(x):
+    print(__name__, float(torch.ops.met_in_turn.op(x).sum()))
+    return x.sin()
+"""
+
+IN_TURN = """
+import torch, compile_lens, turn_first, turn_second
+from compile_lens.child import process
+
+def imports(x):
+    import turn_first
+    return torch.ops.met_in_turn.op(x)
+
+if __name__ == "__main__":
+    x = torch.ones(8)
+    turn_first.calls(x)
+    for fn in (turn_second.calls, turn_first.calls, turn_second.calls):
+        compile_lens.capture(fn, x, target="h100")
+    process.close()
+    try:
+        compile_lens.capture(imports, x, target="h100")
+    except compile_lens.UsageError as error:
+        print(error)
+"""
+
+
+def test_an_operator_of_two_modules_is_the_last_whichever_the_child_imported_first(tmp_path: Path) -> None:
+    (tmp_path / "turn_first.py").write_text(OF_TWO)
+    (tmp_path / "turn_second.py").write_text(OF_TWO.replace("x * 2", "x * 50"))
+    (tmp_path / "in_turn.py").write_text(IN_TURN)
+    made = [sys.executable, "-W", "ignore", "in_turn.py"]
+    env = {**os.environ, "PYTHONPATH": str(Path(compile_lens.__file__).parents[1])}
+    ran = subprocess.run(made, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
+    *called, said = ran.stdout.splitlines()
+    assert called == [f"turn_{which} 400.0" for which in ("first", "second", "first", "second")], ran.stderr
+    assert said.startswith("the operator met_in_turn::op is registered by turn_second and by turn_first: torch calls")
