@@ -13,7 +13,7 @@ from ..record import messages
 from ..record.capture import Failure
 from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
-from .frames import dynamo, own_code, skipped
+from .frames import dynamo, inlined, own_code, skipped
 from .frames.failure import failure
 from .ground import hook_points, hooks, values
 from .ground.parts import Call, Wanted
@@ -37,6 +37,7 @@ class Request:
         later: arguments of the calls that follow the first, each as positional ones and those by name.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
+        compiled: notes of what was compiled in place, of a module that came from elsewhere and lost it on its way.
     """
 
     build: bool = False
@@ -50,6 +51,7 @@ class Request:
     interpret: Callable[[str, Any], Any] | None = None
     later: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
+    compiled: tuple[str, ...] | None = None
 
 
 @dataclasses.dataclass
@@ -90,7 +92,8 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
     """Compile ``fn`` for these arguments while recording, and call it once."""
     recorder = Recorder(Wanted(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
     target, note = own_code.original(fn)
-    for said in dict.fromkeys((note, *own_code.compiled_before(target))):
+    known = own_code.compiled_before(target) if asked.compiled is None else asked.compiled
+    for said in dict.fromkeys((note, *known)):
         recorder.note(said)
     dynamo.keep_root(recorder, target)
     for path in hooks.absent():
@@ -136,6 +139,8 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
 
     with isolation.alone():
         isolation.in_own_context(call)
+    for said in own_code.parts_were(inlined.names(recorder, target)):
+        recorder.note(said)
     recorder.note(skipped.elsewhere(recorder))
     if recorder.left_to_python():
         recorder.note(

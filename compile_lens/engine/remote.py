@@ -49,6 +49,7 @@ def capture(
     from ..child import crossing, process
     from ..errors import ChildError
 
+    fn = own_code.itself(fn)
     try:
         made, how = _in_child(fn, args, kwargs, asked, model, later)
     except crossing.CannotCross as error:
@@ -69,9 +70,6 @@ def capture(
             raise UsageError(reason) from error
         raise
     made = _finished(made, how)
-    before = own_code.compiled_before(fn)  # which modules lose when they cross, in part
-    notes = (said for said in made.notes if said not in before and not said.endswith(own_code.PART))
-    made = dataclasses.replace(made, notes=(*notes, *before))
     if not later:
         object.__setattr__(made, "_live", Live(fn, args, kwargs))
     return made
@@ -108,13 +106,13 @@ def _in_child(
     model: DeviceModel,
     later: tuple[Arguments, ...],
 ) -> tuple[Capture, str]:
+    from .._torch.frames import own_code
     from .._torch.targets import carried_settings, region_around
     from ..record import codec as codec  # while the child gets ready, not when it has answered
 
     settings, left = carried_settings.taken()
-    text, kept, parcel = in_child(
-        "compile_lens.engine.remote:serve", model, left, fn, args, kwargs, asked, model, settings, later
-    )
+    given = fn, args, kwargs, asked, model, settings, later, own_code.compiled_before(fn)
+    text, kept, parcel = in_child("compile_lens.engine.remote:serve", model, left, *given)
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
         how += (
@@ -177,14 +175,16 @@ def serve(
     model: DeviceModel,
     settings: dict[str, Any],
     later: tuple[Arguments, ...],
+    compiled: tuple[str, ...],
 ) -> tuple[str, list[str]]:
-    """What the child does: a capture, as JSON, and what of the places that are watched there it met."""
+    """What the child does: a capture, as JSON, and what of the places that are watched there it met. ``compiled`` are
+    notes of modules that were compiled in place, which they lose when they cross."""
     from .._torch.operators import carried, watched
     from .._torch.targets import carried_settings
 
     watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings):
-        made = perform(fn, args, kwargs, asked, model=model, later=later)[0]
+        made = perform(fn, args, kwargs, asked, model=model, later=later, compiled=compiled)[0]
     carried.in_order()
     return made.to_json(), watched.met()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import types
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -21,14 +22,67 @@ PART = "compiled already: captured here as a part of the whole, with the options
 
 
 def compiled_before(fn: Any) -> tuple[str, ...]:
-    """Notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``), and of parts that
-    were. The compiler is not loaded for it."""
-    if not isinstance(fn, torch.nn.Module) or "_orig_mod" in fn.__dict__.get("_modules", {}):
-        return ()
-    names = [name for name, part in fn.named_modules() if name and _in_place(part)]
+    """Notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``), and of parts, or
+    of modules that a function names, that were. The compiler is not loaded for it."""
+    fn = itself(fn)
+    note = [ITSELF] if isinstance(fn, torch.nn.Module) and _in_place(fn) else []
+    return (*note, *parts_were([name for name, part in parts(fn) if _in_place(part)]))
+
+
+def parts_were(names: list[str]) -> tuple[str, ...]:
+    """The note for parts of these names that were compiled; none for none."""
     several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
-    within = [f"{several if len(names) > 1 else names[0] + ' was'} {PART}"] if names else []
-    return (*([ITSELF] if _in_place(fn) else []), *within)
+    return (f"{several if len(names) > 1 else names[0] + ' was'} {PART}",) if names else ()
+
+
+def itself(fn: Any) -> Any:
+    """The module, where its ``__call__`` is given and it was compiled in place: in that call is its compiled form."""
+    owner = getattr(fn, "__self__", None)
+    if not isinstance(fn, types.MethodType) or not isinstance(owner, torch.nn.Module):
+        return fn
+    return owner if fn.__func__ is torch.nn.Module.__call__ and _in_place(owner) else fn
+
+
+def parts(fn: Any) -> list[tuple[str, torch.nn.Module]]:
+    """The modules in a module, by name; those of them that a method of one names; and those that a function names."""
+    behind = _behind(fn) or fn
+    names = {name for code in _codes(getattr(behind, "__code__", None)) for name in code.co_names}
+    owner = fn.__self__ if isinstance(fn, types.MethodType) else fn
+    while isinstance(owner, torch.nn.Module) and "_orig_mod" in owner.__dict__.get("_modules", {}):
+        owner = owner._modules["_orig_mod"]
+    if isinstance(owner, torch.nn.Module):
+        whole = not isinstance(fn, types.MethodType) or fn.__name__ in _WHOLE
+        found = [(name, part) for name, part in owner.named_modules() if name]
+        return [(name, part) for name, part in found if whole or name.partition(".")[0] in names]
+    if not isinstance(behind, types.FunctionType):
+        return []
+    cells = zip(behind.__code__.co_freevars, (_held(cell) for cell in behind.__closure__ or ()))
+    known = [*((name, behind.__globals__.get(name)) for name in sorted(names)), *cells]
+    modules = [(name, value) for name, value in known if isinstance(value, torch.nn.Module)]
+    return [
+        (f"{name}.{inner}".rstrip("."), part)
+        for name, value in modules
+        for inner, part in value.named_modules()
+        if not inner.startswith("_orig_mod")
+    ]
+
+
+_WHOLE = ("forward", torch.nn.Module.__call__.__name__)
+"""Methods of a module that run all of it."""
+
+
+def _held(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has nothing yet
+        return None
+
+
+def _codes(code: Any) -> Iterator[types.CodeType]:
+    if isinstance(code, types.CodeType):
+        yield code
+        for inner in code.co_consts:
+            yield from _codes(inner)
 
 
 def _in_place(module: torch.nn.Module) -> bool:
@@ -75,7 +129,7 @@ def original(fn: Any) -> tuple[Any, str]:
     for it; and a note for the reader."""
     from torch._dynamo.eval_frame import innermost_fn
 
-    note = ""
+    fn, note = (itself(fn), ITSELF) if itself(fn) is not fn else (fn, "")
     while True:
         inner = _behind(fn)
         if isinstance(fn, torch.nn.Module):

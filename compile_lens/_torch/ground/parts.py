@@ -128,6 +128,7 @@ class Frames:
         skipped: those of the program among them.
         elsewhere: how many functions outside of the program (``skipped.foreign``) were given up.
         calls: those until now, where the capture is of several.
+        inlined: compiled functions that the captured one called, by ``id``.
     """
 
     root: Root | None = None
@@ -137,6 +138,7 @@ class Frames:
     skipped: list[Skip] = dataclasses.field(default_factory=list)
     elsewhere: int = 0
     calls: list[Call] = dataclasses.field(default_factory=list)
+    inlined: dict[int, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass

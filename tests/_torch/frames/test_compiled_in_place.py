@@ -58,6 +58,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     "a class's forward": Decorated,
     "a class's forward, bound": lambda: Decorated().forward,
     "a class's method": lambda: Decorated().other,
+    "its call": lambda: in_place().__call__,
+    "the call of a compiled forward": lambda: forward().__call__,
 }
 
 
@@ -84,6 +86,84 @@ def test_parts_that_were_compiled_are_named(target: str | None) -> None:
         note
         == "0, 2 were compiled already: captured here as a part of the whole, with the options of this call"
     )
+
+
+PART = "compiled already: captured here as a part of the whole, with the options of this call"
+
+
+@torch.compile(mode="max-autotune", dynamic=True)
+def helper(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2
+
+
+def calls(x: torch.Tensor) -> torch.Tensor:
+    return helper(x) + 1
+
+
+def asks(x: torch.Tensor) -> torch.Tensor:
+    return helper(x) + 1 if x.dim() > 7 else x.cos()
+
+
+HELD, PLAIN = in_place(), Plain()
+
+
+def holds(x: torch.Tensor) -> torch.Tensor:
+    return HELD(x) + PLAIN(x)
+
+
+class Whole(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = in_place(), Plain(), forward()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.third(self.second(self.first(x)))
+
+    def some(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x))
+
+    def none(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(x)
+
+
+def closes() -> Any:
+    inside = torch.compile(Plain())
+    return lambda x: inside(x) + 1
+
+
+MET: dict[str, tuple[Callable[[], Any], list[str]]] = {
+    "a function": (lambda: calls, [f"helper was {PART}"]),
+    "one that is not called": (lambda: asks, []),
+    "a module of a function": (lambda: holds, [f"HELD was {PART}"]),
+    "one in a closure": (closes, [f"inside was {PART}"]),
+    "its call": (lambda: Whole().__call__, [f"first, third were {PART}"]),
+    "its forward": (lambda: Whole().forward, [f"first, third were {PART}"]),
+    "parts that a method names": (lambda: Whole().some, [f"first was {PART}"]),
+    "parts that it does not": (lambda: Whole().none, []),
+    "a compiled whole": (lambda: torch.compile(Whole()), [NOTE, f"first, third were {PART}"]),
+}
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+@pytest.mark.parametrize("way", MET)
+def test_what_is_compiled_and_called_is_named(way: str, target: str | None) -> None:
+    fn, notes = MET[way][0](), MET[way][1]
+    found = capture(fn, torch.rand(4, 8), target=target)
+    assert list(found.notes) == notes
+    assert len(found.compilations) == 1 and found.kernels
+
+
+def test_torch_compiles_a_function_with_the_whole() -> None:
+    """That what it calls is in one graph, made by the backend of the whole, is plain torch's doing."""
+    graphs = []
+
+    def keep(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compile(calls, backend=keep)(torch.rand(4, 8))
+    torch.compile(holds, backend=keep)(torch.rand(4, 8))
+    assert [("sin" in graph.code, "add" in graph.code) for graph in graphs] == [(True, True)] * 2
 
 
 def test_torch_compiles_a_part_with_the_whole() -> None:
