@@ -316,4 +316,6 @@ def test_an_operator_of_two_modules_is_the_last_whichever_the_child_imported_fir
     ran = subprocess.run(made, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
     *called, said = ran.stdout.splitlines()
     assert called == [f"turn_{which} 400.0" for which in ("first", "second", "first", "second")], ran.stderr
-    assert said.startswith("the operator met_in_turn::op is registered by turn_second and by turn_first: torch calls")
+    assert said.startswith(
+        "the operator met_in_turn::op is registered by turn_second and by turn_first: torch calls"
+    )
