@@ -36,8 +36,9 @@ class Chain:
     by the end of its path. A text stands for all that it names, in every compilation that has it (``find``): the
     answer is that of all of these together. What could mean different places is refused, with texts for each.
 
-    What autograd needs may be what the program computes anyway: the forward's ``sin`` of ``sin(x) + cos(x)`` is one
-    with the sine that the derivative of ``cos(x)`` needs, and both calls are above it. Links are complete.
+    What autograd needs may be what the program computes anyway: where the forward keeps ``sin(x)`` for its backward,
+    one node is the program's sine and the one that the derivative of ``cos(x)`` needs, and both calls are above it.
+    Where the backward works it out again (of ``sin(x) + cos(x)``), the forward's is the program's alone.
     ``derivatives=False`` leaves out of the joint graph and of the forward what is only needed by the derivative of the
     call, and above a part of the forward the calls whose derivative needs it; of a backward, where all is there for
     some derivative, nothing (``derivatives`` says for whose).

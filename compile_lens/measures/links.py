@@ -42,6 +42,9 @@ class Links:
         self.up.setdefault(below, {})[above] = None
         self.down.setdefault(above, {})[below] = None
 
+    def unlink(self, below: Address, above: Address) -> None:
+        del self.up[below][above], self.down[above][below]
+
 
 @once
 def links_of(capture: Record) -> Links:
@@ -69,6 +72,8 @@ def _compilation(links: Links, compilation: Compilation) -> None:
     reaches: set[Address] = set()
     for key in _before_first(graphs):
         _graph(links, compilation.id, graphs[key], names, reaches)
+    if "joint" in graphs and "forward" in graphs:
+        _unneeded(links, compilation.id, graphs)
     for stage in compilation.stages:
         if isinstance(stage, Code):
             for kernel in stage.kernels:
@@ -110,6 +115,33 @@ def _graph(links: Links, cid: str, graph: Graph, names: dict[str, _Names], reach
                 links.link(here, line)
             links.framed.add(here)
             reaches.add(here)
+
+
+def _unneeded(links: Links, cid: str, graphs: dict[str, Graph]) -> None:
+    """Take a node of the forward from under a derivative that it does not serve.
+
+    Equal values were merged before the graph was parted: a sine of the program's with the one that the derivative of a
+    cosine needs. Where the backward works that out again, the forward's is the program's alone: the derivative needs it
+    only if a part of the derivative stands in the forward and reads it.
+    """
+    joint = {(cid, "joint", path + n.name): [path + i for i in n.inputs] for path, n in walk(graphs["joint"])}
+    again = None
+    if "backward" in graphs:
+        calls = [path + n.name for path, n in walk(graphs["backward"]) if n.op.startswith("call_")]
+        again = {above for name in calls for above in links.up.get((cid, "backward", name), ())}
+    parts: dict[Address, set[str]] = {}
+    """For a node of the forward what the parts of derivatives that read it take, by their names in the joint graph."""
+    for path, node in reversed(list(walk(graphs["forward"]))):
+        here = (cid, "forward", path + node.name)
+        above = links.up.get(here, {})
+        derived = [address for address in above if address in links.derived]
+        for address in derived if len(derived) < len(above) else ():
+            kept = node.name in graphs["forward"].saved if again is None else address not in again
+            if not kept and address[2] not in parts.get(here, ()):
+                links.unlink(here, address)
+        taken = {name for address in above if address in links.derived for name in joint.get(address, ())}
+        for source in node.inputs:
+            parts.setdefault((cid, "forward", path + source), set()).update(taken)
 
 
 def _kernel(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:

@@ -439,9 +439,7 @@ def test_a_pin_turns_the_row_into_its_chain(viewer: Open) -> None:
     page.chip("forward").click()
     wanted = page.find(".chain-wanted")
     wanted.wait_for()
-    assert "cos" in wanted.inner_text() and "sin" not in wanted.inner_text(), (
-        "sin is needed by its derivative"
-    )
+    assert "cos" in wanted.inner_text() and "sin" not in wanted.inner_text()
     assert box(wanted)["width"] > 300 and box(wanted)["y"] < 720
     page.page.keyboard.press("Escape")
     page.page.keyboard.press("Escape")

@@ -79,7 +79,10 @@ def python_lines(found: Capture, phase: str, text: str) -> set[int]:
 @pytest.mark.parametrize("text", [".sin()", ".cos()"])
 def test_a_derivative_that_is_another_lines_value_has_both_lines(phase: str, text: str) -> None:
     found = capture(waves, grad(1000))
-    assert python_lines(found, phase, text) == {line(waves, "a = "), line(waves, "b = ")}
+    a, b = line(waves, "a = "), line(waves, "b = ")
+    # The backward works both out again: each value of the forward is the program's alone.
+    own = {a, b} if phase == "backward" else {a if "sin" in text else b}
+    assert python_lines(found, phase, text) == own
     assert python_lines(found, phase, "static_cast<float>(2.0)") == {line(waves, "return")}
 
 
