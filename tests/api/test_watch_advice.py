@@ -235,8 +235,27 @@ def test_a_float_that_became_a_symbol_is_said_to_be_one() -> None:
     assert graphs(scaled, calls, dynamic=True) == [1, 1, 1, 1]
     program = watched(scaled, calls)
     (found,) = again(program)
-    assert "s became zf" in words.again(found) and "for any value" in words.again(found)
+    assert "s became zf" in words.again(found) and "for any float other than nan" in words.again(found)
     assert all("dynamic=True" in one and "few different" not in one for one in tried(program))
+
+
+@pytest.mark.parametrize("values", [(2.0, 3, 4), (3, 2.5, 3.5), (2, 2.0, 2.0), (True, 2, 3)])
+def test_a_number_of_another_type_is_not_one_of_another_value(values: tuple[float, ...]) -> None:
+    calls = [(torch.ones(3), s) for s in values]
+    assert graphs(scaled, calls)[:2] == [1, 2], "two types are two forms"
+    assert graphs(scaled, calls, dynamic=True) == [1, 2, 2], "for dynamic=True as well"
+    one = [(x, float(s)) for x, s in calls]
+    assert graphs(scaled, one, dynamic=True) == [1, 1, 1], "what is advised holds"
+    found = again(watched(scaled, calls))[0]
+    old, new = values[:2]
+    said = words.again(found)
+    assert said.startswith(f"s was the {type(old).__name__} {old}, now the {type(new).__name__} {new}")
+    if values == (2.0, 3, 4):
+        assert graphs(scaled, [*calls, (torch.ones(3), 3.5)])[-2:] == [2, 3], "not for any value: for any int"
+        assert "s became" in said and "for any int" in said
+    advice = words.to_try(found)
+    assert advice.startswith("give s one type each time: ") and "are two forms" in advice
+    assert "at the first call" not in advice and "few different values" not in advice
 
 
 def raised_to(x: torch.Tensor, s: float) -> torch.Tensor:

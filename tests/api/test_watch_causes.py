@@ -54,7 +54,7 @@ def test_a_number_that_became_a_symbol_is_said_to_be_one() -> None:
     assert len(backend.symbols) == 2 and not backend.symbols[0], "values 4, 5 and 6 cost nothing"
     again = program.recompiles[0].recompilation
     assert again is not None and [d.symbol for d in again.dynamic] == backend.symbols[1]
-    assert "n became" in words.again(again) and "for any value" in words.again(again)
+    assert "n became" in words.again(again) and "for any int" in words.again(again)
     assert "dynamic=True" in words.to_try(again)
     call, backend = compiled(scaled, dynamic=True)
     for n in range(2, 7):

@@ -107,7 +107,7 @@ def test_what_became_a_symbol_is_told_with_its_range(tmp_path: Path) -> None:
     )
     for said in (str(program), *pages):
         plain = " ".join(re.sub(r"<[^>]+>", "", said).split())
-        assert "for any size from 4 to 1024" in plain and "for any value of at most 99" in plain
+        assert "for any size from 4 to 1024" in plain and "for any int of at most 99" in plain
     (again,) = program.recompiles
     assert again.recompilation is not None
     assert "for any size from 4 to 1024; step became" in words.again(again.recompilation)

@@ -35,7 +35,7 @@ from .made_at import place as place
 from .outcome import reason
 from .outline import duration, plural
 from .ranges import takes
-from .remedies import MOST, of_library
+from .remedies import MOST, of_library, two_types
 from .remedies import to_try as to_try
 
 NO_OPERATION = "Dynamo met no tensor operation, and does not look at these functions again"
@@ -113,6 +113,8 @@ def changed(failed: FailedGuard) -> str:
     """What a guard was made for and what it met, in a few words."""
     if failed.source and failed.new:
         if failed.old:
+            if types := two_types(failed):
+                return f"{failed.source} was the {types[0]} {failed.old}, now the {types[1]} {failed.new}"
             verb = "were" if failed.text.startswith(STATE) and " and " in failed.source else "was"
             return f"{failed.source} {verb} {failed.old}, now {failed.new}"
         verb = "are" if ", " in failed.source else "is"

@@ -25,7 +25,7 @@ def takes(symbol: DynamicDim) -> str:
             own.append("other than nan")
         else:
             others.append(condition)
-    kind = "size" if symbol.measured else "value"
+    kind = "size" if symbol.measured else "float" if symbol.symbol.startswith(_FLOATS) else "int"
     told = " ".join(filter(None, (f"for any {kind}", _joined(own))))
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
     return f"{told} where {' and '.join(others[:_MOST])}{more}" if others else told
@@ -47,5 +47,7 @@ def _and(told: list[str]) -> str:
     return " and ".join(told)
 
 
+_FLOATS = ("zf", "zuf")
+"""How torch's names of symbols begin that are floats."""
 _LOW, _HIGH = "at least ", "at most "
 _RANGE = re.compile(r"\S+ to \S+")

@@ -38,6 +38,12 @@ def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
         )
     if ".size(" in failed.source:
         return _of_sizes(found, failed, rest)
+    if types := two_types(failed):
+        a, b = map(_article, types)
+        return (
+            f"give {failed.source} one type each time: {a} and {b} are two forms, with torch.compile(dynamic=True) "
+            "as well"
+        )
     if any(plain_source(d.source) == failed.source for d in found.dynamic):
         if found.asks is not None:
             return f"{place(found.asks)} asks for the value, so that each answer is a form: decide it outside"
@@ -79,6 +85,19 @@ def _of_values(failed: FailedGuard) -> str:
             f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
         )
     return f"give {failed.source} few different values: each is a form; or compile one function for each"
+
+
+def two_types(failed: FailedGuard) -> tuple[str, str] | None:
+    """The types of a number that changed from one to another, which are two forms of a code: ``("float", "int")``."""
+    try:
+        old, new = (type(ast.literal_eval(text)) for text in (failed.old, failed.new))
+    except (ValueError, SyntaxError):
+        return None
+    return (old.__name__, new.__name__) if old is not new and {old, new} <= {bool, int, float} else None
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name == "int" else f"a {name}"
 
 
 def _is_number(text: str) -> bool:
