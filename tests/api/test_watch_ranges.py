@@ -62,7 +62,7 @@ def told(dim: DynamicDim, value: int) -> bool:
     """Whether the words say that a form takes a value, with every other size as it was seen."""
     said = takes(dim)
     found = re.fullmatch(
-        r"for any (?:size|value)"
+        r"for any (?:size|int)"
         r"(?: (?:from (?P<low>-?\d+) to (?P<high>-?\d+)|of at least (?P<least>-?\d+)|of at most (?P<most>-?\d+))?"
         r"(?:(?: and )?other than (?P<other>\d+))?)?(?: where (?P<where>.*))?",
         said,

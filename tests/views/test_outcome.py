@@ -15,7 +15,7 @@ from compile_lens.record.capture import Failure
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.results.capture import Capture
-from compile_lens.views import text
+from compile_lens.views import markdown, text
 from compile_lens.views.html import page as html
 from compile_lens.views.viewer.parts import parts
 from compile_lens.views.words import outcome
@@ -60,6 +60,30 @@ def test_the_break_before_a_rest_counts_once() -> None:
     (one,) = outcome.eager(capture)
     assert one.head.endswith("left the rest of f to Python (example.py, lines 6-9, 12)")
     assert "1 graph break, 1 function skipped in part" in outcome.verdict(capture)
+
+
+def test_breaks_of_several_frames_at_one_place_are_one_place_in_every_view() -> None:
+    """Frames that lead to one line, as a function and its caller do: two breaks, one place, counted by hand."""
+    capture = samples.graph_break()
+    first, second, again = capture.compilations
+    assert first.ending is not None
+    inner = dataclasses.replace(first.ending, frames=first.ending.frames[-1:])
+    other = dataclasses.replace(inner, frames=(Frame(samples.FILE, 9, "f", "print(z)"),))
+    broken = (first, dataclasses.replace(second, ending=inner), dataclasses.replace(again, ending=other))
+    capture = dataclasses.replace(capture, compilations=broken)
+    assert "3 graph breaks at 2 places" in outcome.verdict(capture)
+    heads = [one.head for one in outcome.eager(capture)]
+    assert heads == ["graph breaks after 0/0 and 1/0", "graph break after 1/1"]
+    for page in (str(capture), markdown.page(capture), html.fragment(capture)):
+        assert page.count(heads[0]) == page.count(heads[1]) >= 1 and "graph break after 0/0" not in page
+    core = parts(capture)["core"]
+    assert len(core["eager"]) == len(core["breaks"]) == 2
+    assert "There are 3 graph breaks at 2 places that Dynamo could not trace." in [
+        s.text for s in capture.story().sentences
+    ]
+    assert "有 3 次图中断（graph break），在 2 处 Dynamo 无法追踪的位置。" in [
+        s.text for s in capture.story("zh").sentences
+    ]
 
 
 def test_states() -> None:

@@ -23,6 +23,8 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "before_it": "以下是出错之前看到的内容。",
     "breaks": ("有 {n}（graph break），即 Dynamo 无法追踪的位置。",) * 2,
     "breaks_seen": ("至少有 {n}（graph break），即 Dynamo 无法追踪的位置。",) * 2,
+    "breaks_at": ("有 {n}（graph break），在 {places} Dynamo 无法追踪的位置。",) * 2,
+    "breaks_seen_at": ("至少有 {n}（graph break），在 {places} Dynamo 无法追踪的位置。",) * 2,
     "recompiles": ("发生了 {n}（recompile）。",) * 2,
     "target": "代码是为 {device} 生成的。",
     "modelled_device": "代码是为 {device} 生成的。机器里没有这个设备，由设备模型代替。",
@@ -116,6 +118,8 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
 _NOUNS = {
     "graph": "张图",
     "break": "处图中断",
+    "broken": "次图中断",
+    "place": "处",
     "recompile": "次重新编译",
     "call": "次调用",
     "line": "行代码",

@@ -29,6 +29,14 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
         "There is at least {n}: a place that Dynamo could not trace.",
         "There are at least {n}: places that Dynamo could not trace.",
     ),
+    "breaks_at": (
+        "There are {n} at {places} that Dynamo could not trace.",
+        "There are {n} at {places} that Dynamo could not trace.",
+    ),
+    "breaks_seen_at": (
+        "There are at least {n} at {places} that Dynamo could not trace.",
+        "There are at least {n} at {places} that Dynamo could not trace.",
+    ),
     "recompiles": ("There was {n}.", "There were {n}."),
     "target": "The code is for {device}.",
     "modelled_device": "The code is for {device}. That device was not there: a device model stood for it.",
@@ -141,6 +149,8 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
 NOUNS = {
     "graph": ("graph", "graphs"),
     "break": ("graph break", "graph breaks"),
+    "broken": ("graph break", "graph breaks"),
+    "place": ("place", "places"),
     "recompile": ("recompile", "recompiles"),
     "call": ("call", "calls"),
     "line": ("line", "lines"),

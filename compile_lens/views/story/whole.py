@@ -56,7 +56,11 @@ def _outcome(teller: Teller) -> None:
         teller.say("whole" if state == outcome.COMPILED else "partly", graphs=graphs)
     if capture.breaks:
         key = "breaks_seen" if capture.unseen else "breaks"
-        teller.say(key, n=Amount(len(capture.breaks), "break"))
+        breaks, places = len(capture.breaks), len(outcome.broken(capture))
+        if breaks == places:
+            teller.say(key, n=Amount(breaks, "break"))
+        else:
+            teller.say(f"{key}_at", n=Amount(breaks, "broken"), places=Amount(places, "place"))
     if capture.recompiles:
         teller.say("recompiles", n=Amount(len(capture.recompiles), "recompile"))
     if capture.target is not None:

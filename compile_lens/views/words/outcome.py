@@ -106,8 +106,13 @@ def broken(capture: Record) -> list[tuple[Ending, int]]:
     """The graph breaks by the place of the source and the reason: the first of each, and how many they are."""
     places: dict[object, list[Ending]] = {}
     for one in capture.breaks:
-        places.setdefault((one.frames[-1], one.link or one.reason) if one.frames else one, []).append(one)
+        places.setdefault(_broke_at(one), []).append(one)
     return [(found[0], len(found)) for found in places.values()]
+
+
+def _broke_at(ending: Ending) -> object:
+    """What breaks have in common that are one place: the same line broke for the same reason, in whichever frame."""
+    return (ending.frames[-1], ending.link or ending.reason) if ending.frames else ending
 
 
 _SKIPS = {
@@ -176,22 +181,40 @@ class Eager:
 def eager(capture: Record) -> tuple[Eager, ...]:
     """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped.
 
+    Breaks of several frames at one place are one, as in ``broken``, where Dynamo went on after each in the same way.
+
     Those in functions of the user's come first, those in torch's own (an optimizer's) after them.
     """
     rests = {s.compilation: s for s in capture.skipped if s.kind == REST and s.compilation}
-    found = []
+    found, places = [], dict[object, tuple[Ending, str, list[str]]]()
     for compilation in capture.compilations:
         ending = compilation.ending
         if ending is None or ending.kind != BREAK:
             continue
         rest = rests.pop(compilation.id, None)
-        head = f"graph break after {compilation.id}"
-        if rest is not None:
-            head += f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
-        found.append(Eager(head, ending))
+        said = (
+            f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
+            if rest is not None
+            else ""
+        )
+        places.setdefault((_broke_at(ending), said), (ending, said, []))[2].append(compilation.id)
+    for ending, said, ids in places.values():
+        found.append(
+            Eager(f"{'graph break' if len(ids) == 1 else 'graph breaks'} after {_several(ids)}{said}", ending)
+        )
     shown = [s for s in capture.skipped if s not in rests.values() and not (s.kind == REST and s.compilation)]
     found += [_skipped(s) for s in (*rests.values(), *shown)]
     return tuple(sorted(found, key=lambda one: of_torch(one.ending.frames)))
+
+
+def _several(ids: list[str]) -> str:
+    """``0/0, 1/0 and 2/0``; of many the first ones."""
+    if len(ids) > _IDS:
+        return f"{', '.join(ids[:_IDS])} and {len(ids) - _IDS} more"
+    return " and ".join(filter(None, (", ".join(ids[:-1]), ids[-1])))
+
+
+_IDS = 6
 
 
 def of_torch(frames: Iterable[Frame]) -> bool:
