@@ -39,7 +39,27 @@ def _printed(page: Page) -> Locator:
 
 
 def _left(paper: Locator) -> str:
-    return " ".join(paper.locator(".paper-left").last.inner_text().split())
+    return " ".join(paper.locator(".paper-left").first.inner_text().split())
+
+
+def test_a_device_that_is_not_here_is_printed(standalone: Standalone) -> None:
+    page = standalone(captures.on_h100())
+    Viewer(page, captures.on_h100()).ready("forward.code")
+    facts = _printed(page).locator(".paper-facts").first.inner_text()
+    assert facts.endswith("NVIDIA H100 SXM (h100), sm_90 · device not here, generated only")
+
+
+def test_long_names_of_kernels_are_printed_whole(standalone: Standalone) -> None:
+    capture = captures.gpt2()
+    page = standalone(capture)
+    Viewer(page, capture).ready("inference.code" if "inference" in capture.code else "forward.code")
+    paper = _printed(page)
+    names = paper.locator(".code-launches .code-name")
+    assert any(len(name) > 60 for name in names.all_inner_texts())
+    assert names.evaluate_all(
+        "all => all.every((e) => e.scrollWidth <= e.clientWidth && e.offsetHeight <= e.parentElement.clientHeight)"
+    )
+    assert paper.locator(".code-foot").first.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
 
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])

@@ -47,8 +47,9 @@ export class Paper {
       h("p", { class: "paper-facts" }, facts(header)),
       [...header.querySelectorAll(".compare-all p")].map((cause) => h("p", {}, textOf(cause))),
       h("p", { class: "paper-facts" }, [...flow.querySelectorAll(".flow-noun")].map(words).join(" → ")),
-      frames().map(section),
+      // Not at the end, where it might have a page of its own.
       left.length ? notPrinted(`${left.join(", ")}; what is open is printed`) : null,
+      frames().map(section),
     );
   }
 }
@@ -59,11 +60,11 @@ function textOf(element) {
 }
 
 /** Parts of the header that say something of what is shown; those of a comparison's too. */
-const FACTS = ".top-place, .top-chip, .top-device, .compare-target, .compare-agreement";
+const FACTS = ".top-place, .top-chip, .compare-target, .compare-agreement";
 
 /** The line of the header. @param {HTMLElement} header */
 function facts(header) {
-  const parts = header.querySelectorAll(`:scope > :is(${FACTS}), .top-savings > .saving`);
+  const parts = header.querySelectorAll(`:scope > :is(${FACTS}), .top-savings > .saving, .top-device > *`);
   return [...parts].map(textOf).join(" · ");
 }
 
