@@ -15,7 +15,7 @@ from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
 from .frames import dynamo, inlined, own_code, skipped
 from .frames.failure import failure
-from .ground import hook_points, hooks, values
+from .ground import hook_points, hooks, said_twice, values
 from .ground.parts import Call, Wanted
 from .ground.recorder import Recorder
 from .ground.undo import Undo
@@ -105,6 +105,8 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             hooks.place(undo)
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
+            if asked.model is not None:
+                said_twice.say_once(undo)
             with targets.standing_in(recorder, asked.model):
                 own_code.uncompiled(undo, target)
                 copied = own_code.on_own_code(undo, target)
