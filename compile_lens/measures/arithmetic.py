@@ -39,7 +39,8 @@ PER_REDUCED = {
 """Operations for each element that a reduction or scan reads."""
 
 SCATTERS = {"scatter_add": 3, "scatter_add_": 3, "scatter_reduce": 3, "scatter_reduce_": 3, "index_add": 3,
-            "index_add_": 3, "_unsafe_masked_index_put_accumulate": 3, "embedding_dense_backward": 0}  # fmt: skip
+            "index_add_": 3, "_unsafe_masked_index_put_accumulate": 3, "embedding_dense_backward": 0,
+            "max_pool2d_with_indices_backward": 0, "max_pool3d_with_indices_backward": 0}  # fmt: skip
 """Operators that add at scattered places: the position of the argument whose elements they add."""
 
 PRODUCTS = frozenset(
@@ -145,6 +146,8 @@ class _Shapes:
             return self._window(POOLS[name]) * self._elements(
                 self._taken(0) if name.endswith("_backward") else self._made()
             )
+        if name == "max_pool2d_backward":  # it has no indices: each window is looked through again
+            return (self._window(2) + 1) * self._elements(self._taken(0))
         if name in UNSORTED:
             raise Unknown(f"how many comparisons {node.target} takes depends on how it is done")
         if node.kind in ("pointwise", "random", "mutation"):

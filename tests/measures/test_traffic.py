@@ -147,6 +147,16 @@ def test_windows() -> None:
     assert count(pool, given("a", 1, 3, 8, 8)) == 3 * 16 * 4
 
 
+def test_the_backward_of_a_pool_adds_each_gradient_once() -> None:
+    """With the positions that the forward kept; Metal's operator has none, and compares four values again for each."""
+    inputs = (given("a", 1, 3, 4, 4), given("b", 1, 3, 8, 8), given("i", 1, 3, 4, 4))
+    window = ((2, 2), (2, 2), (0, 0), (1, 1), False)
+    kept = ("aten.max_pool2d_with_indices_backward.default", "other", (A, B, *window, Ref("i")))
+    assert count(node("p", *kept, 1, 3, 8, 8), *inputs) == 3 * 16
+    metals = node("p", "aten.max_pool2d_backward.default", "other", (A, B, *window), 1, 3, 8, 8)
+    assert count(metals, *inputs) == 3 * 16 * (4 + 1)
+
+
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
