@@ -23,6 +23,7 @@ from ...record.compilation import EagerOp
 from ..ground import containers, unseen
 from ..ground.undo import Undo
 from . import accesses, fx_values, kinds
+from .unpacked import Rows
 
 _DEVICE = torch.ops.prim.device.default
 
@@ -189,6 +190,7 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
         super().__init__(gm, garbage_collect_values=False)
         self.at: torch.fx.Node = next(iter(gm.graph.nodes))
         self.tensors: dict[str, torch.Tensor] = {}
+        self.rows = Rows(gm.graph)
         for node in gm.graph.nodes:
             if node.op == "get_attr" and node.target not in self.tensors:
                 held = self.fetch_attr(node.target)
@@ -198,7 +200,8 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
 
     def run_node(self, node: torch.fx.Node) -> Any:
         self.at = node
-        return super().run_node(node)
+        row = self.rows.of(node, self.env.get(node.args[0])) if node in self.rows else None
+        return super().run_node(node) if row is None else row
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target is getattr(torch.autograd.grad_mode, "_enter_inference_mode", None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -88,3 +89,44 @@ def test_a_library_that_is_not_here_is_said_without_a_word_of_a_bug() -> None:
             "torch.lstm calls a library of the device, which this build of PyTorch has not"
         )
     assert found.kernels
+
+
+def heads(x: torch.Tensor) -> torch.Tensor:
+    q, k, v = x.sin().view(3, 4, 4)
+    return (q @ k).softmax(-1) @ v
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    total = x.new_zeros(4)
+    for row in x:
+        total = total + row.sin()
+    return total
+
+
+def indexed(x: torch.Tensor) -> torch.Tensor:
+    a, b, c = x[0], x[1], x[2]
+    for i in range(12):
+        a = a + x[i]
+    return a * b * c
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="traces have no columns: an index may be one of the program's"
+)
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("function", [heads, rows, indexed])
+def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Its derivative is one ``stack``; what the program indexes itself has one for each."""
+    (compilation,) = perform(function, (torch.rand(12, 4, requires_grad=True),), None, Asked())[
+        0
+    ].compilations
+    x = torch.rand(12, 4, requires_grad=True)
+    with Dispatched() as forward:
+        out = function(x)
+    ones = torch.ones_like(out)
+    with Dispatched() as backward:
+        torch.autograd.grad(out, x, ones)
+    for phase, plain in (("forward", forward), ("backward", backward)):
+        assert {op.name: op.count for op in compilation.eager or () if op.phase == phase} == plain.work
+    names = {op.name for op in compilation.eager or ()}
+    assert ("aten.stack.default" in names) is (function is not indexed)
