@@ -5,7 +5,8 @@ the totals are the ledger's own; arithmetic is that of ``compile_lens.measures.a
 that two kernels compute is counted in both, so that what the operators of all kernels would move can add up to more
 than the total, which has each operator once. Any other operator runs once, whatever number of kernels shares it: it
 counts in the library call that runs it; else a reduction in several steps counts in the first of them, a scatter in
-the last (the others lay out what it adds to). A kernel that only prepares for another's operator has 0 bytes before.
+the last (the others lay out what it adds to). An elementwise operator that no line of a kernel computes (``pow(x, 1)``)
+is none of its arithmetic. A kernel that only prepares for another's operator has 0 bytes before.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
-from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.kernel import LINE_FORMS, Code, Kernel
 
 from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, operations, special
 from .cached import once
@@ -248,8 +249,11 @@ class _Phase:
         total = products = slow = 0
         by_type: dict[str, int] = {}
         reasons: dict[str, None] = {}
+        left_out = _left_out(kernel)
         for name in names:
             node = self.nodes[name]
+            if node.kind == "pointwise" and name in left_out:
+                continue
             try:
                 count = operations(node, self.around[name], self.sizes)
             except Unknown as reason:
@@ -278,6 +282,15 @@ class _Phase:
         made = [t.dtype for t in node.outputs]
         floats = [d for d in (*found, *made) if d.startswith(("float", "bfloat"))]
         return (floats or found or made or [""])[0]
+
+
+def _left_out(kernel: Kernel) -> frozenset[str]:
+    """Operators that no line of a kernel computes, as ``pow(x, 1)``, which Inductor writes as ``x``; none where a line
+    may be of any."""
+    if any(not line.origins and line.no_origin not in LINE_FORMS for line in kernel.lines):
+        return frozenset()
+    written = {origin for line in kernel.lines for origin in line.origins}
+    return frozenset(kernel.origins) - written if written else frozenset()
 
 
 def _sum(parts: list[int | None]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -72,10 +73,16 @@ def test_attention_that_became_one_call_counts_the_same() -> None:
 
 def test_the_waves() -> None:
     n = 1 << 20
-    found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, grad(n)).traffic()
+    seen = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, grad(n))
+    found = seen.traffic()
     forward, backward = found.kernels
+    for kernel, moved in zip(seen.kernels, found.kernels, strict=True):
+        # One turn of the vectorised loop: what computes, by the lines. Of the backward's two pow(·, 1) there is none.
+        loop = kernel.source.partition(".store(")[0]
+        written = re.findall(r"= tmp\d+(?: [*+] tmp\d+|\.(?:sin|cos|neg)\(\));", loop)
+        assert moved.flops == len(written) * n, kernel.phase
     assert (forward.before, forward.nbytes, forward.flops) == (46_137_344, 8_388_608, 5 * n)
-    assert backward.nbytes == 12_582_912 and backward.flops == 12 * n
+    assert backward.nbytes == 12_582_912
     assert found.nbytes == 20_971_520
 
 
