@@ -319,6 +319,43 @@ def test_the_address_names_what_is_pinned_and_back_undoes_it(opened: Callable[[s
     assert not again.locator(".link-trouble").is_visible()
 
 
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_what_is_pinned_is_lit_and_out_of_its_folds_however_it_is_shown(
+    opened: Callable[[str], Locator], viewport: tuple[int, int]
+) -> None:
+    app = opened("")
+    columns, graph = app.locator(".compare-column"), app.locator(".compare-graph .graph-view")
+    columns.nth(1).locator(".listing-line[data-item]", has_text="store").first.click(
+        position={"x": 30, "y": 9}
+    )
+    app.page.mouse.move(1, 1)
+
+    def lit(what: str) -> list[int]:
+        return [column.locator(what).count() for column in columns.all()]
+
+    def settled() -> None:
+        app.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
+
+    settled()
+    folded = ".listing-fold.lit[aria-expanded=false], .lit > .listing-fold[aria-expanded=false]"
+    rows, tabs, calls = lit(".listing-line.lit"), lit(".code-tab.lit"), _calls(app, ".on")
+    assert min(rows) > 0 and any(tabs) and calls
+    assert lit(folded) == [0, 0]
+    scrolled = graph.evaluate("e => e.scrollTop")
+    for _ in range(2):
+        app.locator(".compare-only").click()
+        app.page.mouse.move(1, 1)
+        settled()
+        assert min(lit(".listing-line.lit")) > 0
+        assert lit(".code-tab.lit") == tabs
+        assert _calls(app, ".on") == calls
+        assert graph.evaluate("e => e.scrollTop") == scrolled
+        for column in columns.all():
+            window, first = box(column), box(column.locator(".listing-line.lit").first)
+            assert window["y"] < first["y"] < window["y"] + window["height"]
+    assert lit(".listing-line.lit") == rows
+
+
 @pytest.mark.parametrize(
     ("fragment", "said"),
     [

@@ -176,3 +176,13 @@ function fill(element, ...children) {
     element.append(child);
   }
 }
+
+/**
+ * Shows for a moment where someone was led to.
+ * @param {Element | null} [element]
+ */
+export function flash(element) {
+  const outline = "3px solid var(--accent)";
+  const step = { outline, outlineOffset: "-3px" };
+  element?.animate([step, step], 1600);
+}

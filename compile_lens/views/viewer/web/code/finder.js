@@ -13,10 +13,12 @@ export class Finder {
   /**
    * @param {App} app
    * @param {() => Listing[]} listings those that are shown now, in order
+   * @param {{ find: (wanted: string) => number, show: (match: number) => void }} [names] what is searched after them
    */
-  constructor(app, listings) {
+  constructor(app, listings, names = { find: () => 0, show: () => undefined }) {
     this.app = app;
     this.listings = listings;
+    this.names = names;
     /** Those with marked matches, and how many each has. @type {{ listing: Listing, count: number }[]} */
     this.searched = [];
     this.total = 0;
@@ -84,6 +86,7 @@ export class Finder {
         this.more ||= more;
       }
     }
+    this.total += this.names.find(wanted);
     if (show && this.total) this.go(this.firstInView());
     this.tell();
     if (show && wanted) this.app.say(this.total ? `${this.words()} matches` : "no match");
@@ -115,6 +118,7 @@ export class Finder {
       listing.showMatch(own >= 0 && own < count ? own : -1);
       before += count;
     }
+    this.names.show(match - before);
   }
 
   /** How many matches there are. */

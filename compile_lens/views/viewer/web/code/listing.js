@@ -1,7 +1,7 @@
 // A text with line numbers whose lines stand for items: it folds, lights up and is searched.
 
 import { labelOf } from "../data/reasons.js";
-import { h } from "../dom.js";
+import { flash, h } from "../dom.js";
 import { LineLinks } from "./line_links.js";
 import { LineNotes } from "./line_notes.js";
 import { LineUnits, unitUnder } from "./line_units.js";
@@ -79,6 +79,8 @@ export class Listing {
     this.over = -1;
     this.overUnit = -1;
     this.shading = false;
+    /** Whether the row with the focus is lit while the pointer is on none: it came there by keys, and no Escape since. */
+    this.kept = false;
     /** Where the pointer went down: who selects text does not click. */
     this.down = [0, 0];
     this.scale = h("div", { class: "listing-scale", "aria-hidden": "true" });
@@ -119,7 +121,8 @@ export class Listing {
       const row = rowUnder(event);
       if (row < 0) return;
       this.rows.activate(row);
-      if (/** @type {Element} */ (event.target).matches(":focus-visible")) this.preview(row, unitUnder(event));
+      this.kept = /** @type {Element} */ (event.target).matches(":focus-visible");
+      if (this.kept) this.preview(row, unitUnder(event));
     });
     element.addEventListener("focusout", (event) => {
       if (this.over < 0) this.app.selection.left(event, element);
@@ -134,8 +137,7 @@ export class Listing {
     if (row === this.over && unit === this.overUnit) return;
     this.over = row;
     this.overUnit = unit;
-    const focused = this.rows.focused();
-    this.preview(row < 0 && focused?.matches(":focus-visible") ? this.rows.active : row, unit);
+    this.preview(row < 0 && this.kept && this.rows.focused() ? this.rows.active : row, unit);
   }
 
   /**
@@ -185,6 +187,7 @@ export class Listing {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || rowUnder(event) < 0) return;
+    if (event.key === "Escape") this.kept = false;
     const page = this.rows.page();
     /** @type {Record<string, number>} */
     const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page, Home: -Infinity, End: Infinity };
@@ -326,6 +329,7 @@ export class Listing {
   goTo(line) {
     this.showLine(line - 1);
     this.rows.focus(this.folds.row(line - 1));
+    flash(this.rows.focused());
   }
 
   /**

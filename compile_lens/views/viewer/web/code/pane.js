@@ -3,6 +3,7 @@
 import { button, h, plural, put, shortened } from "../dom.js";
 import { between } from "./between.js";
 import { Finder, copyButton } from "./finder.js";
+import { FoundNames } from "./found_names.js";
 import { itemsInView } from "./in_view.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList, signsOf } from "./kernel_facts.js";
 import { KernelForms } from "./kernel_forms.js";
@@ -65,7 +66,7 @@ export class CodePane {
       class: "button code-tidy",
       pressed: true,
     });
-    this.finder = new Finder(app, () => this.listings());
+    this.finder = new Finder(app, () => this.listings(), new FoundNames(this));
     /** @type {HTMLElement | null} */
     this.tools = h(
       "div",
@@ -88,6 +89,7 @@ export class CodePane {
     const { units } = app.model;
     const list = data.kernels.length >= listed ? launchList(units, data.kernels, (page) => this.choose(page)) : null;
     if (list) this.tabs = list.tabs;
+    list?.element.addEventListener("pointerleave", () => this.showTab());
     this.body = h("div", { class: "code-body" });
     this.element = h("div", { class: "code-pane" }, list?.element, this.body);
     standForKernels(app, this.element);
@@ -194,7 +196,8 @@ export class CodePane {
   showTab(number = this.shown) {
     const tab = this.tabs[number - 1];
     const strip = tab?.parentElement;
-    if (!strip) return;
+    // What is below the pointer stays there: the row that came there would be lit.
+    if (!strip || strip.matches(":hover")) return;
     const least = tab.offsetTop + 1.5 * tab.offsetHeight - strip.clientHeight;
     strip.scrollTop = Math.max(least, Math.min(strip.scrollTop, tab.offsetTop - tab.offsetHeight / 2));
   }

@@ -1,6 +1,6 @@
 // The Python functions that were seen, one below the other.
 
-import { h, shortened } from "../dom.js";
+import { flash, h, shortened } from "../dom.js";
 import { CompilationTable, notesIn } from "./compilations.js";
 import { Finder, copyButton } from "./finder.js";
 import { farFrom } from "./in_view.js";
@@ -113,7 +113,7 @@ export class SourcePane {
         ),
     );
     const again = this.table.rows.filter((row) => row.querySelector(".compilation-again"));
-    const places = more === "break" ? broken : again.map((row) => () => row.focus());
+    const places = more === "break" ? broken : again.map((row) => () => (row.focus(), flash(row)));
     this.led = more === this.more ? this.led + 1 : 0;
     this.more = more;
     places[this.led % places.length]?.();

@@ -3,6 +3,7 @@
 import { grouped, h, plural, put, shortened } from "../dom.js";
 import { Drawing } from "./drawing.js";
 import { alike } from "./alike.js";
+import { around } from "./around.js";
 import { Halos } from "./halos.js";
 import { GraphInput } from "./input.js";
 import { Minimap } from "./minimap.js";
@@ -217,15 +218,14 @@ export class GraphPane {
 
   openLevel() {
     const more = closedBodies(this.data, this.body, this.open);
-    if (this.arrange(new Set([...this.open, ...more]), null))
-      this.app.say(`opened ${plural(more.length, "box", "boxes")}`);
+    if (around(this, new Set([...this.open, ...more]))) this.app.say(`opened ${plural(more.length, "box", "boxes")}`);
   }
 
   closeAll() {
     // Other scenes keep theirs.
     const open = new Set(this.open);
     for (const view of this.drawing.boxes) if (view.inside) open.delete(view.box.body);
-    this.arrange(open, null);
+    around(this, open);
     this.app.say("all boxes closed");
   }
 

@@ -15,8 +15,10 @@ const FINDINGS = 1_000_000;
 /** What stands for a finding where the story is shown, or how it failed or why nothing was compiled. */
 export const STORY = "story";
 export const OUTCOME = "outcome";
+/** What stands for one where it is shown how a compilation was traced. */
+export const TRACED = "traced";
 /** @type {Record<string, number>} */
-const NUMBERS = { [OUTCOME]: -1, [STORY]: 1000 };
+const NUMBERS = { [OUTCOME]: -1, [STORY]: 1000, [TRACED]: 1001 };
 
 const PHASES = ["forward", "backward", "inference"];
 

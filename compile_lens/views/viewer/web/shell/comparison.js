@@ -9,21 +9,19 @@ import { button, h, plural, put } from "../dom.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
 import { decodeComparison, encodeComparison } from "./comparison_address.js";
 import { ComparisonGraph } from "./comparison_graph.js";
-import { noteLone, openBeside, openPartners } from "./comparison_kernels.js";
+import { noteLone, openBeside, openPartners, revealAll } from "./comparison_kernels.js";
 import { comparisonPaper } from "./comparison_paper.js";
 import { partnerOf } from "./comparison_pairs.js";
 import { reasonsOf } from "./comparison_reasons.js";
 import { onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
 import { headerOf } from "./comparison_summary.js";
-import { one, otherCounts } from "./comparison_words.js";
+import { stepsOf } from "./comparison_steps.js";
+import { otherCounts } from "./comparison_words.js";
 import { FindAll } from "./find.js";
-import { hearKeys } from "./keys.js";
+import { hearKeys, showKeys } from "./keys.js";
 
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
-
-/** What led from one count to the next. @type {Record<string, string>} */
-const VERBS = { loops: "inlined", groups: "fused", kernels: "written", launches: "called" };
 
 /**
  * @param {HTMLElement} host
@@ -132,7 +130,7 @@ class ComparisonPage {
 
   /** The modules, what each counts, and whether that is the same for all targets. */
   row() {
-    const { modules, columns } = this.compared;
+    const { modules } = this.compared;
     const several = new Set(modules.map(({ compilation }) => compilation)).size > 1;
     const now = modules[this.module];
     const phases = modules.map(({ title, compilation }, number) =>
@@ -148,31 +146,6 @@ class ComparisonPage {
         h("span", { class: "flow-what" }, several ? compilation : "code"),
       ),
     );
-    const [between, of] = this.compared.same
-      ? [" → ", ""]
-      : [" · ", `: ${columns.map(({ target }) => target).join(" · ")}`];
-    const steps = (now?.counts ?? []).flatMap(([title, values], i) => {
-      const same = values.every((value) => value === values[0]);
-      const chip = h(
-        "li",
-        { class: same ? "flow-step" : "flow-step compare-differs" },
-        h(
-          "span",
-          { class: "flow-noun" },
-          h("span", { class: "flow-count" }, same ? values[0] : values.join(between)),
-          h("span", { class: "flow-what" }, same ? one(title, values[0]) : `≠ ${title}`, [
-            h("span", { class: "flow-wide" }, same ? " each" : of),
-          ]),
-        ),
-      );
-      const verb = h("li", { class: "flow-between", "aria-hidden": "true" }, [
-        h("span", { class: "flow-verb" }, [
-          h("span", { class: "flow-name" }, VERBS[title] ?? ""),
-          h("span", { class: "flow-arrow" }),
-        ]),
-      ]);
-      return i ? [verb, chip] : [chip];
-    });
     const only = button("differences only", () => this.toggle(), {
       class: "button compare-only",
       label: "fold the lines that another has as well",
@@ -184,7 +157,7 @@ class ComparisonPage {
         "div",
         { class: "flow-scroll" },
         h("div", { class: "flow-phases", role: "group", "aria-label": "phase" }, phases),
-        h("ol", { class: "flow-steps" }, steps),
+        h("ol", { class: "flow-steps" }, stepsOf(this.compared, now)),
       ),
       h("div", { class: "flow-more" }, only),
     );
@@ -251,6 +224,8 @@ class ComparisonPage {
     for (const source of this.sources) source.recolour();
     this.resized();
     await this.graph.show(now);
+    // What is pinned is lit in what is new, and in view.
+    for (const side of this.there) this.light(side, "pins");
   }
 
   /**
@@ -344,13 +319,22 @@ class ComparisonPage {
       this.busy = false;
       if (what === "pins") this.turned();
     }
+    this.light(side, what);
+  }
+
+  /**
+   * Shows what is lit on a side.
+   * @param {Side} side
+   * @param {"hover" | "pins"} what
+   */
+  light(side, what) {
     const { units, pins, marks } = side.selection;
     this.element.classList.toggle("spot", units !== null);
     side.pane?.mark(marks);
     this.sources[this.there.indexOf(side)]?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;
     const through = last && [...side.app.chain.own(last.items)];
-    if (through) side.pane?.reveal(through);
+    if (through && side.pane) revealAll(side.pane, through, this.only);
     this.graph.mark(side, marks, through);
   }
 
@@ -391,6 +375,7 @@ class ComparisonPage {
       N: () => this.find.step(-1),
       f: () => phase("forward", "inference"),
       b: () => phase("backward"),
+      "?": () => showKeys(this.element),
     };
     if (!Object.hasOwn(acts, event.key)) return;
     acts[event.key]();

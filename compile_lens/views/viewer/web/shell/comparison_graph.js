@@ -23,6 +23,8 @@ export class ComparisonGraph {
     /** @type {GraphPane | null} */
     this.pane = null;
     this.asked = 0;
+    /** Column and stage that are drawn. */
+    this.drawn = "";
     this.fitted = false;
     this.title = h("span", { class: "frame-title" }, "graph");
     this.heads = h("div", { class: "frame-tabs" });
@@ -78,6 +80,10 @@ export class ComparisonGraph {
     const asked = ++this.asked;
     const side = this.sides[this.chosen];
     const stage = this.stages[this.chosen];
+    const drawn = `${this.chosen} ${stage}`;
+    // Where only the code is shown otherwise, it stays as it is.
+    if (this.pane && drawn === this.drawn) return;
+    this.drawn = drawn;
     this.pane?.close();
     this.pane = null;
     const equal = this.same;

@@ -3,6 +3,7 @@
 
 import { button, h } from "../dom.js";
 import { ownName } from "./header.js";
+import { keyList } from "./keys.js";
 import { Popover } from "./popover.js";
 
 /** @import { Compared } from "../types.d.ts" */
@@ -49,7 +50,8 @@ export function headerOf(compared, find, standalone) {
   const facts = [...(headline ? [headline] : []), agreement, ...compared.facts, ...mayDiffer].map((fact) =>
     h("li", {}, fact),
   );
-  const more = new Popover(about, h("ul", { class: "about" }, facts), { name: "about this comparison", right: true });
+  const said = h("div", {}, h("ul", { class: "about" }, facts), keyList());
+  const more = new Popover(about, said, { name: "about this comparison", right: true });
   return h(
     "header",
     { class: "top" },

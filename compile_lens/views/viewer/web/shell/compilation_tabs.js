@@ -11,7 +11,7 @@ export class CompilationTabs {
   /**
    * @param {Core} core
    * @param {(number: number) => void} choose
-   * @param {(section: string) => void} open shows a section below the panes
+   * @param {() => void} open shows how the compilation was traced
    */
   constructor({ compilations, words }, choose, open) {
     this.compilations = compilations;
@@ -59,11 +59,11 @@ export class CompilationTabs {
   /** @param {Compilation} compilation */
   banners({ recompile, ending, dynamic }) {
     const said = [];
-    if (recompile.length) said.push(this.banner("a recompile", recompile[0], "recompile", "every reason"));
-    if (ending) said.push(this.banner(this.words.broke, ending.what, "break", ending.hint ? "why, and a hint" : "why"));
+    if (recompile.length) said.push(this.banner("a recompile", recompile[0], "every reason"));
+    if (ending) said.push(this.banner(this.words.broke, ending.what, ending.hint ? "why, and a hint" : "why"));
     if (dynamic.length) {
       const some = dynamic.slice(0, 4).join(", ") + (dynamic.length > 4 ? `, and ${dynamic.length - 4} more` : "");
-      said.push(this.banner("dynamic dimensions", some, "dynamic", "all of them"));
+      said.push(this.banner("dynamic dimensions", some, "all of them", " banner-plain"));
     }
     return said;
   }
@@ -71,16 +71,16 @@ export class CompilationTabs {
   /**
    * @param {string} what
    * @param {string} why
-   * @param {string} section
    * @param {string} more
+   * @param {string} [look]
    */
-  banner(what, why, section, more) {
+  banner(what, why, more, look = "") {
     return h(
       "p",
-      { class: section === "dynamic" ? "banner banner-plain" : "banner" },
+      { class: `banner${look}` },
       h("b", {}, `${what}: `),
       h("span", { class: "banner-why" }, why),
-      h("button", { type: "button", class: "link", onclick: () => this.open(section) }, more),
+      h("button", { type: "button", class: "link", onclick: () => this.open() }, more),
     );
   }
 }

@@ -1,10 +1,10 @@
-// The sections below the panes: ledger, why a compilation ended or was made again, guards, notes.
+// The sections below the panes: ledger, what ran eagerly, notes.
 
-import { h, linked, plural, put } from "../dom.js";
+import { h, linked, plural } from "../dom.js";
 import { ledgerTable } from "./ledger.js";
 
 /** @import { App } from "../data/app.d.ts" */
-/** @import { Compilation, Ending, Words } from "../types.d.ts" */
+/** @import { Ending, Words } from "../types.d.ts" */
 
 export class Details {
   /**
@@ -13,72 +13,17 @@ export class Details {
    */
   constructor(app, roomy) {
     this.core = app.model.core;
-    /** Sections of the compilation that the strip shows, by name. @type {Map<string, HTMLDetailsElement>} */
-    this.sections = new Map();
-    /** Names of sections that are open, so that they stay open in another compilation. @type {Set<string>} */
-    this.unfolded = new Set();
-    this.own = h("div", {});
     /** Where Python took over. @type {HTMLDetailsElement | null} */
     this.places = null;
-    this.element = h("div", { class: "below" }, this.ledger(roomy), this.eager(), this.own, this.notes());
+    this.element = h("div", { class: "below" }, this.ledger(roomy), this.eager(), this.notes());
   }
 
-  /**
-   * Shows the sections of a compilation.
-   * @param {number} number
-   */
-  choose(number) {
-    this.sections.clear();
-    const compilation = this.core.compilations[number];
-    if (!compilation) return put(this.own);
-    const whose = this.core.compilations.length > 1 ? ` of ${compilation.id}` : "";
-    put(
-      this.own,
-      this.section(
-        "break",
-        `Graph break${whose}`,
-        "why the graph ended here",
-        breakReason(compilation, this.core.words),
-      ),
-      this.section("recompile", `Recompile${whose}`, this.core.words.recompile, textLines(compilation.recompile)),
-      this.section(
-        "dynamic",
-        `Dynamic dimensions${whose}`,
-        String(compilation.dynamic.length),
-        textLines(compilation.dynamic),
-      ),
-      this.section("guards", `Guards${whose}`, compilation.guardsMeaning, guardList(compilation)),
-    );
-  }
-
-  /**
-   * Unfolds a section and moves to it.
-   * @param {string} name
-   */
-  open(name) {
-    const found = name === "eager" ? this.places : this.sections.get(name);
-    if (!found) return;
-    found.open = true;
-    found.querySelector("summary")?.focus();
-    found.scrollIntoView({ block: "nearest" });
-  }
-
-  /**
-   * @param {string} name
-   * @param {string} title
-   * @param {string} detail
-   * @param {HTMLElement | null} content
-   */
-  section(name, title, detail, content) {
-    if (!content) return null;
-    const made = foldable(title, detail, content);
-    made.open = this.unfolded.has(name);
-    made.addEventListener("toggle", () => {
-      if (made.open) this.unfolded.add(name);
-      else this.unfolded.delete(name);
-    });
-    this.sections.set(name, made);
-    return made;
+  /** Unfolds what ran eagerly and moves to it. */
+  open() {
+    if (!this.places) return;
+    this.places.open = true;
+    this.places.querySelector("summary")?.focus();
+    this.places.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {boolean} open */
@@ -145,28 +90,12 @@ function foldable(title, detail, content) {
   );
 }
 
-/** @param {string[]} lines */
-function textLines(lines) {
-  return lines.length
-    ? h(
-        "ul",
-        { class: "below-lines" },
-        lines.map((line) => h("li", {}, line)),
-      )
-    : null;
-}
-
-/** @param {Compilation} compilation @param {Words} words */
-function breakReason({ ending }, words) {
-  return ending && reasonOf(ending, "", words);
-}
-
 /**
  * @param {Ending} ending
  * @param {string} became of the function for it
  * @param {Words} words
  */
-function reasonOf(ending, became, words) {
+export function reasonOf(ending, became, words) {
   return h(
     "div",
     { class: "below-break" },
@@ -183,20 +112,5 @@ function reasonOf(ending, became, words) {
         )
       : null,
     ending.whole ? h("details", {}, h("summary", {}, words.wholeMessage), h("pre", {}, linked(ending.whole))) : null,
-  );
-}
-
-/** @param {Compilation} compilation */
-function guardList({ guards, guardsLeft }) {
-  if (guards.length === 0) return null;
-  return h(
-    "div",
-    {},
-    h(
-      "dl",
-      { class: "guards" },
-      guards.map(([kind, text]) => h("div", {}, h("dt", {}, kind), h("dd", {}, text))),
-    ),
-    guardsLeft ? h("p", { class: "note" }, guardsLeft) : null,
   );
 }

@@ -43,8 +43,11 @@ export class FindAll {
 
   search() {
     this.at = -1;
+    const wanted = this.input.value;
+    // What only graphs know is not looked for in texts.
+    const text = wanted.replace(/^op: *|^(shape|module|dtype):.*/i, "");
     for (const field of this.fields()) {
-      field.value = this.input.value;
+      field.value = field.matches(".finder-input") ? text : wanted;
       field.dispatchEvent(new Event("input", { bubbles: true }));
     }
   }

@@ -21,7 +21,7 @@ const NAMES = 2;
 export class Flow {
   /**
    * @param {App} app
-   * @param {{ toggle: (place: Place) => void, show: (place: Place) => void, section: (name: string) => void, phase: (phase: string) => void, list: (stage: number) => void }} tell
+   * @param {{ toggle: (place: Place) => void, show: (place: Place) => void, phase: (phase: string) => void, list: (stage: number) => void }} tell
    * @param {{ stages: Element, tabs: Element | null, chain: Element }} popovers
    */
   constructor(app, tell, { stages, tabs, chain }) {
@@ -32,6 +32,14 @@ export class Flow {
     /** @type {Chip[]} */
     this.chips = [];
     this.shown = new Set();
+    /** Whether something of the row is being pressed. */
+    this.pressed = false;
+    this.release = () => {
+      setTimeout(() => {
+        this.pressed = false;
+        this.mark();
+      });
+    };
     this.switch = h("div", { class: "flow-phases", role: "group", "aria-label": "phase" });
     this.row = h("ol", { class: "flow-steps", "aria-label": "from Python to the kernels" });
     this.all = button("⋯", () => undefined, {
@@ -55,6 +63,7 @@ export class Flow {
       this.tabs?.element,
       h("div", { class: "flow-more" }, this.more, this.chain.element, this.all, this.stages.element),
     );
+    this.element.addEventListener("pointerdown", () => this.hold());
   }
 
   /**
@@ -64,8 +73,7 @@ export class Flow {
   choose(number) {
     this.number = number;
     const compilation = this.app.model.core.compilations[number];
-    const phases = compilation ? phasesOf(compilation) : [];
-    if (!phases.some(({ phase }) => phase === this.phase)) this.phase = phases[0]?.phase ?? "";
+    if (!this.phases.some(({ phase }) => phase === this.phase)) this.phase = this.phases[0]?.phase ?? "";
     if (compilation) {
       const count = this.app.model.core.compilations.length;
       put(
@@ -90,6 +98,26 @@ export class Flow {
     this.tell.phase(phase);
   }
 
+  /** The phases of the compilation, the first of them first. */
+  get phases() {
+    const compilation = this.app.model.core.compilations[this.number];
+    return compilation ? phasesOf(compilation) : [];
+  }
+
+  /** The phase that is shown before anyone chooses. */
+  get usual() {
+    const { phase } = this.app.model.core;
+    return this.phases.some((one) => one.phase === phase) ? phase : (this.phases[0]?.phase ?? "");
+  }
+
+  /**
+   * Shows the phase that an address names, the usual one where it names none.
+   * @param {string} [phase]
+   */
+  turn(phase = this.usual) {
+    if (phase !== this.phase && this.phases.some((one) => one.phase === phase)) this.choosePhase(phase);
+  }
+
   /** Moves the focus to the phase that is shown. */
   focusPhase() {
     /** @type {HTMLElement | null} */ (this.switch.querySelector("[aria-pressed=true]"))?.focus();
@@ -97,8 +125,7 @@ export class Flow {
 
   show() {
     const { core, index, units } = this.app.model;
-    const compilation = core.compilations[this.number];
-    const phases = compilation ? phasesOf(compilation) : [];
+    const { phases } = this;
     put(
       this.switch,
       phases.map(({ phase, figures }) =>
@@ -149,8 +176,8 @@ export class Flow {
   }
 
   /** @param {Verb} verb */
-  arrow({ name, note, place, section, stopped = false }) {
-    if (stopped || (!place && !section)) {
+  arrow({ name, note, place, stopped = false }) {
+    if (stopped || !place) {
       // Nothing to open: what was said of it stands beside the source.
       return h(
         "li",
@@ -164,7 +191,7 @@ export class Flow {
         ),
       );
     }
-    const act = () => (place ? this.tell.show(place) : this.tell.section(section));
+    const act = () => this.tell.show(place);
     const made = h(
       "button",
       { type: "button", class: "flow-verb", title: note ? `${name}: ${note}` : name, onclick: act },
@@ -190,8 +217,11 @@ export class Flow {
    */
   press(keys) {
     this.shown = keys;
-    for (const { noun, button: made } of this.chips)
-      made.setAttribute("aria-pressed", String(keys.has(placeOf(noun.stage).key)));
+    for (const { noun, button: made } of this.chips) {
+      const open = keys.has(placeOf(noun.stage).key);
+      made.setAttribute("aria-pressed", String(open));
+      if (noun.stage >= 0) made.title = `${noun.meaning} (click: ${open ? "close" : "open"} the pane)`;
+    }
   }
 
   /**
@@ -225,8 +255,15 @@ export class Flow {
     return lines.length ? lines : shown;
   }
 
+  /** Keeps the row as it is until what is pressed has had its click: the focus that goes with it would change the row. */
+  hold() {
+    this.pressed = true;
+    for (const name of ["pointerup", "pointercancel"]) window.addEventListener(name, this.release, { once: true });
+  }
+
   /** The chips say what is lit, or what they count. */
   mark() {
+    if (this.pressed) return;
     const { model, selection } = this.app;
     const lit = litStages(selection.marks, model.index.stages);
     const chain = selection.units !== null;

@@ -2,7 +2,7 @@
 // elements.
 
 import { grouped } from "../dom.js";
-import { placeOf, placeOfFinding } from "./arrangement.js";
+import { placeOf, placeOfFinding, TRACED } from "./arrangement.js";
 
 /** @import { Core, IndexStage, Compilation, Lane, Step } from "../types.d.ts" */
 /** @import { Place } from "./arrangement.js" */
@@ -23,8 +23,7 @@ import { placeOf, placeOfFinding } from "./arrangement.js";
  * @typedef {object} Verb
  * @property {string} name
  * @property {string} note in amber: what there is to explain; "" if nothing
- * @property {Place | null} place what says why; null: the sections below the panes
- * @property {string} section of these
+ * @property {Place | null} place what says why
  * @property {boolean} [stopped] whether it failed there
  */
 
@@ -87,7 +86,7 @@ function nothingReached({ sources, outcome, words }) {
       meaning: words.sources,
     });
   WAY.forEach(([name, stage, title], i) => {
-    if (i || found.length) found.push({ ...verb(name, "", null, ""), stopped: stopped && i === 0 });
+    if (i || found.length) found.push({ ...verb(name, "", null), stopped: stopped && i === 0 });
     found.push({ name: stage, count: title, what, stage: -1, missing, meaning: "" });
   });
   return found;
@@ -158,9 +157,11 @@ function reached(core, stages, number, phase, lines) {
       missing: "",
       meaning: core.words.sources,
     });
+  const { ending, guards } = compilation;
+  const traced = ending || guards.length ? placeOfFinding(TRACED, 0) : null;
   const dynamo = step(shared, "dynamo");
   if (dynamo) {
-    found.push(verb("traced", compilation.ending ? "to a break" : "", null, compilation.ending ? "break" : "guards"));
+    found.push(verb("traced", compilation.ending ? "to a break" : "", traced));
     found.push(counting(noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", "Dynamo"), core));
   }
   if (!lane) return found;
@@ -169,12 +170,7 @@ function reached(core, stages, number, phase, lines) {
   const aten = step(lane, phase);
   if (aten) {
     found.push(
-      verb(
-        calls ? `joint ${calls}` : "decomposed",
-        "",
-        joint && joint.stage >= 0 ? placeOf(joint.stage) : null,
-        "guards",
-      ),
+      verb(calls ? `joint ${calls}` : "decomposed", "", joint && joint.stage >= 0 ? placeOf(joint.stage) : traced),
     );
     const after = step(lane, `${phase}.post_grad`);
     const count = row ? figure(row.figures[1], "op") : (aten.facts[1] ?? "");
@@ -188,15 +184,15 @@ function reached(core, stages, number, phase, lines) {
   const groups = step(lane, `${phase}.groups`);
   const code = step(lane, `${phase}.code`);
   if (loops) {
-    found.push(verb("inlined", "", finding("lowering"), ""));
+    found.push(verb("inlined", "", finding("lowering")));
     found.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
   }
   if (groups) {
-    found.push(verb("fused", lane.apart ? `${grouped(lane.apart)} apart` : "", finding("fusion"), ""));
+    found.push(verb("fused", lane.apart ? `${grouped(lane.apart)} apart` : "", finding("fusion")));
     found.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
   }
   if (code) {
-    found.push(verb("written", "", finding("traffic"), ""));
+    found.push(verb("written", "", finding("traffic")));
     found.push(noun("code", code, code.facts[0] ?? "", code.facts[1] ?? "code"));
   }
   return found;
@@ -206,11 +202,10 @@ function reached(core, stages, number, phase, lines) {
  * @param {string} name
  * @param {string} note
  * @param {Place | null} place
- * @param {string} section
  * @returns {Verb}
  */
-function verb(name, note, place, section) {
-  return { name, note, place, section };
+function verb(name, note, place) {
+  return { name, note, place };
 }
 
 /**

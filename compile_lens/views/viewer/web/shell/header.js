@@ -1,6 +1,7 @@
 // The head of the page, one line: what was captured, what to know before any figure, what it saved, for which device.
 
 import { button, grouped, h, shortened } from "../dom.js";
+import { keyList } from "./keys.js";
 import { Popover } from "./popover.js";
 
 /** @import { Core } from "../types.d.ts" */
@@ -24,7 +25,8 @@ const LEADS = { break: "go to the next line", recompile: "go to the next of them
 export function pageHeader(core, find, standalone, lead) {
   const { warnings, state } = core.outcome;
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
-  const more = new Popover(about, aboutCapture(core), { name: "about this capture", right: true });
+  const said = h("div", {}, aboutCapture(core), keyList());
+  const more = new Popover(about, said, { name: "about this capture", right: true });
   const place = placeOfCapture(core);
   const top = h(
     "header",

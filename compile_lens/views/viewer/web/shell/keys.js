@@ -1,6 +1,25 @@
 // Who hears the keys of an app. On a page of its own it is the page; in a notebook they are the notebook's, unless the
 // focus is inside.
 
+import { h } from "../dom.js";
+
+const KEYS =
+  "/ find · n N next, previous match · f b forward, backward · w why · m enlarge · Enter pin · Esc clear · in a graph: arrows, + − 0 zoom, n neighbours, o open";
+
+/**
+ * Opens the list of the keys, or closes what it stands in.
+ * @param {HTMLElement} app
+ */
+export function showKeys(app) {
+  /** @type {HTMLElement} */ (app.querySelector(".top-about")).click();
+  app.querySelector(".about-keys")?.scrollIntoView({ block: "nearest" });
+}
+
+/** The list of the keys. */
+export function keyList() {
+  return h("p", { class: "about-keys" }, h("b", {}, "Keys "), KEYS);
+}
+
 /**
  * @param {HTMLElement} host what the app stands in
  * @param {boolean} standalone whether the page is its own

@@ -7,7 +7,7 @@ import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
 import { h, plural, put, turnOfOthers } from "../dom.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
-import { OUTCOME, placeOf, placeOfFinding, STORY } from "./arrangement.js";
+import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "./arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Details } from "./details.js";
 import { FindAll } from "./find.js";
@@ -15,7 +15,7 @@ import { toFirstHits } from "./first_hits.js";
 import { Flow } from "./flow.js";
 import { pageHeader } from "./header.js";
 import { Inspector } from "./inspector.js";
-import { hearKeys } from "./keys.js";
+import { hearKeys, showKeys } from "./keys.js";
 import { endedBadly } from "../findings/outcome_pane.js";
 import { Panes } from "./panes.js";
 import { Paper } from "./paper.js";
@@ -77,7 +77,7 @@ class Shell {
     this.tabs = new CompilationTabs(
       model.core,
       (number) => this.choose(number),
-      (section) => this.details.open(section),
+      () => this.panes.show(placeOfFinding(TRACED, 0)),
     );
     this.panes = new Panes(this.app, { changed: () => this.arranged(), closed: (key) => this.flow.focus(key) });
     this.inspector = new Inspector(this.app);
@@ -90,7 +90,6 @@ class Shell {
       {
         toggle: (place) => this.panes.toggle(place),
         show: (place) => this.panes.show(place),
-        section: (name) => this.details.open(name),
         phase: (phase) => this.panes.choosePhase(phase),
         list: (stage) => this.inspector.showStage(stage),
       },
@@ -177,7 +176,6 @@ class Shell {
     this.tabs.choose(number);
     this.strip.choose(number);
     this.flow.choose(number);
-    this.details.choose(number);
     this.panes.choose(number);
   }
 
@@ -187,14 +185,14 @@ class Shell {
    */
   warned(more) {
     const there = more !== "eager" && this.model.core.sources.length > 0;
-    void Promise.resolve(there && this.panes.next(more)).then((found) => found || this.details.open("eager"));
+    void Promise.resolve(there && this.panes.next(more)).then((found) => found || this.details.open());
   }
 
   /** Keys of the findings that can be shown. */
   findings() {
     const { core } = this.model;
     const keys = core.findings.map(({ key, missing }) => (missing ? "" : key));
-    return [...keys, STORY, endedBadly(core) ? OUTCOME : ""];
+    return [...keys, STORY, TRACED, endedBadly(core) ? OUTCOME : ""];
   }
 
   /** What of this compilation is not open, and the others, by name. */
@@ -218,6 +216,7 @@ class Shell {
   /** @param {PageState} state */
   restore(state) {
     if (state.compilation !== this.compilation) this.choose(state.compilation);
+    this.flow.turn(state.phase);
     // Pins first, so that panes open where these are. A link says itself which compilation is shown.
     this.pins = null;
     this.app.selection.replace(state.pins);
@@ -230,6 +229,7 @@ class Shell {
     this.panes.unchoose();
     this.app.selection.clear();
     this.choose(this.model.core.first);
+    this.flow.turn();
   }
 
   /** A line of the source that is pinned and of which only other compilations have something opens the first of these. */
@@ -280,7 +280,9 @@ class Shell {
     const panes = this.panes.chosen
       ? this.panes.groups.map((group) => group.map((place) => ({ place, view: this.panes.frame(place, "").view })))
       : null;
-    return encodeState({ compilation: this.compilation, panes, pins: this.app.selection.pins }, this.model.index);
+    const { compilation, flow } = this;
+    const phase = flow.phase === flow.usual ? "" : flow.phase;
+    return encodeState({ compilation, phase, panes, pins: this.app.selection.pins }, this.model.index);
   }
 
   /**
@@ -311,6 +313,7 @@ class Shell {
       b: () => phase("backward"),
       m: () => this.panes.enlargeUsed(),
       w: why,
+      "?": () => showKeys(this.element),
     };
     if (!Object.hasOwn(acts, event.key)) return false;
     acts[event.key]();

@@ -1,5 +1,4 @@
 // The frame around one pane: title, facts, graph or text, its own tools, close; and the wait until its data is read.
-
 import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { TextPane } from "../code/text_pane.js";
@@ -10,11 +9,12 @@ import { FindingPane } from "../findings/pane.js";
 import { StoryPane } from "../findings/story_pane.js";
 import { FusionPane } from "../fusion/pane.js";
 import { GraphPane } from "../graph/pane.js";
-import { OUTCOME, STORY } from "./arrangement.js";
+import { OUTCOME, STORY, TRACED } from "./arrangement.js";
 import { noMatch } from "./no_match.js";
 import { Scrolls } from "./scrolls.js";
 import { fillTabs, tabStrip, titleWords } from "./tab_strip.js";
 import { factsOf, titleOf } from "./tabs.js";
+import { TracedPane } from "./traced_pane.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { Reach } from "../data/reasons.js" */
@@ -140,6 +140,8 @@ export class PaneFrame {
     } else if (finding === STORY) {
       const data = await model.payload.get("story");
       if (await this.turn()) this.put("story", () => new StoryPane(this.app, data));
+    } else if (finding === TRACED) {
+      if (await this.turn()) this.put("traced", () => new TracedPane(this.app));
     } else if (finding) {
       const head = model.finding(finding);
       const data = await model.payload.get(head.part);

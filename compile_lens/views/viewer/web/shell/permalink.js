@@ -13,9 +13,9 @@ import { MOST_TABS } from "./groups.js";
 
 /**
  * @typedef {{ place: Place, view: string }} OpenPane
- * @typedef {{ compilation: number, panes: OpenPane[][] | null, pins: { items: number[], name: string }[] }} PageState
- * `panes` is null where the hash names none, and the usual ones are wanted; each is a list of its tabs, the shown one
- * first.
+ * @typedef {{ compilation: number, phase?: string, panes: OpenPane[][] | null, pins: { items: number[], name: string }[] }} PageState
+ * `phase` only where it is not the usual one. `panes` is null where the hash names none, and the usual ones are wanted;
+ * each is a list of its tabs, the shown one first.
  */
 
 /** Characters of a hash that are read at all. */
@@ -35,6 +35,7 @@ const VIEWS = ["graph", "text", "fusion", "module"];
 export function encodeState(state, index) {
   const parts = [];
   if (state.compilation > 0) parts.push(`c=${state.compilation}`);
+  if (state.phase) parts.push(`phase=${escaped(state.phase)}`);
   if (state.panes) {
     const reference = (/** @type {OpenPane} */ { place, view }) => {
       if (place.finding) return `why:${place.finding}`;
@@ -73,6 +74,11 @@ export function decodeState(hash, index, findings = [], lost = []) {
         state.compilation = number;
         found = true;
       } else lost.push(`compilation ${shortened(value, LONGEST_LOST)}`);
+    } else if (name === "phase") {
+      if (index.stages.some(({ key }) => key.split(".")[0] === value)) {
+        state.phase = value;
+        found = true;
+      } else lost.push(shortened(value, LONGEST_LOST));
     } else if (name === "open" && state.panes === null) {
       const panes = decodePanes(value, index, findings, lost);
       if (panes.length || value === "") {

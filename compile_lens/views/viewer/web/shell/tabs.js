@@ -2,7 +2,7 @@
 // values, no elements.
 
 import { PYTHON } from "../data/model.js";
-import { byStage, OUTCOME, placeOfFinding, placeOfStory, STORY } from "./arrangement.js";
+import { byStage, OUTCOME, placeOfFinding, placeOfStory, STORY, TRACED } from "./arrangement.js";
 import { besideCode } from "./beside_code.js";
 import { figure } from "./flow_steps.js";
 
@@ -36,6 +36,7 @@ export function kindOf(model, { stage, fusion, finding }) {
  */
 export function titleOf(model, { stage, fusion, finding }) {
   if (finding === STORY) return "Story";
+  if (finding === TRACED) return "traced";
   if (finding === OUTCOME) return outcomeTitle(model);
   if (finding) return model.finding(finding).title;
   if (stage === PYTHON) return "Python source";
@@ -106,6 +107,7 @@ function kernelsTitle(model, place) {
 export function factsOf(model, { stage, fusion, finding }) {
   if (finding === OUTCOME) return { facts: "", meaning: model.core.outcome.verdict };
   if (finding === STORY) return { facts: "", meaning: "the capture told in sentences" };
+  if (finding === TRACED) return { facts: "", meaning: "" };
   if (finding) {
     const { fact, intro } = model.finding(finding);
     return { facts: fact, meaning: intro };

@@ -1,0 +1,256 @@
+"""What one asks for by a click or a key is what one sees: nothing jumps away, and no click is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+
+from . import captures
+from .test_graphs import blocks
+from .viewer import Viewer, box
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+Open = Callable[[Capture], Viewer]
+
+WIDE = pytest.mark.parametrize("viewport", [(1280, 720)])
+
+
+def _in_view(pane: Locator, which: str = ":not(.open)") -> set[str]:
+    """Names of the boxes of a graph that are in its window, in part at least; an open one is ``.open``."""
+    return set(
+        pane.evaluate(
+            """(pane, which) => {
+              const view = pane.querySelector(".graph-view").getBoundingClientRect();
+              return [...pane.querySelectorAll(".node" + which)].filter((node) => {
+                const { left, right, top, bottom } = node.querySelector(".face").getBoundingClientRect();
+                return right > view.left && left < view.right && bottom > view.top && top < view.bottom;
+              }).map((node) => node.querySelector(".graph-stop").getAttribute("aria-label").split(", ")[0]);
+            }""",
+            which,
+        )
+    )
+
+
+@WIDE
+def test_opening_and_closing_all_boxes_keeps_what_was_in_view(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(blocks())
+    pane = page.find(".frame:has(.graph-pane)")
+    pane.locator(".heading").first.wait_for()
+    view = pane.locator(".graph-view")
+    pane.locator("button:text-is('close all')").click()
+    for _ in range(5):
+        pane.get_by_role("button", name="zoom in").click()
+    last = pane.locator(".graph-stop[aria-label^='blocks.3']").first
+    last.scroll_into_view_if_needed()
+    page.frame()
+    before = _in_view(pane)
+    assert "blocks.3" in before and "blocks.0" not in before
+    pane.locator("button:text-is('open level')").click()
+    page.frame()
+    assert _in_view(pane), "the canvas is empty"
+    frames = _in_view(pane, ".open")
+    assert frames & before, "none of what was in view"
+    pane.locator("button:text-is('close all')").click()
+    page.frame()
+    assert frames & _in_view(pane)
+    # From within the second one it is that one.
+    pane.locator("button:text-is('open level')").click()
+    page.frame()
+    name = pane.locator(".heading", has_text="blocks.1").last
+    name.scroll_into_view_if_needed()
+    view.evaluate("e => e.scrollBy(0, e.clientHeight / 2)")
+    page.frame()
+    pane.locator("button:text-is('close all')").click()
+    page.frame()
+    assert "blocks.1" in _in_view(pane)
+
+
+def test_the_address_names_the_phase_and_back_undoes_it(standalone: Callable[..., Page]) -> None:
+    shown = captures.sin_cos()
+    page = Viewer(standalone(shown), shown)
+    pressed = ".flow-phase[aria-pressed=true]"
+    page.find(".flow-phase.phase-backward").click()
+    page.page.wait_for_url("**#phase=backward&*")
+    page.find(".frame .node > .graph-stop[aria-label^='neg']").first.click()
+    page.leave()
+    page.page.wait_for_url("**pin=*")
+    fragment = page.page.url.partition("#")[2]
+    assert "phase=backward&pin=" in fragment
+    page.page.go_back()
+    page.page.wait_for_function("() => !location.hash.includes('pin=')")
+    page.opened()
+    assert page.find(pressed).inner_text().startswith("backward")
+    page.page.go_back()
+    page.find(f"{pressed}.phase-forward").wait_for()
+    page.opened()
+    assert page.find(".frame .node > .graph-stop[aria-label^='neg']").count() == 0
+    again = Viewer(standalone(shown, fragment), shown)
+    again.opened()
+    assert again.find(pressed).inner_text().startswith("backward")
+    assert again.pins() == ["neg"]
+    assert again.find(".frame .node > .graph-stop[aria-label^='neg']").count() == 1
+    assert not again.find(".link-trouble").is_visible()
+
+
+@WIDE
+@pytest.mark.parametrize("key", ["Escape", "ArrowDown"])
+def test_a_click_on_a_step_is_not_lost(viewer: Open, viewport: tuple[int, int], key: str) -> None:
+    """Where the row is a chain for the sake of the line with the focus, and would be none without that."""
+    page = viewer(captures.layer())
+    page.opened()
+    y = box(page.find(".flow-name:text-is('fused')"))["y"] + 6
+
+    def under(x: float) -> str:
+        """The number of the stage or the name of the step that is there."""
+        read = """(app, [x, y]) => {
+          const under = app.shadowRoot.elementFromPoint(x, y);
+          return under.closest(".flow-noun")?.dataset.stage ?? under.closest(".flow-verb")?.innerText ?? "";
+        }"""
+        return str(page.app.evaluate(read, [x, y]))
+
+    rest = {x: under(x) for x in range(500, 1150, 10)}
+    if key == "Escape":
+        rest = {x: said for x, said in rest.items() if said.startswith("fused")}
+    page.find(".source-pane .listing-line.coloured, .source-pane [data-item]").first.wait_for()
+    line = page.find(".source-pane .listing-line[data-item]").first
+    line.click(position={"x": 30, "y": 9})
+    page.page.keyboard.press("Escape")
+    if key != "Escape":
+        page.page.keyboard.press(key)
+    shown = {str(stage) for stage, _ in page.shown()}
+    wanted = {
+        str(page.number(f"{phase}.{what}"))
+        for phase in ("forward", "inference")
+        for what in ("loops", "groups")
+        if page.find(f".phase-{phase}").count()
+    }
+    place = next(x for x in rest if key == "Escape" or (under(x) in wanted - shown and under(x) != rest[x]))
+    page.page.mouse.move(place, y)
+    page.frame()
+    assert page.find(".flow-lit").count() == (0 if key == "Escape" else 1)
+    said = under(place)
+    assert key != "Escape" or said == rest[place]
+    page.page.mouse.down()
+    page.page.wait_for_timeout(60)
+    page.page.mouse.up()
+    page.leave()
+    page.frame()
+    page.find(".frame[data-finding=fusion]" if key == "Escape" else f".frame[data-stage='{said}']").wait_for()
+
+
+@WIDE
+def test_a_kernel_that_is_half_in_view_is_chosen_by_a_click(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(captures.layer())
+    page.opened()
+    strip = page.find(".code-launches")
+    strip.evaluate("e => (e.scrollTop = 0)")
+    page.frame()
+    whole = box(strip)
+    bottom = whole["y"] + whole["height"]
+    rows = strip.locator(".code-tab")
+    cut = next(i for i, row in enumerate(rows.all()) if box(row)["y"] < bottom - 4 < box(row)["y"] + 24)
+    row = rows.nth(cut)
+    at = box(row)
+    page.page.mouse.move(at["x"] + 200, bottom - 5)
+    page.page.wait_for_timeout(100)
+    page.page.mouse.down()
+    page.page.mouse.up()
+    page.page.wait_for_timeout(300)
+    assert row.get_attribute("aria-selected") == "true"
+    over = strip.evaluate("e => e.querySelector('.code-tab:hover').dataset.page")
+    assert over == str(cut + 1), "another one came below the pointer"
+    page.leave()
+    page.page.wait_for_timeout(200)
+    assert box(row)["y"] + box(row)["height"] <= bottom + 1, "it comes into view once the pointer has left"
+
+
+@WIDE
+def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int, int]) -> None:
+    """Those of library calls as well, and by the operator, as graphs know it."""
+    page = viewer(captures.layer())
+    page.opened()
+    pane = page.find(".frame:has(.code-launches)")
+    names = [name.lower() for name in pane.locator(".code-tab").evaluate_all("all => all.map(e => e.title)")]
+    said = pane.locator(".finder-count")
+    for typed, looked in (("op:bmm", "bmm"), ("softmax", "softmax"), ("addmm", "addmm")):
+        hits = sum(looked in name for name in names)
+        assert hits > 0
+        page.find(".find-all").fill(typed)
+        page.page.wait_for_timeout(400)
+        assert pane.locator(".code-tab[data-found]").count() == hits
+        assert int(said.inner_text().split("/")[1]) >= hits
+    page.page.keyboard.press("Enter")
+    now = pane.locator(".code-tab[data-found=now]")
+    assert now.count() == 1
+    window, row = box(pane.locator(".code-launches")), box(now)
+    assert window["y"] <= row["y"] and row["y"] + row["height"] <= window["y"] + window["height"] + 1
+    page.find(".find-all").fill("nothing is called this")
+    page.page.wait_for_timeout(400)
+    assert said.inner_text() == "no match"
+    assert pane.locator(".code-tab[data-found]").count() == 0
+
+
+@WIDE
+def test_the_step_of_tracing_opens_a_tab_as_others_do(viewer: Open, viewport: tuple[int, int]) -> None:
+    for shown, text in ((captures.sin_cos(), "Guards"), (captures.graph_break(), "Graph break")):
+        page = viewer(shown)
+        page.opened()
+        page.find(".flow-verb").filter(has_text="traced").click()
+        pane = page.find(".frame[data-finding=traced]")
+        pane.locator("h3", has_text=text).wait_for()
+        assert page.page.evaluate("scrollY") == 0
+        assert page.find(".frame-tab[aria-pressed=true]").filter(has_text="traced").count() == 1
+        page.page.wait_for_url(re.compile("why:traced"))
+        again = page.page.url.partition("#")[2]
+    page.page.reload()
+    page.opened()
+    assert page.page.url.endswith(again)
+    assert page.find(".frame[data-finding=traced] h3").count() > 0
+
+
+def test_where_a_chip_led_is_shown_for_a_moment(viewer: Open) -> None:
+    page = viewer(captures.graph_break())
+    page.opened()
+    page.find(".top-chip").filter(has_text="graph break").click()
+    line = page.find(".source-pane .listing-line:focus")
+    line.wait_for()
+    shown = "e => [getComputedStyle(e).outlineStyle, getComputedStyle(e).outlineWidth]"
+    assert line.evaluate(shown) == ["solid", "3px"]
+    page.page.wait_for_timeout(1700)
+    assert line.evaluate(shown) != ["solid", "3px"]
+
+
+def test_a_stage_says_what_a_click_does(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    page.opened()
+    chip = page.chip("python")
+    assert (chip.get_attribute("title") or "").endswith("(click: close the pane)")
+    chip.click()
+    assert (chip.get_attribute("title") or "").endswith("(click: open the pane)")
+    page.find(".frame[data-stage='0']").wait_for(state="detached")
+
+
+def test_a_question_mark_lists_the_keys(viewer: Open) -> None:
+    """Each of them does what the list says: `tests/browser/test_keyboard.py`."""
+    page = viewer(captures.sin_cos())
+    page.opened()
+    page.page.keyboard.press("?")
+    keys = page.find(".about-keys")
+    keys.wait_for()
+    said = keys.inner_text()
+    assert all(f"{key} " in said for key in ("/", "n", "N", "f", "b", "w", "m", "o", "Enter", "Esc"))
+    place, (width, height) = box(keys), page.page.evaluate("[innerWidth, innerHeight]")
+    assert place["y"] + place["height"] <= height and place["x"] + place["width"] <= width
+    page.page.keyboard.press("?")
+    keys.wait_for(state="hidden")
