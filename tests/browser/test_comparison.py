@@ -176,7 +176,8 @@ def test_counts_that_differ_and_lines_that_others_lack_are_marked(app: Open) -> 
     assert signs == [len(lines) for lines in own]
     assert "lines that the others lack" in page.locator(".compare-column").nth(1).inner_text()
     assert (
-        page.locator(".compare-column").nth(2).locator(".compare-none").inner_text() == "nothing of its own"
+        page.locator(".compare-column").nth(2).locator(".compare-none").inner_text()
+        == "no line that the others lack"
     )
     only = page.get_by_role("button", name="fold the lines that another has")
     only.click()

@@ -383,4 +383,4 @@ def test_open_kernels_are_partners_and_others_are_new(
     assert "the same on both sides" in columns.nth(1).inner_text()
     columns.nth(1).locator(".code-tab", has_text="pow_sin").click()
     alone = columns.nth(1).inner_text()
-    assert "the same on both sides" not in alone and "of no operation" in alone
+    assert "the same on both sides" not in alone and "of no Python line" in alone

@@ -564,6 +564,12 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     rows = source.locator(".compilation")
     cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
     name, line = shown.compilations[0].function, ending.frames[-1].line
+    # The ledger and the tabs of compilations have the name that the table has.
+    rest = f"1/0 {name}, after line {line}"
+    assert rest in page.find(".below-heading").all_text_contents()
+    (tab,) = page.find(".tab:has(.tab-id)").filter(has_text="1/0").all()
+    assert tab.locator(".tab-name").text_content() == f"{name}, after line {line}"
+    assert "torch_dynamo_resume_in_" in str(tab.get_attribute("title"))
     work = [f"{shown.ledger.graphs[i][1].total.eager_ops} → 2" for i in range(2)]
     assert cells == [
         ["0/0", name, work[0], "called"],

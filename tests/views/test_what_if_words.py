@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import re
@@ -14,7 +15,7 @@ from compile_lens.record.what_if import Trial
 from compile_lens.results.what_if import WhatIf
 from compile_lens.trials.switches import SWITCHES, Held
 from compile_lens.views.what_if import html as page
-from compile_lens.views.what_if import markdown, text
+from compile_lens.views.what_if import markdown, outline, text
 
 LONG = 'torch.compile(f, options={"a": 1, ' + '"b": 2, ' * 30 + '"c": 3})'
 HOSTILE = 'torch.compile(f, options={"x": "</pre><script>`|```"})'
@@ -87,3 +88,13 @@ def test_one_loop_is_one() -> None:
     for count, said in ((1, "there is 1 loop, and"), (2, "there are 2 loops, and")):
         held.loops = held.loops[:1] * count
         assert fusion.idle(held) == f"{said} one kernel may hold 64"
+
+
+def test_a_lambda_goes_by_its_line() -> None:
+    capture = sample()
+    name = "main.<locals>.<lambda>"
+    sources = (dataclasses.replace(capture.sources[0], name="<lambda>"),)
+    found = WhatIf(name, dataclasses.replace(capture, function=name, sources=sources))
+    at = f"{capture.sources[0].file.rpartition('/')[2]}:{capture.sources[0].first_line}"
+    assert outline.heading(found) == f"what would change the lambda of {at}"
+    assert outline.heading(dataclasses.replace(found, function="main.<locals>.f")).endswith("main.<locals>.f")

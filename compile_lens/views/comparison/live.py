@@ -72,7 +72,7 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
         "facts": [line(fact) for fact in outline.made_with(comparison)],
         "columns": [column_of(column) for column in comparison.columns],
         "modules": modules,
-        "alike": "another target has them, or no origin",
+        "alike": "another target has them too, or they are of no Python line",
         "same": None,
         "sources": [],
         "levels": [

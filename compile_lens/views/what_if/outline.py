@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
+from compile_lens.record.graph import Frame
 from compile_lens.record.what_if import FIGURES, Trial, WhatIfRecord
-from compile_lens.views.words.outline import plural
+from compile_lens.views.words.outline import place, plural
 
 NOT_TIMED = (
     "Fewer launches and bytes are no proof of less time: benchmark what helps on the device. Counts are measured, "
@@ -14,7 +17,16 @@ NO_BETTER = "pairs no better than one of their two switches"
 
 
 def heading(found: WhatIfRecord) -> str:
-    return f"what would change {found.function}"
+    """The function by its own name, a lambda by its line."""
+    name = found.function.rpartition("<locals>.")[2]
+    places = ((s.file, s.first_line) for s in found.base.sources if s.name.rpartition("<locals>.")[2] == name)
+    compiled = ((c.file, c.line) for c in found.base.compilations if c.function.endswith(name) and c.file)
+    at = next(itertools.chain(places, compiled), None) if name == LAMBDA else None
+    return f"what would change {f'the lambda of {place(Frame(*at, name))}' if at else found.function}"
+
+
+LAMBDA = "<lambda>"
+"""What Python calls a function without a name."""
 
 
 def headline(found: WhatIfRecord) -> str:

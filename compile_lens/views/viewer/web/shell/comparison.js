@@ -242,7 +242,7 @@ class ComparisonPage {
     const lacked = `≠ ${plural(own.length, "line")}`;
     const others = `that the ${this.sides.length > 2 ? "others lack" : "other lacks"}`;
     if (own.length && !this.compared.same) chips.push(`${lacked} ${others}`);
-    const none = h("span", { class: "compare-none" }, failure ? "failed" : "nothing of its own");
+    const none = h("span", { class: "compare-none" }, failure ? "failed" : `no line ${others}`);
     const frame = h(
       "section",
       { class: "frame compare-column", "aria-label": target },

@@ -42,7 +42,7 @@ function foldsBetween(kernel, own, alike, units, lone) {
   for (const line of [...shown, count + 1]) {
     if (line > first) {
       const idle = [...signed].filter((one) => one >= first && one < line).length;
-      const label = !idle ? alike : lone ? "of no operation" : `${idle} of no operation differ${idle === 1 ? "s" : ""}`;
+      const label = !idle ? alike : `${lone ? "" : `${idle} differ${idle === 1 ? "s" : ""}, `}of no Python line`;
       folds.push({ first, last: line - 1, label });
     }
     first = line + 1;

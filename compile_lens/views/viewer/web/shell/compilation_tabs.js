@@ -89,7 +89,7 @@ export class CompilationTabs {
  * @param {Compilation} compilation
  * @param {() => void} choose
  */
-function compilationTab({ id, function: name, place, recompile, ending }, choose) {
+function compilationTab({ id, name, function: own, place, recompile, ending }, choose) {
   return h(
     "button",
     {
@@ -98,7 +98,7 @@ function compilationTab({ id, function: name, place, recompile, ending }, choose
       role: "tab",
       "aria-selected": "false",
       tabindex: "-1",
-      title: `${id} ${name}, ${place}`,
+      title: `${id} ${name}, ${place}${own === name ? "" : `; torch calls it ${own}`}`,
       onclick: choose,
     },
     h("span", { class: "tab-id" }, id),

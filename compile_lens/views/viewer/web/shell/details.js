@@ -40,7 +40,7 @@ export class Details {
         ledgerTable(ledger, "Ledger of the whole capture", true),
         each
           .map((c) => [
-            h("div", { class: "below-heading", role: "heading", "aria-level": "3" }, `${c.id} ${c.function}`),
+            h("div", { class: "below-heading", role: "heading", "aria-level": "3" }, `${c.id} ${c.name}`),
             ledgerTable(c.ledger, `Ledger of compilation ${c.id}`, false),
           ])
           .flat(),
