@@ -139,7 +139,10 @@ def test_what_the_derivative_needs_is_a_group_of_its_own_with_words(viewer: Open
     page.leave()
     (kernel,) = shown.compilations[0].code["forward"].kernels
     row = page.pane("forward.code").locator(f".listing-line{NEEDED}").first
-    assert "needed by a derivative" in row.evaluate("e => getComputedStyle(e, '::after').content")
+    # Before the tags, where it has room beside the code.
+    tags = row.locator(".tags")
+    assert "derivative" in tags.evaluate("e => getComputedStyle(e, '::before').content")
+    assert "derivative" not in row.evaluate("e => getComputedStyle(e, '::after').content")
     assert row.evaluate("e => getComputedStyle(e).outlineStyle") == "dotted"
     assert page.pane("forward").locator(f".node{NEEDED} .on-needed").all_text_contents() == ["derivative"]
     page.frame()

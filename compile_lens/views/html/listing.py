@@ -13,7 +13,7 @@ from ..words.characters import short
 from ..words.derivatives import Whose, of_names, phrase
 from ..words.palette import INK
 from .coloured import coloured
-from .markup import EDGE, FAINT, MONO, PHASE_COLOURS, SUNK, WHOLE, Budget, div, mono, note, span, tag, text
+from .markup import EDGE, FAINT, PHASE_COLOURS, SUNK, WHOLE, Budget, div, mono, note, span, tag, text
 
 _PRE = (
     "font:inherit;margin:0;border:0;white-space:pre;background:none;"
@@ -101,7 +101,7 @@ def listing(
     )
     frame = (
         f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
-        f"border-radius:6px;{MONO};font-size:12px;line-height:1.55"
+        f"border-radius:6px;font:12px/1.55 ui-monospace,Menlo,monospace"
     )
     # It scrolls, and so the keyboard has to come to it. On paper a line that is too long is broken, beside which the
     # other columns would no longer fit.

@@ -46,7 +46,7 @@ KERNELS = 400
 WHOLE = "capture.save('capture.json') keeps everything"
 
 FAINT = "#57606a"
-GROUND = "#ffffff"
+GROUND = "#fff"
 SUNK = "#f6f8fa"
 EDGE = "#d0d7de"
 MISSING_INK = "#7a4b00"

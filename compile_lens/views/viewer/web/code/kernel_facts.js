@@ -14,6 +14,17 @@ import { button, h, shortened } from "../dom.js";
 /** Names and launches that are shown before the rest is only counted. */
 const FEW = 12;
 
+/** Figures that one looks at with the machine code: they stand beside the names of its forms. */
+const COSTS = /register|spill|instruction/;
+
+/**
+ * Those of a kernel.
+ * @param {KernelData} kernel
+ */
+export function kernelCosts({ part, facts }) {
+  return part ? facts.filter((fact) => COSTS.test(fact)) : [];
+}
+
 /**
  * The head of a kernel: what it is, where it is launched, what it came from.
  * @param {App} app
@@ -54,13 +65,14 @@ export function kernelHead(app, kernel, go) {
  * @param {KernelData} kernel
  */
 export function kernelChips(kernel) {
+  const costs = kernelCosts(kernel);
   return [
     kernel.languageTitle,
     kernel.kind !== kernel.language ? kernel.kind : "",
     kernel.launched,
     kernel.moved,
     ...kernel.facts,
-  ].filter((fact) => fact !== "");
+  ].filter((fact) => fact !== "" && !costs.includes(fact));
 }
 
 /**

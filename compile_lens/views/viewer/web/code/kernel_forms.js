@@ -2,8 +2,9 @@
 
 import { button, h } from "../dom.js";
 import { copyButton } from "./finder.js";
-import { kernelLinks } from "./kernel_facts.js";
+import { kernelCosts, kernelLinks } from "./kernel_facts.js";
 import { Listing } from "./listing.js";
+import { compact } from "./machine_text.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { FormsData, KernelData } from "../types.d.ts" */
@@ -13,7 +14,7 @@ import { Listing } from "./listing.js";
  * 5 text. One pattern for all the compilers' dialects: those tell much the same apart.
  */
 const FORM_PIECES =
-  /(\/\/.*|\/\*.*?\*\/|(?<=^\s*|\s)[;#] .*)|(?<=^\s*)([\w.$]+:|\.[\w.]+)|(?<=^\s*(?:\/\*\w+\*\/\s*)?(?:@\S+\s+)?(?:%\S+ = )?"?)([a-zA-Z][\w.]*)|(?<![\w%$.#])(0x[\da-fA-F]+|\d[\d.]*(?:e[-+]?\d+)?)\b|("[^"\n]*")/gm;
+  /(\/\/.*|\/\*.*?\*\/|^[\da-f]{4,} |(?<=^\s*|\s)[;#] .*)|(?<=^\s*)([\w.$]+:|\.[\w.]+)|(?<=^\s*(?:[\da-f]{4,} |\/\*\w+\*\/\s*)?(?:@\S+\s+)?(?:%\S+ = )?"?)([a-zA-Z][\w.]*)|(?<![\w%$.#])(0x[\da-fA-F]+|\d[\d.]*(?:e[-+]?\d+)?)\b|("[^"\n]*")/gm;
 
 /** The ink of each group. */
 const FORM_INKS = [1, 2, 3, 4, 7];
@@ -53,7 +54,9 @@ export class KernelForms {
     this.buttons = kernel.forms.map((title, i) =>
       button(title, () => this.show(i), { class: "button", pressed: false }),
     );
-    this.copy = copyButton(app, () => this.listing?.lines.text ?? "", "copy the machine code");
+    /** What the compiler wrote, its columns as well: what one copies. */
+    this.text = "";
+    this.copy = copyButton(app, () => this.text, "copy the machine code");
     this.none = h("span", {});
     this.element = h(
       "div",
@@ -61,6 +64,7 @@ export class KernelForms {
       this.buttons,
       this.copy,
       this.none,
+      h("span", { class: "code-costs" }, kernelCosts(kernel).join(" · ")),
     );
     this.copy.hidden = true;
   }
@@ -79,7 +83,10 @@ export class KernelForms {
       /** @type {FormsData} */
       const data = await app.model.payload.get(kernel.part);
       if (this.shown !== shown) return;
-      const { text, items, folds } = data.forms[shown];
+      const { text: whole, items, folds } = data.forms[shown];
+      // Of a compiler's own language the indents say what is in what.
+      const text = kernel.forms[shown].endsWith("IR") ? whole : compact(whole);
+      this.text = whole;
       const links = kernelLinks(app, { ...kernel, items, noOrigin: [] }, 0);
       const source = kernel.source?.text.split("\n") ?? [];
       for (const [line, item] of items) {

@@ -54,6 +54,8 @@ export class Listing {
     this.first = content.first ?? 1;
     /** Blanks that every line of tidied code begins with; -1 where code is shown as it is. */
     this.tidy = -1;
+    /** Pixels that it was fitted to. */
+    this.width = Infinity;
     this.height = content.height ?? LINE_HEIGHT;
     this.lines = new Lines(content.text);
     this.folds = new Folds(this.lines.count, content.folds ?? []);

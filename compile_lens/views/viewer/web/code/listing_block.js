@@ -3,8 +3,9 @@
 import { coloursOf, HOVER, isNeeded, SELF } from "../data/selection.js";
 import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
+import { NARROW, NARROWEST } from "./looks.js";
 import { cuts, hides, without } from "./tidy.js";
-import { byCall, callNames, rowColours, rowTags } from "./unit_marks.js";
+import { besides, byCall, callNames, rowColours } from "./unit_marks.js";
 
 /** @import { LinePiece } from "./lines.js" */
 /** @import { Listing } from "./listing.js" */
@@ -100,23 +101,22 @@ export class ListingBlock {
     element.replaceChildren();
     const segments = this.listing.coloured.segments.get(line);
     if (segments) this.fillCalls(element, byCall(pieces, segments));
-    else this.append(element, this.tidied(line, pieces));
-    const own = this.listing.coloured.own.get(line) ?? [];
+    else this.append(element, (pieces = this.tidied(line, pieces)));
     const left = lines.end(line) - lines.cut(line, limit);
     if (left > 0)
       element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
     else if (words.has(line + 1))
       element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     if (segments) element.append(callNames(this.listing.app.model.units, segments));
-    else if (own.length && this.listing.content.tagged) element.append(rowTags(this.listing.app.model.units, own));
-    const sign = this.listing.content.signs?.get(line + 1);
-    if (sign) {
-      const tags = element.querySelector(".tags") ?? h("span", { class: "tags" });
-      tags.append(
-        h("span", { class: "tag tag-differs", role: "img", title: sign, "aria-label": sign, "data-tag": "≠" }),
+    const tags = this.listing.coloured.tags(line);
+    if (tags.length)
+      element.append(
+        besides(
+          tags,
+          pieces.reduce((sum, [text]) => sum + text.length, 0),
+          this.listing.width < NARROW,
+        ),
       );
-      element.append(tags);
-    }
     element.append(...this.listing.notes.elements(line));
     // A line that holds a button is no button itself; Enter pins it all the same.
     if (left <= 0 && !segments && element.dataset.item !== undefined) element.setAttribute("role", "button");
@@ -130,9 +130,9 @@ export class ListingBlock {
    * @param {LinePiece[]} pieces
    */
   tidied(line, pieces) {
-    const { tidy, lines } = this.listing;
+    const { tidy, lines, width } = this.listing;
     if (tidy < 0) return pieces;
-    const left = cuts(lines.line(line), tidy);
+    const left = cuts(lines.line(line), tidy, width < NARROWEST);
     return without(pieces, hides(left, pieces) ? left.filter(([first]) => first === 0) : left);
   }
 

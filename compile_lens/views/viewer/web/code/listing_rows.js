@@ -39,6 +39,8 @@ export class ListingRows {
     /** The row that is the listing's tab stop. */
     this.active = 0;
     this.place = { top: 0, left: 0 };
+    /** Pixels of its width. */
+    this.wide = 0;
     /** A line to show once there is room. */
     this.wanted = -1;
     this.frame = 0;
@@ -267,6 +269,9 @@ export class ListingRows {
   resized() {
     if (!this.view()) return;
     if (this.listing.notes.fit(this.element.clientWidth)) this.arrange();
+    // With other room lines are read from their start again.
+    if (Math.abs(this.element.clientWidth - this.wide) > 40) this.place.left = 0;
+    this.wide = this.element.clientWidth;
     // A browser may forget where an element was scrolled to while it was out of the page.
     const { top, left } = this.place;
     if (this.element.scrollTop !== top || this.element.scrollLeft !== left) this.element.scrollTo(left, top);

@@ -1,16 +1,33 @@
 // How a listing is looked at: tidied or as it is, in large letters or those of a long text, from which line on.
 
+import { cuts } from "./tidy.js";
+import { roomOf, signTag } from "./unit_marks.js";
+
 /** @import { Listing } from "./listing.js" */
 
 /** Pixels of a row, and its letters: large, and those of a long text. */
 const LARGE = { height: 27, size: "16px" };
 const LONG = { height: 21, size: "13.5px" };
+/** Between these, for few rows of which one is long. */
+const MEDIUM = [
+  { height: 25, size: "15px" },
+  { height: 23, size: "14px" },
+];
 
 /** Letters of a text whose longest line would not fit in those: the largest in which it does, else as before. */
-const NARROW = [13, 12.5, 12, 11.5];
+const SMALL = [13, 12.5, 12, 11.5].map((size) => ({ height: LONG.height, size: `${size}px` }));
 /** Pixels of a row beside its text, and how wide a letter is for its height. */
 const BESIDE = 34;
 const LETTER = 0.605;
+
+/** Columns so narrow that letters become small rather than that one reads half of a row, and indents as well. */
+export const NARROW = 440;
+export const NARROWEST = 320;
+/** Pixels around the number of a line, as in the style sheet. */
+const GUTTER = { usual: 34, narrow: 22 };
+/** Rows that are measured, and the share of them that must fit where not all can. */
+const MEASURED = 200;
+const MOST_ROWS = 0.8;
 
 /** Blanks at the start of a line that are left out at most. */
 const MOST_INDENT = 8;
@@ -28,12 +45,48 @@ export function setTidy(listing, wanted) {
 }
 
 /**
- * Large letters, or those of a long text.
+ * Large letters, or those of a long text: the largest in which the rows have room beside their tags. In a narrow column
+ * those in which the most have.
  * @param {Listing} listing
  * @param {boolean} large
+ * @param {number} width pixels
  */
-export function setLarge(listing, large) {
-  look(listing, large ? LARGE : LONG);
+export function setLarge(listing, large, width) {
+  const narrow = fitTo(listing, width);
+  const { coloured, folds, lines, first, tidy } = listing;
+  const digits = String(first + lines.count - 1).length;
+  const needs = [...coloured.own.keys()]
+    .filter((line) => folds.shows(line))
+    .slice(0, MEASURED)
+    .map((line) => {
+      const left = tidy < 0 ? [] : cuts(lines.line(line), tidy, width < NARROWEST);
+      const letters = left.reduce((sum, [from, to]) => sum - to + from, lines.length(line));
+      const beside = narrow ? GUTTER.narrow : GUTTER.usual;
+      return { letters: letters + digits, beside: beside + roomOf(coloured.tags(line), narrow) };
+    });
+  const usual = large ? [LARGE, ...MEDIUM, LONG] : [LONG];
+  const looks = narrow ? [...usual, ...SMALL] : usual;
+  const fitting = looks.map(({ size }) => {
+    const letter = Number.parseFloat(size) * LETTER;
+    return needs.filter(({ letters, beside }) => letters * letter + beside <= width).length;
+  });
+  const most = Math.max(...fitting);
+  const enough = narrow || most === needs.length ? most : Math.min(most, Math.ceil(needs.length * MOST_ROWS));
+  look(listing, looks[fitting.findIndex((count) => count >= enough)] ?? usual[0]);
+}
+
+/**
+ * Keeps how wide a listing is, and whether that is narrow.
+ * @param {Listing} listing
+ * @param {number} width pixels
+ */
+function fitTo(listing, width) {
+  const kind = (/** @type {number} */ pixels) => [NARROW, NARROWEST].filter((most) => pixels < most).length;
+  const other = kind(width) !== kind(listing.width);
+  listing.width = width;
+  listing.element.classList.toggle("narrow", width < NARROW);
+  if (other) listing.rows.arrange();
+  return width < NARROW;
 }
 
 /**
@@ -44,10 +97,11 @@ export function setLarge(listing, large) {
  */
 export function setFitting(listings, width, large) {
   const widest = Math.max(...listings.map((one) => one.lines.widest(one.cut) - indent(one)));
+  const narrow = listings.map((one) => fitTo(one, width)).some(Boolean);
+  const signs = listings.some(({ content }) => content.signs?.size) ? roomOf([signTag("")], narrow) : 0;
   const digits = Math.max(...listings.map(({ first, lines }) => String(first + lines.count - 1).length));
-  const fits = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE <= width;
-  const narrow = NARROW.map((size) => ({ height: LONG.height, size: `${size}px` }));
-  const looks = large ? [LARGE, LONG, ...narrow] : [LONG, ...narrow];
+  const fits = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE + signs <= width;
+  const looks = large ? [LARGE, LONG, ...SMALL] : [LONG, ...SMALL];
   const fitting = looks.find(({ size }) => fits(Number.parseFloat(size)));
   for (const listing of listings) {
     listing.element.classList.toggle("fits", fitting !== undefined);

@@ -136,7 +136,7 @@ export class CodePane {
   /** Large letters where few lines are shown and there is room; whether there is any. @param {CodePage} page */
   enlarge({ listing }) {
     const { clientWidth } = this.element;
-    if (listing && clientWidth) setLarge(listing, listing.folds.rows <= FEW_ROWS && clientWidth >= ROOMY);
+    if (listing && clientWidth) setLarge(listing, listing.folds.rows <= FEW_ROWS && clientWidth >= ROOMY, clientWidth);
     return clientWidth > 0;
   }
 
@@ -182,6 +182,7 @@ export class CodePane {
       tab.setAttribute("aria-selected", String(i + 1 === number));
       tab.tabIndex = i + 1 === this.kernel ? 0 : -1;
     });
+    this.tidy.hidden = number === MODULE;
     this.heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === (number === MODULE))));
     this.showTab();
     this.finder.search(false);

@@ -11,12 +11,14 @@ const CAST = "static_cast<int64_t>";
  * What is left out of a line.
  * @param {string} text
  * @param {number} indent characters at its start that all lines have
+ * @param {boolean} [near] whether there is room for one blank only
  * @returns {Cut[]} in order, none over another
  */
-export function cuts(text, indent) {
+export function cuts(text, indent, near = false) {
   const own = text.length - text.trimStart().length;
   // What is deep inside comes nearer: two blanks for each level.
-  const left = Math.min(own, indent) + Math.floor(Math.max(0, own - indent) / 2);
+  const more = Math.max(0, own - indent);
+  const left = Math.min(own, indent) + (near ? Math.max(0, more - 1) : Math.floor(more / 2));
   /** @type {Cut[]} */
   const found = left ? [[0, left]] : [];
   for (const { index, 0: name } of text.matchAll(/\bat::vec::/g)) found.push([index, index + name.length]);

@@ -33,6 +33,32 @@ export function rowColours(units, own, lit) {
   return { ground, first, last, bar: bars.length ? `linear-gradient(${bars.join(",")})` : "none" };
 }
 
+/** Pixels of a tag beside its letters, those of a letter, and what is around all tags of a row; then in a narrow column. */
+const TAG = { around: 18, letter: 6.65, all: 32 };
+const NARROW_TAG = { around: 10, letter: 6.05, all: 12 };
+
+/**
+ * Pixels that tags take at the end of a row, those before them included in which the text fades.
+ * @param {HTMLElement[]} tags
+ * @param {boolean} narrow
+ */
+export function roomOf(tags, narrow) {
+  const { around, letter, all } = narrow ? NARROW_TAG : TAG;
+  const wide = tags.map((one) => around + (one.dataset.tag ?? "").length * letter);
+  return Math.ceil(wide.reduce((sum, one) => sum + one, tags.length ? all : 0));
+}
+
+/**
+ * What stands at the end of a row. Where there is no room for it beside the row's text it gives way, and comes into
+ * view as one scrolls.
+ * @param {HTMLElement[]} tags
+ * @param {number} letters of the text
+ * @param {boolean} narrow
+ */
+export function besides(tags, letters, narrow) {
+  return h("span", { class: "tags", style: `--need:${letters}ch + ${roomOf(tags, narrow)}px` }, tags);
+}
+
 /**
  * The tags of a row.
  * @param {Units} units
@@ -40,13 +66,11 @@ export function rowColours(units, own, lit) {
  */
 export function rowTags(units, own) {
   const shown = own.length > MOST_TAGS ? own.slice(0, MOST_TAGS - 1) : own;
+  const tags = shown.map((unit) => tag(units, unit));
   const rest = own.slice(shown.length).map((unit) => units.all[unit].tag);
-  return h(
-    "span",
-    { class: "tags" },
-    shown.map((unit) => tag(units, unit)),
-    rest.length ? h("span", { class: "tag tag-more", title: rest.join(", "), "data-tag": `+${rest.length}` }) : null,
-  );
+  if (rest.length)
+    tags.push(h("span", { class: "tag tag-more", title: rest.join(", "), "data-tag": `+${rest.length}` }));
+  return tags;
 }
 
 /**
@@ -57,6 +81,14 @@ export function tag(units, unit) {
   const { colour, tag: name } = units.all[unit];
   // Written by the style sheet: it is no part of the text, and no one copies it.
   return h("span", { class: `tag unit-${colour}`, "data-unit-tag": unit, "data-tag": name });
+}
+
+/**
+ * The sign of a line that others lack.
+ * @param {string} why
+ */
+export function signTag(why) {
+  return h("span", { class: "tag tag-differs", role: "img", title: why, "aria-label": why, "data-tag": "≠" });
 }
 
 /**

@@ -23,7 +23,9 @@ export class Scrolls {
 
   restore() {
     for (const [element, top, left] of this.kept) {
-      if (this.body.contains(element)) element.scrollTo({ top, left, behavior: "instant" });
+      // A listing knows better: with other room its lines are read from their start.
+      if (this.body.contains(element) && !element.matches(".listing-box"))
+        element.scrollTo({ top, left, behavior: "instant" });
     }
   }
 }
