@@ -90,6 +90,34 @@ def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
         assert cut.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+_TAGS = """
+column => [...column.querySelectorAll(".listing-line.coloured")].map((row) => {
+  const text = document.createRange();
+  const tags = row.querySelector(".tags");
+  text.setStart(row, 0);
+  text.setEndBefore(tags);
+  const { left, right } = tags.lastChild.getBoundingClientRect();
+  const first = tags.firstChild.getBoundingClientRect().left;
+  const seen = right <= column.getBoundingClientRect().right && left < right;
+  return { seen, over: text.getBoundingClientRect().right > first + 1, letters: `${text}`.trim().length };
+})
+"""
+"""Of each coloured row whether its tags are in view, and whether they stand over its code."""
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_tags_stand_beside_the_code_of_each_column_and_over_none(
+    app: Open, viewport: tuple[int, int]
+) -> None:
+    page = app()
+    for column in page.locator(".compare-column").all():
+        rows = column.evaluate(_TAGS)
+        assert rows and not any(row["over"] for row in rows)
+        # Where there is no room for both the code is read, and the tags are beyond it.
+        short = [row["seen"] for row in rows if row["letters"] <= viewport[0] / 45]
+        assert all(short), rows
+
+
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_at_first_the_source_is_read_to_its_end(app: Open, viewport: tuple[int, int]) -> None:
     page = app()
@@ -134,10 +162,8 @@ def test_what_they_agree_on_gives_way_to_the_name(app: Open, viewport: tuple[int
     assert page.locator(".compare-agreement").evaluate("e => e.scrollHeight > e.clientHeight"), (
         "there is no room, not even in two lines"
     )
-    # In a narrow column code and names have the room of what the list says as well.
     for column in page.locator(".compare-column").all():
         assert column.locator(".code-tab .part").first.is_visible()
-        assert column.locator(".listing-line .tag:not(.tag-differs):visible").count() == 0
         assert column.locator(".code-name").first.evaluate("e => e.scrollWidth <= e.clientWidth")
     spare = """
     (e) => {

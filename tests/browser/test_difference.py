@@ -77,6 +77,44 @@ def test_nothing_is_squeezed_by_what_is_below(app: Callable[[], Locator], viewpo
         assert row["y"] < place["y"] and place["y"] + place["height"] < row["y"] + row["height"]
 
 
+_ENDS = """
+(all) => all.map((row) => {
+  const text = document.createRange();
+  const sign = row.querySelector(".tag-differs");
+  text.setStart(row, 0);
+  text.setEndBefore(row.querySelector(".call-names") ?? sign?.parentElement ?? row.lastChild);
+  const edge = row.closest(".listing-box").getBoundingClientRect().right;
+  return (sign?.getBoundingClientRect().left ?? edge) - text.getBoundingClientRect().right;
+})
+"""
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_a_source_is_seen_to_the_end_of_each_line_beside_its_sign(
+    standalone: Callable[..., Page], viewport: tuple[int, int]
+) -> None:
+    text = "import torch\n\n\ndef net(x):\n    return torch.{0}(x) ** 2 + torch.cos(x) ** 2\n"
+    page = standalone(document(captures.difference(text.format("sin"), text.format("tanh"))))
+    alive(page)
+    page.locator(f"{ROOT} .compare-band .tag-differs").first.wait_for()
+    left = page.locator(f"{ROOT} .compare-band .listing-line").evaluate_all(_ENDS)
+    assert len(left) >= 4 and min(left) >= 0, left
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_what_one_never_saw_is_shown_before_it_is_closed(
+    app: Callable[[], Locator], viewport: tuple[int, int]
+) -> None:
+    level = app().locator(".compare-reasons details").first
+    first = level.locator(".compare-reason").first
+    first.wait_for(state="attached")
+    assert box(first)["y"] >= viewport[1] - 20
+    level.locator("summary").click()
+    assert level.get_attribute("open") is not None and box(first)["y"] < viewport[1] - 20
+    level.locator("summary").click()
+    assert level.get_attribute("open") is None
+
+
 @pytest.mark.parametrize("viewport", [(390, 844)])
 def test_on_a_phone_the_cause_the_counts_and_each_source_have_the_whole_width(
     app: Callable[[], Locator], found: Difference, viewport: tuple[int, int]

@@ -550,6 +550,18 @@ def test_what_happened_in_between_stands_below_a_short_kernel(viewer: Open) -> N
     assert not long.pane("forward.code").locator(".between").is_visible(), "there is no room for it"
 
 
+@pytest.mark.parametrize("viewport", [(1920, 1080)])
+def test_the_list_of_all_stages_does_not_cover_what_was_chosen_there(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(captures.sin_cos())
+    page.find(".flow-all").click()
+    card = page.card("forward.groups", fusion=True)
+    card.click()
+    page.pane("forward.groups", fusion=True).wait_for()
+    assert not card.is_visible() and page.find(".flow-all").get_attribute("aria-expanded") == "false"
+
+
 def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) -> None:
     shown = captures.graph_break()
     page = viewer(shown)
@@ -561,6 +573,14 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     assert note.inner_text().startswith("graph break: ") and ending.hint.split("\n")[0] in str(
         note.locator(".listing-note-text").get_attribute("title")
     )
+    # A click shows all that is advised, another its beginning.
+    advice = note.locator(".listing-hint")
+    begun, whole = advice.inner_text(), " ".join(ending.hint.split())
+    assert begun.endswith("…") and whole not in advice.inner_text()
+    for all_of_it in (True, False):
+        note.click()
+        assert (whole in advice.inner_text()) == all_of_it
+    assert advice.inner_text() == begun
     rows = source.locator(".compilation")
     cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
     name, line = shown.compilations[0].function, ending.frames[-1].line

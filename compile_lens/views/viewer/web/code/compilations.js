@@ -39,15 +39,21 @@ export function notesIn(core, { file, first, code }) {
       text: known ? `${known.text}; ${text}` : text,
       hint: known ? known.hint : advice(hint),
       title: [known?.title, what, hint].filter(Boolean).join("\n"),
+      whole: hint && (known?.whole ?? `Hint: ${hint.replace(/\s+/g, " ")}`),
     });
   }
   return found;
 }
 
-/** What the compiler advises first; the rest is in the title. @param {string} hint */
+/**
+ * The first sentence of what the compiler advises, and a sign that there is more: a click shows it. "e.g." ends none.
+ * @param {string} hint
+ */
 function advice(hint) {
-  const [first] = hint.split(/(?<=\.)\s/);
-  return first && `Hint: ${shortened(first, REASON)}`;
+  const [first] = hint.split(/(?<=\w{3}\W*\.)\s/);
+  return (
+    first && `Hint: ${shortened(first, REASON)}${first.length < hint.length && first.length <= REASON ? " …" : ""}`
+  );
 }
 
 /**

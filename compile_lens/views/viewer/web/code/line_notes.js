@@ -9,6 +9,7 @@ import { h } from "../dom.js";
  * @property {string} text
  * @property {string} title more of it; "" without
  * @property {string} [hint] what to do, below it
+ * @property {string} [whole] all of that, once it was clicked
  * @property {boolean} [failed] whether it all stopped here; else it is a break
  * @property {number} [start] the first character of what it is about
  * @property {number} [end]
@@ -36,6 +37,21 @@ export class LineNotes {
     this.all = listing.content.notes ?? new Map();
     /** Pixels that the notes below their lines take, by line, counted from 0. @type {Map<number, number>} */
     this.below = new Map();
+    /** Those that were opened, by line, counted from 0. @type {Set<number>} */
+    this.open = new Set();
+  }
+
+  /** Shows all of what is advised at a line, or its beginning. @param {number} line counted from 0 */
+  toggle(line) {
+    if (!this.all.get(line + 1)?.whole) return;
+    if (!this.open.delete(line)) this.open.add(line);
+    if (this.fit(this.listing.rows.element.clientWidth)) this.listing.rows.arrange();
+  }
+
+  /** What is advised at a line, as far as it is shown. @param {number} line counted from 0 */
+  hint(line) {
+    const { hint, whole } = this.all.get(line + 1) ?? {};
+    return (this.open.has(line) && whole) || hint;
   }
 
   /**
@@ -52,8 +68,9 @@ export class LineNotes {
     const sans = getComputedStyle(element).getPropertyValue("--sans");
     const [words, hintWords] = [LETTERS, HINT_LETTERS].map((letters) => measure(`${letters} ${sans}`));
     this.below.clear();
-    for (const [at, { text, hint, failed }] of this.all) {
+    for (const [at, { text, failed }] of this.all) {
       const line = at - 1;
+      const hint = this.hint(line);
       const behind = width - number - (lines.length(line) - this.outdent() + BEFORE) * letter - RIGHT;
       if (!failed && !hint && rowsOf(words(text), behind) === 1) continue;
       const room = Math.max(NARROWEST, width - number - (this.start(line) - this.outdent()) * letter - RIGHT);
@@ -71,14 +88,15 @@ export class LineNotes {
     const note = this.all.get(line + 1);
     if (!note) return [];
     const below = this.below.has(line);
-    const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}`;
+    const hint = this.hint(line);
+    const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}${note.whole ? " more" : ""}`;
     const names = this.listing.coloured.segments.has(line) ? 20 : 0;
     const text = h("span", { class: "listing-note-text", title: note.title || null }, note.text);
     const made = h(
       "span",
       { class: look, style: below ? `--start:${this.start(line)};--names:${names}px` : null },
       text,
-      note.hint ? h("span", { class: "listing-hint" }, note.hint) : null,
+      hint ? h("span", { class: "listing-hint" }, hint) : null,
     );
     const fault = this.fault(line, note);
     return fault ? [fault, made] : [made];

@@ -172,6 +172,7 @@ export class Listing {
     const { line, fold } = this.folds.at(row);
     if (fold >= 0) this.toggle(fold);
     else if (event.target instanceof Element && event.target.closest(".listing-more")) this.extend(line);
+    else if (event.target instanceof Element && event.target.closest(".listing-note")) this.notes.toggle(line);
     else if (Math.hypot(event.clientX - this.down[0], event.clientY - this.down[1]) < 4)
       this.pin(row, unitUnder(event));
   }
@@ -202,6 +203,7 @@ export class Listing {
     } else if (event.key in steps) {
       this.rows.focus(Math.max(0, Math.min(this.rows.active + steps[event.key], this.folds.rows - 1)));
     } else if (onLine && (event.key === "Enter" || event.key === " ")) {
+      this.notes.toggle(this.folds.at(this.rows.active).line);
       if (this.itemsAt(this.rows.active).length) this.pin(this.rows.active);
       else this.app.say(event.target.title || "the record links nothing to this line");
     } else {

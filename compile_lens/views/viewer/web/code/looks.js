@@ -25,7 +25,7 @@ export const NARROW = 440;
 export const NARROWEST = 320;
 /** Pixels around the number of a line, as in the style sheet. */
 const GUTTER = { usual: 34, narrow: 22 };
-/** Rows that are measured, and the share of them that must fit where not all can. */
+/** Rows that are measured, and the share of what fits at best that is enough where not all can. */
 const MEASURED = 200;
 const MOST_ROWS = 0.8;
 
@@ -62,16 +62,20 @@ export function setLarge(listing, large, width) {
       const left = tidy < 0 ? [] : cuts(lines.line(line), tidy, width < NARROWEST);
       const letters = left.reduce((sum, [from, to]) => sum - to + from, lines.length(line));
       const beside = narrow ? GUTTER.narrow : GUTTER.usual;
-      return { letters: letters + digits, beside: beside + roomOf(coloured.tags(line), narrow) };
+      return { letters: letters + digits, beside, tags: roomOf(coloured.tags(line), narrow) };
     });
   const usual = large ? [LARGE, ...MEDIUM, LONG] : [LONG];
   const looks = narrow ? [...usual, ...SMALL] : usual;
   const fitting = looks.map(({ size }) => {
     const letter = Number.parseFloat(size) * LETTER;
-    return needs.filter(({ letters, beside }) => letters * letter + beside <= width).length;
+    // A row that is whole but for its tags is half of one.
+    return needs.reduce((sum, { letters, beside, tags }) => {
+      const left = width - letters * letter - beside;
+      return sum + (left >= tags ? 2 : left >= 0 ? 1 : 0);
+    }, 0);
   });
   const most = Math.max(...fitting);
-  const enough = narrow || most === needs.length ? most : Math.min(most, Math.ceil(needs.length * MOST_ROWS));
+  const enough = narrow || most === 2 * needs.length ? most : most * MOST_ROWS;
   look(listing, looks[fitting.findIndex((count) => count >= enough)] ?? usual[0]);
 }
 
@@ -90,7 +94,8 @@ function fitTo(listing, width) {
 }
 
 /**
- * The largest letters in which the longest line fits; if it fits in none, as if it did.
+ * The largest letters in which the longest line fits; if it fits in none, as if it did. The pixels that it needs in the
+ * smallest.
  * @param {Listing[]} listings shown below each other
  * @param {number} width pixels
  * @param {boolean} large whether large letters are wanted
@@ -100,13 +105,14 @@ export function setFitting(listings, width, large) {
   const narrow = listings.map((one) => fitTo(one, width)).some(Boolean);
   const signs = listings.some(({ content }) => content.signs?.size) ? roomOf([signTag("")], narrow) : 0;
   const digits = Math.max(...listings.map(({ first, lines }) => String(first + lines.count - 1).length));
-  const fits = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE + signs <= width;
+  const needs = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE + signs;
   const looks = large ? [LARGE, LONG, ...SMALL] : [LONG, ...SMALL];
-  const fitting = looks.find(({ size }) => fits(Number.parseFloat(size)));
+  const fitting = looks.find(({ size }) => needs(Number.parseFloat(size)) <= width);
   for (const listing of listings) {
     listing.element.classList.toggle("fits", fitting !== undefined);
     look(listing, fitting ?? looks[0]);
   }
+  return Math.ceil(needs(Number.parseFloat(SMALL[SMALL.length - 1].size)));
 }
 
 /**

@@ -179,7 +179,11 @@ export class SourcePane {
     const width = this.scroller.clientWidth;
     if (width === 0 || rows === 0) return;
     const listings = this.parts.map(({ listing }) => listing);
-    setFitting(listings, width, rows <= FEW_ROWS && width >= ROOMY);
+    const least = setFitting(listings, width, rows <= FEW_ROWS && width >= ROOMY);
+    this.element.style.setProperty("--least", `${least}px`);
+    // It may have become wider by that.
+    const { clientWidth } = this.scroller;
+    if (clientWidth !== width) setFitting(listings, clientWidth, rows <= FEW_ROWS && clientWidth >= ROOMY);
   }
 
   /** Brings the line where it failed into view, once there is room to be in. */

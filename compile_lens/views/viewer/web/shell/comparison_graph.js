@@ -26,6 +26,8 @@ export class ComparisonGraph {
     /** Column and stage that are drawn. */
     this.drawn = "";
     this.fitted = false;
+    /** Pixels that it has beyond its share. */
+    this.more = 0;
     this.title = h("span", { class: "frame-title" }, "graph");
     this.heads = h("div", { class: "frame-tabs" });
     this.tools = h("div", { class: "frame-tools" });
@@ -136,13 +138,29 @@ export class ComparisonGraph {
     this.fit();
   }
 
+  /**
+   * Where nothing stands below the code of any column, the graph has that room as far as it has need of it.
+   * @param {HTMLElement} band
+   */
+  fill(band) {
+    const { viewport } = /** @type {GraphPane} */ (this.pane);
+    const blank = this.sides.flatMap((side) => side?.pane?.blank() ?? []);
+    const need = viewport.element.scrollHeight - viewport.element.clientHeight;
+    // In a notebook the columns keep their height.
+    if (!band.closest(".shell-standalone")) return;
+    this.more = Math.max(0, Math.min(...blank, need, innerHeight / 4));
+    band.style.setProperty("--whole", `${this.more}px`);
+    viewport.resized();
+  }
+
   /** The window begins and ends with whole nodes and their tags: the band gives way for that once, as the page opens. */
   fit() {
     const { viewport, drawing } = /** @type {GraphPane} */ (this.pane);
     const band = this.element.parentElement;
     if (!viewport.sized || !band) return;
+    if (!this.fitted) this.fill(band);
     const { scroll, lower } = wholeLines(drawing.boxes, viewport.visible);
-    if (!this.fitted) band.style.setProperty("--whole", `${Math.ceil(lower * viewport.scale)}px`);
+    if (!this.fitted) band.style.setProperty("--whole", `${this.more + Math.ceil(lower * viewport.scale)}px`);
     this.fitted = true;
     if (scroll) viewport.moveTo(viewport.left, viewport.top + scroll * viewport.scale);
   }

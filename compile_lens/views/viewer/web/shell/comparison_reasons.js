@@ -16,9 +16,26 @@ export function reasonsOf(compared, sides) {
     "section",
     { class: "compare-reasons", "aria-label": "what differs, and why" },
     levels.map(({ title, open, changes }) =>
-      h("details", { open }, h("summary", {}, h("h2", {}, title)), ...changes.map((change) => reason(change, sides))),
+      h(
+        "details",
+        { open },
+        h("summary", { onclick: showFirst }, h("h2", {}, title)),
+        ...changes.map((change) => reason(change, sides)),
+      ),
     ),
   );
+}
+
+/**
+ * What is open below the window's edge comes into view before it is closed.
+ * @param {Event} event
+ */
+function showFirst(event) {
+  const [details] = event.composedPath().filter((one) => one instanceof HTMLDetailsElement);
+  const first = details?.children[1];
+  if (!details?.open || !first || first.getBoundingClientRect().top < innerHeight - 20) return;
+  event.preventDefault();
+  details.scrollIntoView();
 }
 
 /** @type {Record<string, string>} */

@@ -47,6 +47,12 @@ export class Flow {
       label: "all stages, and what is known of why",
     });
     this.stages = new Popover(this.all, stages, { name: "all stages", right: true });
+    // What was chosen there is not to be covered by it.
+    stages.addEventListener("click", ({ target }) => {
+      if (this.stages.element.hidden || !(target instanceof Element && target.closest("button.card"))) return;
+      this.stages.set(false);
+      this.all.focus();
+    });
     this.which = h("button", { type: "button", class: "flow-which", hidden: tabs === null });
     this.tabs = tabs ? new Popover(this.which, tabs, { name: "compilations" }) : null;
     // The chain as a list opens from a chip.
