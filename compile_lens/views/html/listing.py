@@ -95,13 +95,13 @@ def listing(
         tag(
             "pre",
             body,
-            f"{_PRE};color:{INK};padding:8px 14px 8px 10px",
+            f"{_PRE};color:{INK};padding:8px 12px",
             "code",
         )
     )
     frame = (
         f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
-        f"border-radius:6px;font:12px/1.55 ui-monospace,Menlo,monospace"
+        "font:12px/1.55 ui-monospace,Menlo,monospace"
     )
     # It scrolls, and so the keyboard has to come to it. On paper a line that is too long is broken, beside which the
     # other columns would no longer fit.

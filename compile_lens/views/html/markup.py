@@ -141,9 +141,9 @@ def faint(content: str, style: str = "") -> str:
 
 def heading(title: str, detail: str = "", cls: str = "heading") -> str:
     """A section's title with a few faint words after it; both are HTML."""
-    shown = span(title, f"font-size:15px;font-weight:600;color:{INK}")
+    shown = span(title, "font-size:15px;font-weight:600")
     shown += faint(detail, "font-size:13px;margin-left:10px") if detail else ""
-    return div(shown, "margin:22px 0 8px 0;line-height:1.4", cls)
+    return div(shown, "margin:22px 0 8px;line-height:1.4", cls)
 
 
 def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 0) -> str:
@@ -151,7 +151,7 @@ def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 
     ground = f";background:{SUNK}" if level == 0 else ""
     head = tag("summary", summary, f"padding:7px 12px{ground}")
     body = div(content, "padding:10px 12px")
-    frame = f"border:1px solid {EDGE};border-radius:6px;margin:6px 0"
+    frame = f"border:1px solid {EDGE};margin:6px 0"
     return tag("details", head + body, frame, cls, "open" if open else "")
 
 
