@@ -216,7 +216,9 @@ def test_every_number_is_counted_again(entry: zoo.Entry) -> None:
                     assert str(int(value)) in shown, sentence
             elif name != "bytes":
                 assert f"{value:,}" in sentence.text, sentence
-            if sentence.key == "breaks":
+            if name == "places":
+                assert value == len({(b.frames[-1].file, b.frames[-1].line) for b in made.breaks})
+            elif sentence.key in ("breaks", "breaks_at"):
                 assert entry.breaks in (None, value)
             elif sentence.key in ("total", "total_bytes", "apart_more", "some"):
                 continue

@@ -157,6 +157,11 @@ def test_origins_lead_to_the_stage_before(entry: Entry) -> None:
                 if graph.before in c.graphs:
                     reached = chain.up((c.id, key, path + node.name))
                     wanted = set(node.origins)
+                    if key == "forward" and "backward" in c.graphs:
+                        # What the backward works out itself is its node there, and not this one too.
+                        theirs = {o for _, n in _walk(c.graphs["backward"]) for o in n.origins}
+                        wanted -= theirs - {node.name}
+                        assert reached or not node.origins
                     assert len(reached) >= len(wanted), (
                         f"{key}: {node.name} names {wanted}, linked to {reached}"
                     )
