@@ -143,14 +143,14 @@ def heading(title: str, detail: str = "", cls: str = "heading") -> str:
     """A section's title with a few faint words after it; both are HTML."""
     shown = span(title, "font-size:15px;font-weight:600")
     shown += faint(detail, "font-size:13px;margin-left:10px") if detail else ""
-    return div(shown, "margin:22px 0 8px;line-height:1.4", cls)
+    return div(shown, "margin:22px 0 8px", cls)
 
 
 def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 0) -> str:
     """A section that opens and closes without a script."""
     ground = f";background:{SUNK}" if level == 0 else ""
     head = tag("summary", summary, f"padding:7px 12px{ground}")
-    body = div(content, "padding:10px 12px")
+    body = div(content, "padding:10px")
     frame = f"border:1px solid {EDGE};margin:6px 0"
     return tag("details", head + body, frame, cls, "open" if open else "")
 
