@@ -16,10 +16,8 @@ import { shadesOf, ticksOf } from "./shades.js";
 
 /** Characters of a line that are shown at first, where most lines are long, and those that a click adds. */
 const LINE_CUT = { usual: 2000, many: 400, more: 50000 };
-
 /** Matches of a search that are marked. */
 const MOST_MATCHES = 10000;
-
 /** With more changed lines than this, all rows that are built are painted anew. */
 const MANY_LINES = 2000;
 

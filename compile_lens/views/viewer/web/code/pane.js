@@ -21,12 +21,9 @@ import { setLarge, setTidy, setTight, showFirst } from "./looks.js";
 /** @typedef {{ kernel: KernelData | null, panel: HTMLElement, listing: Listing | null, name: HTMLElement | null, forms: KernelForms | null }} CodePage */
 
 /** Rows that are shown in large letters, in a pane of so many pixels at least. */
-const FEW_ROWS = 20;
-const ROOMY = 540;
-
+const [FEW_ROWS, ROOMY] = [20, 540];
 /** Rows of the list that are in view together. */
 const NEAR = 8;
-
 /** The module's page; kernel `i` has page `i + 1`. */
 const MODULE = 0;
 
