@@ -129,7 +129,8 @@ def original(fn: Any) -> tuple[Any, str]:
     for it; and a note for the reader."""
     from torch._dynamo.eval_frame import innermost_fn
 
-    fn, note = (itself(fn), ITSELF) if itself(fn) is not fn else (fn, "")
+    given, fn = fn, itself(fn)
+    note = "" if fn is given else ITSELF
     while True:
         inner = _behind(fn)
         if isinstance(fn, torch.nn.Module):
