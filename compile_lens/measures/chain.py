@@ -106,12 +106,25 @@ class Chain:
         return _phase(below) == "forward" if above in derived else below in derived
 
     def ancestors(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """Everything that it came from, nearest first; not itself."""
-        return self._above(self._known(address), derivatives)
+        """Everything that it came from, nearest first; not itself. Then what a line of a kernel stands in: the kernel,
+        and the loop and the group of it that compute the line's nodes, where no other of it does."""
+        known = self._known(address)
+        return self._beside(known, self._above(known, derivatives), below=False)
 
     def descendants(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """Everything that it became, nearest first; not itself."""
-        return self._below(self._known(address), derivatives)
+        """Everything that it became, nearest first; not itself. Then the lines that stand in it (``ancestors``)."""
+        known = self._known(address)
+        return self._beside(known, self._below(known, derivatives), below=True)
+
+    def beside(self, address: Address | str) -> tuple[Address, ...]:
+        """What a line of a kernel stands in, and of a loop, a group or a kernel the lines that stand in it: parts of
+        one, not steps of the way, since of a loop's nodes a line serves some."""
+        return _each(to for at in self._known(address) for to in self._links.places.get(at, ()))
+
+    def _beside(self, start: Sequence[Address], found: Sequence[Address], below: bool) -> tuple[Address, ...]:
+        lines = self._links.code_lines
+        placed = (to for at in start if (at in lines) != below for to in self.beside(at))
+        return tuple(address for address in _each((*found, *placed)) if address not in start)
 
     def lines(self, of: Kernel | Address | str, derivatives: bool = True) -> tuple[Frame, ...]:
         """The innermost user frames that a kernel or node came from, by file and line.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from compile_lens.measures.address import Address, python, walk
@@ -25,6 +25,9 @@ class Links:
     lines: dict[Address, None] = field(default_factory=dict)
     up: dict[Address, dict[Address, None]] = field(default_factory=dict)
     down: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    places: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    """What a line of a kernel stands in: loops, groups, its kernel; and of each of these its lines. Not to go on from:
+    what a loop also came from, a line of it did not."""
     framed: set[Address] = field(default_factory=set)
     """Nodes that are linked to their own frames."""
     derived: set[Address] = field(default_factory=set)
@@ -41,6 +44,10 @@ class Links:
     def link(self, below: Address, above: Address) -> None:
         self.up.setdefault(below, {})[above] = None
         self.down.setdefault(above, {})[below] = None
+
+    def place(self, line: Address, place: Address) -> None:
+        self.places.setdefault(line, {})[place] = None
+        self.places.setdefault(place, {})[line] = None
 
     def unlink(self, below: Address, above: Address) -> None:
         del self.up[below][above], self.down[above][below]
@@ -158,6 +165,8 @@ def _kernel(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str,
 def _kernel_lines(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
     if not kernel.source:
         return
+    groups = _resolve(links, (cid, code.key, kernel.name), f"{code.phase}.groups", "", kernel.groups, names)
+    within: dict[Address, tuple[Address, ...]] = {}
     for line in kernel_lines(kernel):
         here = (cid, code.key, f"{kernel.name}:{line.line}")
         if here in links.kernels:
@@ -167,6 +176,24 @@ def _kernel_lines(links: Links, cid: str, code: Code, kernel: Kernel, names: dic
             links.link(here, (cid, code.key, kernel.name))
         for address in _resolve(links, here, f"{code.phase}.post_grad", "", line.origins, names):
             links.link(here, address)
+            if address not in within:
+                within[address] = (*_only(links, address, groups), (cid, code.key, kernel.name))
+            for place in within[address]:
+                links.place(here, place)
+
+
+def _only(links: Links, origin: Address, groups: Iterable[Address]) -> Iterator[Address]:
+    """The loop and the group of a kernel that compute an origin of its: none of several, of which a line may be."""
+    loops, found = set(), set()
+    for group in groups:
+        above = links.up.get(group, {})
+        own = {loop for loop in above if origin in links.up.get(loop, {})}
+        loops |= own
+        if own or origin in above:
+            found.add(group)
+    for hits in (loops, found):
+        if len(hits) == 1:
+            yield from hits
 
 
 def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:

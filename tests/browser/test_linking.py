@@ -117,6 +117,7 @@ def test_chains_are_of_the_kinds_that_they_stand_for() -> None:
     assert both <= set(lit("dynamo node")) and both <= set(lit("python line"))
     upwards = lit("line of C++")
     assert len(upwards["0/0 forward.post_grad"]) == 1 and upwards[PYTHON]
+    assert upwards["0/0 forward.loops"] == upwards["0/0 forward.groups"] == ["op0"]
     assert len(lit("line of C++ of two operators")["0/0 backward.post_grad"]) == 2
     assert not any("backward" in stage for stage in upwards)
     assert lit("ATen node of the backward")[PYTHON]

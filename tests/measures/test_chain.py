@@ -385,6 +385,39 @@ def test_lines_of_kernels_go_up_to_the_nodes_they_compute() -> None:
         chain.up(("0/0", "forward.code", "k:9"))
 
 
+def test_a_line_stands_in_the_loop_that_computes_its_node_where_there_is_one() -> None:
+    """And leads to nothing else that the loop came from."""
+    marked = tuple(LineOrigin(n, (name,)) for n, name in enumerate(("p_sin", "p_cos", "p_add"), 1))
+    lines = {"source": "a\nb\nc\n", "lines": (*marked, LineOrigin(4, (), "loop header"))}
+    kernels = (
+        dataclasses.replace(kernel("k0", ("g0",), ("p_sin",)), **lines),
+        dataclasses.replace(kernel("k1", ("g1",), ("p_sin", "p_cos", "p_add")), **lines),
+        dataclasses.replace(kernel("k2", ("g0", "g1"), ("p_sin", "p_cos", "p_add")), **lines),
+    )
+    chain = Chain(capture(*STAGES[:-1], Code("forward", "", "ran", "cpu", kernels)))
+
+    def stands(line: str) -> list[str]:
+        name = ("0/0", "forward.code", line)
+        found = chain.beside(name)
+        assert set(found) <= set(chain.ancestors(name)) and not chain.descendants(name)
+        own = {a for a in chain.ancestors(name) if a[1] == "forward.post_grad"}
+        assert own == set(chain.up(name)), "other nodes of the loop are not above the line"
+        return [name for _, _, name in found]
+
+    assert stands("k0:1") == ["buf0", "g0", "k0"]
+    assert stands("k0:2") == ["k0"], "no loop of the kernel has it"
+    assert stands("k1:1") == ["buf1", "g1", "k1"]
+    assert stands("k1:3") == ["g1", "k1"], (
+        "two loops of the group compute it: of which the line is, is not said"
+    )
+    assert stands("k2:1") == ["k2"], "nor of which group"
+    assert stands("k2:2") == ["buf1", "g1", "k2"]
+    assert not chain.beside(("0/0", "forward.code", "k1:4"))
+    below = chain.descendants(("0/0", "forward.loops", "buf1"))
+    assert {name for _, _, name in below if ":" in name} == {"k1:1", "k1:2", "k2:2"}
+    assert "k1:2" not in [name for _, _, name in chain.descendants(("0/0", "forward.post_grad", "p_sin"))]
+
+
 def test_a_line_of_a_kernel_says_why_it_has_no_origin() -> None:
     source = dataclasses.replace(
         kernel("k", (), ()),

@@ -14,7 +14,14 @@ function links(seed) {
     for (let k = item ? roll(4) : 0; k > 0; k--) above.push(roll(item));
     offsets.push(above.length);
   }
-  return { names: Array.from({ length: count }, (_, i) => `n${i}`), offsets, above, stages: [], derivatives: [] };
+  return {
+    names: Array.from({ length: count }, (_, i) => `n${i}`),
+    offsets,
+    above,
+    within: [],
+    stages: [],
+    derivatives: [],
+  };
 }
 
 /** Distance of everything that some items lead to, by trying every link until nothing changes. */
@@ -98,6 +105,7 @@ test("a chain follows its own direction only: what shares an origin is not linke
     names: ["a", "b", "c", "d"],
     offsets: [0, 0, 1, 2, 3],
     above: [0, 0, 2],
+    within: [],
     stages: [],
     derivatives: [],
   });
@@ -106,4 +114,23 @@ test("a chain follows its own direction only: what shares an origin is not linke
   assert.deepEqual(sorted(chain.through([0])), [0, 1, 2, 3]);
   assert.deepEqual(chain.ancestors([]), []);
   assert.deepEqual(sorted(chain.through(new Set([1, 3]))), [0, 1, 2, 3], "any iterable");
+});
+
+test("a line lights the loop that it stands in, and not what else that came from", () => {
+  // 0 and 1 are nodes, 2 the loop of both, 3 its kernel; 4 is a line for 0, 5 one for 1, 6 one for neither.
+  const chain = new Chain({
+    names: ["sin", "cos", "op0", "k", "k:1", "k:2", "k:3"],
+    offsets: [0, 0, 0, 2, 3, 4, 5, 5],
+    above: [0, 1, 2, 0, 1],
+    within: [[4, 5, 2, 3]],
+    stages: [{ key: "forward.loops", start: 2, count: 1 }],
+    derivatives: [],
+  });
+  assert.deepEqual(chain.ancestors([4]), [0, 2, 3]);
+  assert.deepEqual(chain.descendants([4]), []);
+  assert.deepEqual(sorted(chain.descendants([0])), [2, 3, 4], "a line for the other node is none of this one's");
+  assert.deepEqual(sorted(chain.descendants([2])), [3, 4, 5]);
+  assert.deepEqual(sorted(chain.ancestors([2])), [0, 1]);
+  assert.deepEqual(sorted(chain.through([6])), [6]);
+  assert.equal(chain.needed([4], chain.ancestors([4]), []).size, 0);
 });

@@ -37,6 +37,7 @@ export function capture(stages, missing = [], derivatives = {}) {
     names: [],
     offsets: [0],
     above: [],
+    within: [],
     noOrigin: [],
     derivatives: [],
     lineAddresses: [],

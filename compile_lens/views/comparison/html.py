@@ -109,13 +109,13 @@ def _may_differ(comparison: ComparisonRecord) -> str:
 
 
 def _header(comparison: ComparisonRecord, standalone: bool) -> str:
-    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
+    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:.4px;color:{FAINT}")
     name = mono(short(comparison.function, 300), "font-size:22px;font-weight:600")
     said = text(short(outline.heading(comparison).removeprefix(comparison.function), 300))
     top = div(brand) + tag(
         "h1" if standalone else "div",
         name + span(said, "font-size:16px;font-weight:400;margin-left:6px"),
-        "margin:2px 0 6px 0;font-size:22px;line-height:1.3",
+        "margin:2px 0 6px;font-size:22px;line-height:1.3",
     )
     facts = faint(" · ".join(text(short(f, 300)) for f in outline.made_with(comparison)), "font-size:13px")
     inputs = dict.fromkeys(i for c in comparison.captures.values() for i in c.inputs[:20])

@@ -38,17 +38,17 @@ def _place(one: outcome.Eager) -> str:
     reason = outcome.reason(one.ending)
     look = "white-space:pre-wrap"
     parts = [div(block(short(reason.what)), f"{look};font-weight:600;color:{STATE_COLOURS['partial'][0]}")]
-    parts += [div(block(short(said)), f"{look};margin:2px 0 0 0") for said in (reason.why, one.why) if said]
+    parts += [div(block(short(said)), f"{look};margin:2px 0 0") for said in (reason.why, one.why) if said]
     for title, said in (("Hint", reason.hint), ("More", reason.link)):
         if said:
             strong = span(title, f"font-weight:600;color:{FAINT};margin-right:6px")
-            parts.append(div(strong + block(short(said)), f"{look};margin:6px 0 0 0"))
+            parts.append(div(strong + block(short(said)), f"{look};margin:6px 0 0"))
     for frame in one.ending.frames:
         at = mono(f"{frame.file}:{frame.line}", "font-size:12px")
         at += faint(f" in {text(frame.function)}", "font-size:12px")
         line = frame.text.strip()
         code = div(mono(line, "font-size:12px"), "padding-left:18px") if line else ""
-        parts.append(div(at + code, "margin:6px 0 0 0", "frame"))
+        parts.append(div(at + code, "margin:6px 0 0", "frame"))
     if reason.whole:
         whole = div(block(short(reason.whole)), f"{look};{MONO};font-size:12px")
         parts.append(fold(faint(sentences.WHOLE_MESSAGE), whole, "message", level=1))

@@ -46,7 +46,7 @@ def source_head(source: Source, modules: tuple[str, ...] = ()) -> str:
         if modules
         else ""
     )
-    return div(name + (f" {often}" if often else "") + where, "margin:8px 0 4px 0;overflow-wrap:anywhere")
+    return div(name + (f" {often}" if often else "") + where, "margin:8px 0 4px;overflow-wrap:anywhere")
 
 
 def listing(

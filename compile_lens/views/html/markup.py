@@ -45,12 +45,12 @@ KERNELS = 400
 
 WHOLE = "capture.save('capture.json') keeps everything"
 
-FAINT = "#57606a"
+FAINT = "#556"
 GROUND = "#fff"
 SUNK = "#f6f8fa"
-EDGE = "#d0d7de"
+EDGE = "#ccd"
 MISSING_INK = "#7a4b00"
-PHASE_COLOURS = {"": "#57606a", "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
+PHASE_COLOURS = {"": FAINT, "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
 STATE_COLOURS = {
     "compiled": ("#14532d", "#e7f6ec", "#86c79b"),
     "partial": ("#6b4500", "#fff6df", "#e0b84f"),

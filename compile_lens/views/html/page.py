@@ -119,13 +119,13 @@ def document(capture: Record) -> str:
 
 
 def _header(capture: Record, standalone: bool) -> str:
-    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:0.4px;color:{FAINT}")
+    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:.4px;color:{FAINT}")
     when = span(text(short(capture.created, 40)), f"font-size:12px;color:{FAINT}") if capture.created else ""
     top = div(brand + when, "display:flex;justify-content:space-between;flex-wrap:wrap;gap:8px")
     name = tag(
         "h1" if standalone else "div",
         mono(short(capture.function, 300), "font-weight:600"),
-        "margin:2px 0 6px 0;font-size:22px;line-height:1.3",
+        "margin:2px 0 6px;font-size:22px;line-height:1.3",
     )
     told = [text(short(f, 300)) for f in outline.environment(capture)]
     said = stamp.of_capture(capture)
@@ -142,7 +142,7 @@ def _inputs(capture: Record) -> str:
         lines.append(note(f"and {outline.plural(len(capture.inputs) - _MANY, 'input')} more: capture.inputs"))
     if not lines:
         lines = [faint("no inputs", "font-size:13px")]
-    return div("".join(lines), "margin:6px 0 0 0", "inputs")
+    return div("".join(lines), "margin:6px 0 0", "inputs")
 
 
 def _outcome(capture: Record) -> str:
@@ -152,14 +152,14 @@ def _outcome(capture: Record) -> str:
     failure = capture.failure
     if failure is not None:
         look = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap"
-        look += f";margin:6px 0 0 0;border:0;color:{INK};background:{ground};padding:0"
+        look += f";margin:6px 0 0;border:0;color:{INK};background:{ground};padding:0"
         said += tag("pre", block(short(failure.message)), look, "failure-message")
         if failure.traceback:
             shown = tag("pre", block(short(failure.traceback, 20_000)), look.replace(ground, GROUND))
             said += fold("traceback", shown, "traceback", level=1)
     if below := sentences.below(capture):
         said += div(below, f"margin-top:{6 if failure else 4}px;font-size:13px;color:{ink}")
-    look = f"margin:12px 0 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
+    look = f"margin:12px 0 0;padding:9px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(said, look, f"outcome cl-{state}")
 
 
@@ -249,7 +249,7 @@ def _compilation(compilation: Compilation, stages: Stages, above: str, first: bo
     broken = compilation.ending is not None and compilation.ending.kind == "graph break"
     summary += faint(f" {sentences.BROKE}", "font-size:13px") if broken else ""
     summary += faint(" a recompile", "font-size:13px") if compilation.recompile_reasons else ""
-    return div(fold(summary, content, "compilation", open=first), "margin:18px 0 0 0")
+    return div(fold(summary, content, "compilation", open=first), "margin:18px 0 0")
 
 
 def _banner(compilation: Compilation) -> str:
@@ -304,7 +304,7 @@ def _rest(capture: Record) -> str:
     parts += [note(text(short(n))) for n in notes[:_MANY]]
     if len(notes) > _MANY:
         parts.append(note(f"and {outline.plural(len(notes) - _MANY, 'note')} more: capture.notes"))
-    return div("".join(parts), "margin:18px 0 0 0", "rest") if parts else ""
+    return div("".join(parts), "margin:18px 0 0", "rest") if parts else ""
 
 
 def _strong(words: str) -> str:

@@ -212,7 +212,7 @@ class Stages:
         arrow = span("← ", f"color:{FAINT}")
         return div(
             arrow + f" {arrow}".join(steps) + launched + again,
-            "margin:2px 0 6px 0",
+            "margin:2px 0 6px",
             "origin",
         )
 

@@ -113,7 +113,7 @@ def savings(capture: Record, ledger: Ledger) -> str:
             )
         )
     return (
-        div("".join(tiles), "display:flex;flex-wrap:wrap;gap:10px;margin:12px 0 0 0", "savings")
+        div("".join(tiles), "display:flex;flex-wrap:wrap;gap:10px;margin:12px 0 0", "savings")
         if tiles
         else ""
     )

@@ -109,7 +109,7 @@ def _outcome(sheet: outline.Sheet) -> str:
         text(short(sheet.verdict, 1000)),
         f"font-size:16px;font-weight:600;color:{ink}",
     )
-    look = f"margin:10px 0 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
+    look = f"margin:10px 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(said, look, f"outcome cl-{sheet.state}")
 
 

@@ -58,6 +58,7 @@ def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "names": names,
         "offsets": offsets,
         "above": [up for above in items.above for up in above],
+        "within": items.within,
         "noOrigin": [[item, line(why)] for item, why in items.no_origin.items()],
         "derivatives": [
             [item, line(", ".join(words))]

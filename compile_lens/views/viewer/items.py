@@ -49,6 +49,7 @@ class Items:
         lines: addresses of the Python lines; their numbers count from 0.
         stages: the other stages, in order of the record.
         above: for each item the items that it directly came from.
+        within: runs of lines of kernels, as the first, the last, and what all of them stand in.
     """
 
     def __init__(self, capture: Record) -> None:
@@ -72,7 +73,19 @@ class Items:
             for item in range(len(self.lines), len(addresses))
             if not self.above[item]
         }
+        self.within: list[list[int]] = []
+        for seen in self.stages:
+            for item in (
+                range(seen.start + seen.kernels, seen.start + len(seen.names)) if seen.kernels else ()
+            ):
+                self._stands(item, [self._of[place] for place in chain.beside(addresses[item])])
         self._by_key = {(seen.compilation, seen.stage.key): seen for seen in self.stages}
+
+    def _stands(self, item: int, places: list[int]) -> None:
+        if self.within and self.within[-1][1:] == [item - 1, *places]:
+            self.within[-1][1] = item
+        elif places:
+            self.within.append([item, item, *places])
 
     def line(self, file: str, line: int) -> int | None:
         """The number of a Python line, if the record knows it."""

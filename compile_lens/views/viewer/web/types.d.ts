@@ -208,6 +208,8 @@ export interface Index {
   /** The items that item `i` directly came from: `above[offsets[i] … offsets[i+1]-1]`. */
   offsets: number[];
   above: number[];
+  /** Runs of lines of kernels: the first, the last, and what all of them stand in. */
+  within: number[][];
   /** `[item, why nothing is above it]`, as the record says it. */
   noOrigin: [number, string][];
   /** For each Python line (items of stage 0) its text without indentation. */

@@ -26,6 +26,18 @@ export class Chain {
     this.sides = new Uint8Array(count);
     for (const { key, start, count: many } of index.stages)
       this.sides.fill(SIDES[key.split(".")[0]] ?? 0, start, start + many);
+    /** Of lines of kernels what they stand in, and of that its lines. @type {Map<number, number[]>} */
+    this.beside = new Map();
+    const join = (/** @type {number} */ item, /** @type {number} */ other) =>
+      this.beside.get(item)?.push(other) ?? this.beside.set(item, [other]);
+    for (const [first, last, ...places] of index.within) {
+      for (let line = first; line <= last; line++) {
+        for (const place of places) {
+          join(line, place);
+          join(place, line);
+        }
+      }
+    }
     const next = this.downOffsets.slice(0, count);
     for (let item = 0; item < count; item++) {
       for (let k = this.upOffsets[item]; k < this.upOffsets[item + 1]; k++) {
@@ -53,7 +65,7 @@ export class Chain {
   }
 
   /**
-   * Everything that the items came from, nearest first; without themselves.
+   * Everything that the items came from, nearest first, then what lines stand in; without themselves.
    * @param {Iterable<number>} items
    */
   ancestors(items) {
@@ -61,7 +73,7 @@ export class Chain {
   }
 
   /**
-   * Everything that the items became, nearest first; without themselves.
+   * Everything that the items became, nearest first, then lines that stand in them; without themselves.
    * @param {Iterable<number>} items
    */
   descendants(items) {
@@ -148,6 +160,10 @@ export class Chain {
       for (let k = offsets[queue[at]]; k < offsets[queue[at] + 1]; k++) {
         if (without === null || without[targets[k]] === 0) meet(targets[k]);
       }
+    }
+    // Not gone on from: of all that a loop came from, one line of it did not.
+    for (const item of queue.slice(0, own)) {
+      for (const other of this.beside.get(item) ?? []) if (other < item === (offsets === this.upOffsets)) meet(other);
     }
     return queue.slice(own);
   }
