@@ -11,6 +11,7 @@ from compile_lens.record.breaks import BREAK
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import plain
 
 from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
 from .story.between import TITLE as BETWEEN
@@ -149,7 +150,7 @@ def _eager(out: _Out, capture: Record) -> None:
         said += [f"More: {escape(reason.link)}"] if reason.link else []
         out.add("\n\n".join(words for words in said if words))
         lines = [
-            f"- {code(f'{f.file}:{f.line}')} in {code(f.function)}"
+            f"- {code(f'{f.file}:{f.line}')} in {code(plain(f.function))}"
             + (f": {code(f.text.strip())}" if f.text.strip() else "")
             for f in one.ending.frames
         ]
@@ -162,7 +163,7 @@ def _flow(out: _Out, capture: Record, ledger: Ledger) -> None:
     by_id = dict(ledger.graphs)
     for compilation in capture.compilations[:_MANY]:
         many = len(capture.compilations) > 1
-        name = f": {escape(f'{compilation.id} {compilation.function}')}" if many else ""
+        name = f": {escape(f'{compilation.id} {outline.readable(compilation.function)}')}" if many else ""
         out.add(f"## {flow.TITLE}{name}")
         said = flow.ways(capture, compilation, by_id[compilation.id])
         out.add("\n".join(f"- {escape(str(way))}" for way in said) or escape(sentences.NO_STAGE))
@@ -270,7 +271,7 @@ _ROWS = 20
 
 def _compilation(out: _Out, capture: Record, compilation: Compilation) -> None:
     where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
-    out.add(f"## {escape(f'{compilation.id} {compilation.function}')}")
+    out.add(f"## {escape(f'{compilation.id} {outline.readable(compilation.function)}')}")
     out.add(f"From {code(where)}.")
     for reason in compilation.recompile_reasons[:_MANY]:
         out.add(f"A recompile: {escape(reason)}")

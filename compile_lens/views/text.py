@@ -8,6 +8,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code
+from compile_lens.record.messages import plain
 
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
@@ -90,7 +91,7 @@ def _outcome(paper: Paper, capture: Record, ledger: Ledger) -> None:
 
 def _flow(paper: Paper, capture: Record, compilation: Compilation, ledger: Ledger) -> None:
     where = f"{outline.place(Frame(compilation.file, compilation.line, ''))}" if compilation.file else ""
-    paper.section(f"flow of {compilation.id} {compilation.function}", where)
+    paper.section(f"flow of {compilation.id} {outline.readable(compilation.function)}", where)
     for way in flow.ways(capture, compilation, ledger):
         paper.text_block(str(way), "  ", "    ", limit=6)
     rows = []
@@ -280,7 +281,7 @@ def _place(paper: Paper, one: outcome.Eager) -> None:
     if reason.link:
         paper.text_block(reason.link, "    more: ", "      ", limit=2)
     for frame in one.ending.frames[-5:]:
-        paper.line(f"    at {frame.file}:{frame.line} in {frame.function}")
+        paper.line(f"    at {frame.file}:{frame.line} in {plain(frame.function)}")
         if frame.text.strip():
             paper.line(f"       {frame.text.strip()}")
 

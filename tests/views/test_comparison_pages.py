@@ -119,7 +119,7 @@ def test_every_colour_of_the_page_has_a_dark_one_that_can_be_read() -> None:
         fragment(Comparison.of(sample(), graph_break())).partition("</style>")[2].partition("<style>")[0]
     )
     own = " ".join(re.findall(r'style="([^"]*)"', static(sample()) + static(graph_break())))
-    used = set(re.findall(r"#[0-9a-f]{6}", compared + own))
+    used = set(re.findall(r"#[0-9a-f]{3,6}\b", compared + own))
     known = {*dark.GROUNDS, *dark.EDGES, *dark.TEXTS}
     assert used <= known and not dark.MISSING
     for ink in dark.TEXTS.values():

@@ -15,7 +15,7 @@ import samples_targets
 from compile_lens.errors import UsageError
 from compile_lens.measures.fusion import UNPROPOSED, WALL
 from compile_lens.record.absent import Missing, NotApplicable
-from compile_lens.record.breaks import Ending
+from compile_lens.record.breaks import LIMIT, Ending, Skip
 from compile_lens.record.capture import Failure
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
@@ -24,8 +24,11 @@ from compile_lens.record.lowering import REALISED, Lowered
 from compile_lens.record.memory import Partition
 from compile_lens.record.rewrite import MERGING, Pass, Rewrite
 from compile_lens.results.capture import Capture
+from compile_lens.views.html.page import fragment
+from compile_lens.views.markdown import page as capture_markdown
 from compile_lens.views.story import Story
 from compile_lens.views.story.english import ENGLISH
+from compile_lens.views.text import page as capture_text
 
 SAMPLE = """\
 The story of f
@@ -150,7 +153,32 @@ def test_breaks_recompiles_and_dynamic_sizes() -> None:
     )
     assert one(capture, "asked_unknown") == "What the guards ask of it was not recorded."
     chapters = [name for name, _ in capture.story().chapters]
-    assert "0/0 f: Dynamo" in chapters and "1/1 torch_dynamo_resume_in_f_at_6: Backward" in chapters
+    assert "0/0 f: Dynamo" in chapters and "1/1 f, after line 6: Backward" in chapters
+    chapters = [name for name, _ in capture.story("zh").chapters]
+    assert "1/1 f 第 6 行之后: 反向" in chapters
+
+
+def test_no_view_calls_the_rest_of_a_function_as_dynamo_does() -> None:
+    """It is the function after a line, in headings, sentences and stacks; data keep the name."""
+    capture = samples.graph_break()
+    rest = capture.compilations[1].function
+    frame = Frame("/home/ada/example.py", 8, rest, "return y")
+    ending = dataclasses.replace(capture.compilations[0].ending, frames=(frame,))
+    skip = Skip(LIMIT, rest, "/home/ada/example.py", 8, ending)
+    broken = dataclasses.replace(capture.compilations[0], ending=ending)
+    capture = dataclasses.replace(capture, compilations=(broken, *capture.compilations[1:]), skipped=(skip,))
+    html = fragment(capture).partition("<script")[0]
+    views = (
+        html,
+        capture_text(capture),
+        capture_markdown(capture).replace("\\", ""),
+        str(capture.story()),
+        str(capture.story("zh")),
+    )
+    for view in views:
+        assert "torch_dynamo_resume_in_" not in view
+    assert all(view.count("f, after line 6") >= 3 for view in views[:-1])
+    assert rest in capture.to_json()
 
 
 def test_what_was_left_to_python() -> None:

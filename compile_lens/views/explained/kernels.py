@@ -217,7 +217,8 @@ def ended(capture: Record) -> Iterator[str]:
 def recompiled(capture: Record) -> Iterator[str]:
     """What was compiled again, and the guards that failed."""
     for again in capture.recompiles:
-        yield f"{again.id} is a recompile of {again.function}: {'; '.join(again.guards) or outline.UNSAID}"
+        guards = "; ".join(again.guards) or outline.UNSAID
+        yield f"{again.id} is a recompile of {outline.readable(again.function)}: {guards}"
 
 
 def hints(capture: Record) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.capture import Record
+from compile_lens.record.messages import plain
 
 from ..words import outcome, outline, sentences
 from ..words.characters import short
@@ -45,7 +46,7 @@ def _place(one: outcome.Eager) -> str:
             parts.append(div(strong + block(short(said)), f"{look};margin:6px 0 0"))
     for frame in one.ending.frames:
         at = mono(f"{frame.file}:{frame.line}", "font-size:12px")
-        at += faint(f" in {text(frame.function)}", "font-size:12px")
+        at += faint(f" in {text(plain(frame.function))}", "font-size:12px")
         line = frame.text.strip()
         code = div(mono(line, "font-size:12px"), "padding-left:18px") if line else ""
         parts.append(div(at + code, "margin:6px 0 0", "frame"))

@@ -265,7 +265,7 @@ def _banner(compilation: Compilation) -> str:
 
 def _where(compilation: Compilation) -> str:
     place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
-    return f"{compilation.id} {compilation.function}" + (f", {place}" if place else "")
+    return f"{compilation.id} {outline.readable(compilation.function)}" + (f", {place}" if place else "")
 
 
 def _guards(compilation: Compilation) -> str:

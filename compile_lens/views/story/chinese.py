@@ -143,6 +143,7 @@ NOUNS = {key: (noun, noun) for key, noun in _NOUNS.items()}
 """A noun with its measure word: Chinese has no plural."""
 
 WORDS = {
+    "after": "{} 第 {} 行之后",
     "dynamo": "Dynamo",
     "autograd": "AOTAutograd",
     "forward": "前向",

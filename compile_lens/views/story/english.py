@@ -171,6 +171,7 @@ NOUNS = {
 }
 
 WORDS = {
+    "after": "{}, after line {}",
     "dynamo": "Dynamo",
     "autograd": "AOTAutograd",
     "forward": "Forward",

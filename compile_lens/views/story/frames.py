@@ -24,6 +24,7 @@ def left_to_python(teller: Teller) -> None:
     """What of the program was not compiled."""
     for skip in teller.capture.skipped:
         at = Frame(skip.file, skip.line, skip.function)
+        name = teller.language.function(skip.function)
         why = reason(skip.cause).what
         if skip.kind == NEVER_RAN:
             why = skip.why or why
@@ -31,11 +32,19 @@ def left_to_python(teller: Teller) -> None:
         about = (python(skip.file, skip.line),)
         if key == "left" and skip.times > 1:
             teller.say(
-                "left_often", "", about, function=skip.function, place=_lines(skip, at), reason=why,
+                "left_often", "", about, function=name, place=_lines(skip, at), reason=why,
                 n=Amount(skip.times, "time"),
             )  # fmt: skip
             continue
-        teller.say(key, "", about, function=skip.function, place=_lines(skip, at), reason=why, kind=skip.kind)
+        teller.say(
+            key,
+            "",
+            about,
+            function=name,
+            place=_lines(skip, at),
+            reason=why,
+            kind=skip.kind,
+        )
 
 
 def _lines(skip: Skip, at: Frame) -> str:
@@ -87,9 +96,13 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
     names = [node.name for node in calls]
     if compilation.file:
         at = place(Frame(compilation.file, compilation.line, compilation.function))
-        here.say("read", graph.key, names, function=compilation.function, place=at, n=count)
+        here.say(
+            "read", graph.key, names, function=here.language.function(compilation.function), place=at, n=count
+        )
     else:
-        here.say("read_nowhere", graph.key, names, function=compilation.function, n=count)
+        here.say(
+            "read_nowhere", graph.key, names, function=here.language.function(compilation.function), n=count
+        )
     frames = _innermost(calls)
     if frames:
         about = [python(frame.file, frame.line) for frame in frames]

@@ -9,7 +9,7 @@ from compile_lens.measures.ledger import MODELLED
 from compile_lens.record.figures import AtLeast, Figure
 
 from ..words.characters import flat
-from ..words.outline import memory_in_short
+from ..words.outline import memory_in_short, readable
 
 LONGEST = 400
 """Characters of one text of the program's or the compiler's: more of it belongs to the pages, not to a story."""
@@ -85,6 +85,10 @@ class Language:
             n = values.get("n")
             template = template[not (isinstance(n, Amount) and n.value == 1)]
         return template.format_map({name: self._said(value) for name, value in values.items()})
+
+    def function(self, name: str) -> str:
+        """The name of a compiled function as a reader knows it."""
+        return readable(name, self.words["after"])
 
     def _said(self, value: Value) -> str:
         if isinstance(value, str):

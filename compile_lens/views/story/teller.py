@@ -28,7 +28,7 @@ class Teller:
     def at(self, compilation: Compilation, chapter: str) -> Teller:
         """The same teller at another chapter; what it tells stands with the rest."""
         many = len(self.capture.compilations) > 1
-        head = f"{compilation.id} {text(compilation.function)}: " if many else ""
+        head = f"{compilation.id} {text(self.language.function(compilation.function))}: " if many else ""
         return replace(self, compilation=compilation, chapter=head + self.language.words[chapter])
 
     def say(self, key: str, stage: str = "", about: Iterable[str | Address] = (), **values: Value) -> None:

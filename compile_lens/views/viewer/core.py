@@ -13,6 +13,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.graph import Frame, Graph, Source
 from compile_lens.record.kernel import Code
+from compile_lens.record.messages import plain
 
 from ..findings import findings
 from ..words import outcome, outline, savings, sentences, stamp
@@ -196,7 +197,7 @@ def _reason(ending: Ending) -> dict[str, object]:
 def frame_line(frame: Frame) -> str:
     """A frame in one line: ``"/home/ada/f.py:5 in f: return x.sin()"``."""
     text = frame.text.strip()
-    return line(f"{frame.file}:{frame.line} in {frame.function}" + (f": {text}" if text else ""))
+    return line(f"{frame.file}:{frame.line} in {plain(frame.function)}" + (f": {text}" if text else ""))
 
 
 def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:

@@ -14,7 +14,7 @@ LEXERS = {"python": "python", "triton": "python", "cpp": "cpp", "metal": "cpp"}
 
 # Each ink has a contrast of at least 4.5:1 on the listing's ground (#f6f8fa). The nearest ancestor counts.
 _INKS = {
-    "Token.Comment": "color:#57606a",
+    "Token.Comment": "color:#556",
     "Token.Comment.Preproc": "color:#8250df",
     "Token.Keyword": "color:#b3202c",
     "Token.Keyword.Type": "color:#0550ae",

@@ -14,7 +14,7 @@ from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Frame, Graph
 
 from .launches import counted
-from .outline import UNSAID, place, plural, without_folders
+from .outline import UNSAID, place, plural, readable, without_folders
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
 """What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:
@@ -259,20 +259,21 @@ def _skipped(skip: Skip) -> Eager:
             skip.cause if skip.why != skip.cause.reason else Ending(skip.cause.kind, why, (), skip.cause.hint)
         )
         return Eager(
-            f"{skip.function} never ran, compiled or not ({_lines(skip)})",
+            f"{readable(skip.function)} never ran, compiled or not ({_lines(skip)})",
             cause,
             "" if why == cause.reason else why,
         )
     if skip.kind == LIMIT:
-        head = f"{skip.function} reached its recompile limit: calls that fit none of its forms ran eagerly"
-        return Eager(f"{head} ({_lines(skip)})", skip.cause, skip.why)
+        head = f"{readable(skip.function)} reached its recompile limit"
+        said = f"{head}: calls that fit none of its forms ran eagerly ({_lines(skip)})"
+        return Eager(said, skip.cause, skip.why)
     what = "the rest of " if skip.kind == REST else ""
     often = f", {skip.times} times" if skip.times > 1 else ""
     return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.why)
 
 
 def _left(skip: Skip) -> str:
-    return f"{skip.function} to Python ({_lines(skip)})"
+    return f"{readable(skip.function)} to Python ({_lines(skip)})"
 
 
 def _lines(skip: Skip, limit: int = 6) -> str:

@@ -103,11 +103,11 @@ def lanes(capture: Record, compilation: Compilation) -> tuple[Lane, ...]:
 _RESUME = re.compile(r"torch_dynamo_resume_in_(.*)_at_(\d+)", re.DOTALL)
 
 
-def readable(function: str) -> str:
+def readable(function: str, form: str = "{}, after line {}") -> str:
     """The name of a compiled function as a reader knows it: what Dynamo made of the rest of one after a break,
     ``"torch_dynamo_resume_in_f_at_7"``, is ``"f, after line 7"``."""
     rest = _RESUME.fullmatch(function)
-    return f"{readable(rest[1])}, after line {rest[2]}" if rest else function
+    return form.format(readable(rest[1], form), rest[2]) if rest else function
 
 
 def phase_of(key: str) -> str:
