@@ -1,184 +1,393 @@
 """What is said of a device that is not there, beside that device: on a machine with an NVIDIA GPU.
 
-    python benchmarks/real_device.py [--only NAME …] [--model NAME] [--output TABLE.md]
+    python benchmarks/real_device.py [--groups NAME …] [--only TEXT] [--jobs N] [--model NAME] [--output TABLE.md]
 
-For each function of the tests' suite, training and inference: whether the code that is generated for the device's model
-is the device's own, launches of the ledger and of torch.profiler, modelled bytes with the bandwidth that they would
-mean, and the predicted peak with the allocator's. Prints a Markdown table. Without an NVIDIA GPU it says so and exits
-with 3; with a GPU that no device model is of, with 4.
+For each program of ``tests/helpers/device_programs.py``: whether the capture for the device's model has the graphs,
+the code, the counts and the memory of a capture on the device itself; generated kernels of the ledger and of
+torch.profiler; and the predicted peak beside the allocator's. Then, alone on the device, how fast kernels that move
+large tensors move the bytes that are modelled. Prints Markdown. Without an NVIDIA GPU it says so and exits with 3; with
+a GPU that no device model is of, with 4.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import multiprocessing
+import re
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_DEVICE, NO_MODEL = 3, 4
+SECONDS = 120
+"""For one program; one that takes longer is told so."""
+
+OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
+"""What a kernel's source holds of an installation."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Row:
-    """One function. ``None`` is what was not measured: ``notes`` say why.
+    """One program. ``None`` is what was not measured: ``notes`` say why.
 
-    ``seconds`` is the median time of a forward call, ``nbytes`` what it moves by the model, peaks are in bytes.
+    ``apart`` is what is not the same, ``said`` the sentences of the capture that foresee it; launches are of generated
+    kernels in one call, its backward included, peaks in bytes.
     """
 
+    group: str
     name: str
-    same_code: bool | None = None
+    apart: tuple[str, ...] | None = None
+    said: tuple[str, ...] = ()
     launches: int | None = None
     profiled: int | None = None
-    nbytes: int | None = None
-    seconds: float | None = None
     predicted: int | None = None
     allocated: int | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
-def table(rows: Sequence[Row], bandwidth: float) -> str:
-    """The rows as Markdown. ``bandwidth`` is the published one of the device, in bytes a second."""
-    head = [
-        "function",
-        "code",
-        "launches",
-        "profiler",
-        "MB moved",
-        "GB/s",
-        "of published",
-        "peak MiB",
-        "allocator",
-    ]
-    lines = [head, ["---", "---", *["---:"] * 7]]
-    for row in rows:
-        rate = row.nbytes / row.seconds if row.nbytes is not None and row.seconds else None
-        lines.append(
-            [
-                _cell(row.name),
-                {True: "the same", False: "**differs**", None: "–"}[row.same_code],
-                _number(row.launches),
-                _apart(row.profiled, row.launches),
-                _number(row.nbytes, 1e6, 2),
-                _number(rate, 1e9, 1),
-                "–" if rate is None or not bandwidth else f"{rate / bandwidth:.0%}",
-                _number(row.predicted, 2**20, 2),
-                _number(row.allocated, 2**20, 2),
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """A kernel's bytes by the model, and the median seconds of a call. ``copied`` are bytes a second of a copy."""
+
+    name: str
+    nbytes: int
+    seconds: float
+    copied: float
+
+
+# The same, or not --------------------------------------------------------------------------------------------
+
+
+def same(one: Iterable[Any], other: Iterable[Any]) -> bool:
+    """Whether the kernels of two captures are the same, but for what is of an installation."""
+
+    def told(kernels: Iterable[Any]) -> list[tuple[str, str, int, str]]:
+        return [(k.phase, k.name, k.launches, OF_HERE.sub("", k.source)) for k in kernels]
+
+    return told(one) == told(other)
+
+
+def apart(one: Any, other: Any) -> tuple[str, ...]:
+    """What differs between two captures, in the record's words."""
+
+    def graphs(capture: Any, stages: tuple[str, ...], whole: bool) -> Any:
+        return [
+            {
+                key: [(n.target, n.outputs) for n in graph.calls]
+                for key, graph in c.graphs.items()
+                if (key.rpartition(".")[2] in stages) == whole
+            }
+            for c in capture.compilations
+        ]
+
+    traced = ("dynamo", "pre_grad")
+    looks: dict[str, Callable[[Any], Any]] = {
+        "Dynamo's graphs": lambda c: graphs(c, traced, True),
+        "ATen graphs, loops and groups": lambda c: graphs(c, traced, False),
+        "eager operators": lambda c: [compiled.eager for compiled in c.compilations],
+        "counts": lambda c: c.ledger.rows if c.compilations else (),
+        "memory": lambda c: [[(m.phase, m.peak) for m in compiled.memory] for compiled in c.compilations],
+        "CUDA graphs": lambda c: [compiled.cuda_graphs for compiled in c.compilations],
+        "breaks": lambda c: [b.reason for b in c.breaks],
+    }
+    found = [what for what, look in looks.items() if look(one) != look(other)]
+    return tuple(([] if same(one.kernels, other.kernels) else ["code"]) + found)
+
+
+def foreseen(capture: Any) -> tuple[str, ...]:
+    """What a capture says may be otherwise on the device itself."""
+    code = [text for c in capture.compilations for code in c.code.values() for text in code.may_differ]
+    asked = [] if capture.target is None else [q.asked for q in capture.target.questions]
+    return tuple(dict.fromkeys((*code, *asked)))
+
+
+def peak_of(capture: Any) -> int | None:
+    """The most bytes of one call, of what was given and made; ``None`` if one is not known.
+
+    A backward's results of the forward are held by the caller, where the backward does not read them itself.
+    """
+    from compile_lens.measures.room import room
+
+    found: list[int] = []
+    for compilation in capture.compilations:
+        results = 0
+        read = {b.name for m in compilation.memory for b in m.buffers if b.kind == "input"}
+        for held in compilation.memory:
+            there = room(capture, held)
+            if there is None:
+                return None
+            found.append(there.needed + results)
+            results = sum(
+                b.nbytes or 0
+                for b in held.buffers
+                if b.kind == "output" and not b.within and not read & set(b.origins)
+            )
+    return max(found, default=None)
+
+
+# On the device -----------------------------------------------------------------------------------------------
+
+
+def measured(program: Any, model: str) -> Row:
+    """One program on the first GPU. What fails is said in the row, and the next one goes on."""
+    import torch
+
+    import compile_lens
+
+    def captured(device: str, **options: Any) -> Any:
+        torch._dynamo.reset()
+        fn, args = program.make(device)
+        with switches():
+            try:
+                return compile_lens.capture(fn, *args, **options), ""
+            except compile_lens.CaptureError as error:
+                return error.capture, re.sub(r"0x[0-9a-f]+", "", str(error))
+
+    found: dict[str, Any] = {}
+    notes: list[str] = []
+    try:
+        with limited(SECONDS):
+            (generated, error), (real, there) = captured("cpu", target=model), captured("cuda")
+            found["apart"] = apart(generated, real) + (("the error",) if error != there else ())
+            found["said"] = foreseen(generated)
+            found["predicted"] = peak_of(generated)
+            if not there:
+                found |= run(program, real)
+    except Exception as error:  # a table with this line in it says more than none
+        lines = str(error).splitlines()
+        notes.append(f"{type(error).__name__}: {lines[0] if lines else ''}")
+    return Row(program.group, program.name, notes=tuple(notes), **found)
+
+
+def run(program: Any, real: Any) -> dict[str, int]:
+    """Plain ``torch.compile`` on the device: kernels that the profiler saw, and the allocator's peak."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    torch._dynamo.reset()
+    with switches():
+        fn, args = program.make("cuda")
+        compiled, held = torch.compile(fn), tensors_of(fn, args)
+
+        def step() -> None:
+            results = compiled(*args)
+            leaves = [
+                t for t in torch.utils._pytree.tree_leaves(results) if getattr(t, "requires_grad", False)
             ]
-        )
-    said = [f"- {row.name}: {note}" for row in rows for note in row.notes]
+            torch.autograd.backward(leaves, [torch.ones_like(t) for t in leaves])
+            for one in held if leaves else ():
+                one.grad = None
+
+        step()  # compiles, and makes what is made once
+        step()
+        torch.cuda.synchronize(0)
+        before = torch.cuda.memory_allocated(0)
+        torch.cuda.reset_peak_memory_stats(0)
+        step()
+        torch.cuda.synchronize(0)
+        allocated = torch.cuda.max_memory_allocated(0) - before
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+            step()
+            torch.cuda.synchronize(0)
+    kernels = [k for k in real.kernels if k.language == "triton"]
+    names = {k.name.partition("#")[0] for k in kernels}
+    on_device = [e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held if t.is_cuda}
+    return {
+        "launches": sum(k.launches for k in kernels),
+        "profiled": sum(name in names for name in on_device),
+        "allocated": allocated + sum(storages.values()),
+    }
+
+
+def tensors_of(fn: Any, args: Sequence[Any]) -> list[Any]:
+    """The tensors that a program is given: its arguments, and what is in a module, an optimizer or a closure."""
+    import torch
+
+    found: list[Any] = [t for t in torch.utils._pytree.tree_leaves(list(args)) if isinstance(t, torch.Tensor)]
+    owners = [
+        getattr(fn, "__self__", fn),
+        *(cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()),
+    ]
+    for owner in owners:
+        if isinstance(owner, torch.nn.Module):
+            found += [*owner.parameters(), *owner.buffers()]
+        elif isinstance(owner, torch.optim.Optimizer):
+            given = [p for group in owner.param_groups for p in group["params"]]
+            states = [
+                v for state in owner.state.values() for v in state.values() if isinstance(v, torch.Tensor)
+            ]
+            found += [*given, *(p.grad for p in given if p.grad is not None), *states]
+        elif isinstance(owner, torch.Tensor):
+            found.append(owner)
+    return found
+
+
+@contextlib.contextmanager
+def switches() -> Iterator[None]:
+    """Programs may set which attention is taken, for the whole process: they are as before afterwards."""
+    import torch
+
+    cuda = torch.backends.cuda
+    names = ("math_sdp", "mem_efficient_sdp", "cudnn_sdp", "flash_sdp")
+    before = {name: getattr(cuda, f"{name}_enabled")() for name in names}
+    try:
+        yield
+    finally:
+        for name, on in before.items():
+            getattr(cuda, f"enable_{name}")(on)
+
+
+@contextlib.contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise TimeoutError(f"it took longer than {seconds} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def speeds() -> list[Speed]:
+    """Memory-bound functions of large tensors, forward alone."""
+    import torch
+    import torch.nn.functional as F
+
+    import compile_lens
+    from compile_lens.measures import timing
+    from compile_lens.record.benchmark import FORWARD
+    from compile_lens.trials.clock import clock_of
+
+    flat, rows = torch.rand(2**27, device="cuda"), torch.rand(2**15, 2**12, device="cuda")
+    weight, target = torch.rand(2**12, device="cuda"), torch.empty_like(flat)
+    clock = clock_of("cuda")
+    clock.time(lambda: target.copy_(flat), 10)
+    took = [clock.time(lambda: target.copy_(flat), 10) / 10 for _ in range(20)]
+    copied = 2 * flat.nbytes / timing.spread(tuple(took)).median
+    large: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "sin² + cos²": (lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, (flat,)),
+        "sum": (lambda x: x.sum(), (flat,)),
+        "softmax": (lambda x: torch.softmax(x, -1), (rows,)),
+        "layer norm": (lambda x, w: F.layer_norm(x, x.shape[-1:], w, w), (rows, weight)),
+        "GELU and a sum of columns": (lambda x: F.gelu(x).sum(0), (rows,)),
+        "to bfloat16": (lambda x: x.to(torch.bfloat16), (flat,)),
+    }
+    found = []
+    for name, (fn, args) in large.items():
+        timed = compile_lens.benchmark(fn, *args, ablations=False, seconds=1, show_progress=False).benchmark
+        series = None if timed is None else timing.find(timed, "compiled", FORWARD)
+        if series is not None and series.nbytes is not None:
+            found.append(Speed(name, series.nbytes, timing.spread(series.seconds).median, copied))
+    return found
+
+
+# The tables --------------------------------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Row]) -> str:
+    """By group: programs, how many are the same in all, or foreseen; generated kernels; peaks."""
+    head = [
+        "programs",
+        "of them",
+        "the same in all",
+        "differ, and say so",
+        "differ",
+        "kernels as profiled",
+        "peak within 2 %",
+    ]
+    lines = [head, ["---", *["---:"] * 6]]
+    for group in dict.fromkeys(row.group for row in rows):
+        mine = [row for row in rows if row.group == group]
+        compared = [row for row in mine if row.apart is not None]
+        other = [row for row in compared if row.apart]
+        ran = [row for row in mine if row.profiled is not None]
+        peaks = [
+            row for row in mine if row.allocated and row.predicted is not None and row.allocated >= 2**18
+        ]
+        near = [r for r in peaks if abs((r.predicted or 0) - (r.allocated or 0)) <= 0.02 * (r.allocated or 0)]
+        counts: list[object] = [len(mine), len(compared) - len(other), sum(bool(r.said) for r in other)]
+        counts += [
+            sum(not r.said for r in other),
+            f"{sum(r.profiled == r.launches for r in ran)} of {len(ran)}",
+        ]
+        lines.append([group, *map(str, counts), f"{len(near)} of {len(peaks)}"])
+    said = [f"- {row.group}, {row.name}: {text}" for row in rows for text in _told(row)]
     return (
         "\n".join(["| " + " | ".join(line) + " |" for line in lines] + (["", *said] if said else [])) + "\n"
     )
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _told(row: Row) -> list[str]:
+    found = [f"{', '.join(row.apart)}; {'said' if row.said else 'not said'}"] if row.apart else []
+    if row.profiled is not None and row.profiled != row.launches:
+        found.append(f"{row.launches} launches of generated kernels, {row.profiled} by the profiler")
+    if row.allocated and row.predicted is not None and row.allocated >= 2**18:
+        if abs(row.predicted - row.allocated) > 0.02 * row.allocated:
+            found.append(
+                f"peak {row.predicted / 2**20:,.2f} MiB, by the allocator {row.allocated / 2**20:,.2f}"
+            )
+    return [*found, *(note.replace("\n", " ") for note in row.notes)]
 
 
-def _number(value: float | None, unit: float = 1, digits: int = 0) -> str:
-    return "–" if value is None else f"{value / unit:,.{digits}f}"
+def of_speed(found: Sequence[Speed], bandwidth: float) -> str:
+    """Modelled bytes over measured seconds. ``bandwidth`` is the published one of the device, in bytes a second."""
+    lines = [["function", "GB moved", "GB/s", "of a copy", "of published"], ["---", *["---:"] * 4]]
+    for one in found:
+        rate = one.nbytes / one.seconds
+        share = f"{rate / bandwidth:.0%}" if bandwidth else "–"
+        lines.append(
+            [one.name, f"{one.nbytes / 1e9:.2f}", f"{rate / 1e9:,.0f}", f"{rate / one.copied:.0%}", share]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def _apart(value: int | None, other: int | None) -> str:
-    text = _number(value)
-    return f"**{text}**" if value is not None and other is not None and value != other else text
+def _in_process(number: int, groups: tuple[str, ...], only: str, model: str) -> Row:
+    return measured(_chosen(groups, only)[number], model)
 
 
-def same(one: Iterable[Any], other: Iterable[Any]) -> bool:
-    """Whether the kernels of two captures are the same, but for what is of an installation."""
-    import re
+def _chosen(groups: tuple[str, ...], only: str) -> list[Any]:
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
+    from device_programs import programs
 
-    def told(kernels: Iterable[Any]) -> list[tuple[str, str, str]]:
-        of_here = r"'(backend_hash|kernel_name)': '\w*',? ?"
-        return [(k.phase, k.name, re.sub(of_here, "", k.source)) for k in kernels]
-
-    return told(one) == told(other)
+    return [p for p in programs(groups) if only in str(p)]
 
 
-def peak_of(capture: Any) -> int | None:
-    """The highest of the predicted peaks of a capture's graphs, in bytes; ``None`` if one is not known."""
-    peaks = [m.peak for c in capture.compilations for m in c.memory]
-    return None if not peaks or any(p is None for p in peaks) else max(peaks)
-
-
-def measured(name: str, make: Callable[[], tuple[Any, Any]], grad: bool, model: str) -> Row:
-    """One function of the suite on the first GPU. What fails is said in the row, and the next one goes on."""
-    import torch
-
-    import compile_lens
-    from compile_lens.measures import timing
-    from compile_lens.record.benchmark import FORWARD
-
-    kind = "training" if grad else "inference"
-    found: dict[str, Any] = {}
-    notes: list[str] = []
-    try:
-        fn, args = make()
-        there = fn.cuda() if isinstance(fn, torch.nn.Module) else fn
-        moved = [a.detach().cuda().requires_grad_(a.requires_grad and grad) for a in args]
-        with torch.set_grad_enabled(grad):
-            generated = compile_lens.capture(fn, *args, target=model)
-            real = compile_lens.capture(there, *moved)
-            found["same_code"] = same(generated.kernels, real.kernels)
-            found["predicted"] = peak_of(generated)
-            timed = compile_lens.benchmark(there, *moved, ablations=False, seconds=0.5).benchmark
-            series = None if timed is None else timing.find(timed, "compiled", FORWARD)
-            if series is not None:
-                found |= {"launches": series.launches, "profiled": series.profiled, "nbytes": series.nbytes}
-                found["seconds"] = timing.spread(series.seconds).median
-            found["allocated"] = allocated(there, moved, grad)
-    except Exception as error:  # a table with this line in it says more than none
-        lines = str(error).splitlines()
-        notes.append(f"{type(error).__name__}: {lines[0] if lines else ''}")
-    return Row(f"{name}, {kind}", notes=tuple(notes), **found)
-
-
-def allocated(fn: Any, args: Sequence[Any], grad: bool) -> int:
-    """The most bytes that the allocator held in one compiled call, backward included, on the first GPU."""
-    import torch
-
-    compiled = torch.compile(fn)
-
-    def step() -> None:
-        results = compiled(*args)
-        if grad:
-            leaves = [
-                r for r in torch.utils._pytree.tree_leaves(results) if getattr(r, "requires_grad", False)
-            ]
-            torch.autograd.backward(leaves, [torch.ones_like(r) for r in leaves])
-            for one in args:
-                one.grad = None
-
-    step()  # compiles, and makes what is made once
-    torch.cuda.synchronize(0)
-    torch.cuda.reset_peak_memory_stats(0)
-    step()
-    torch.cuda.synchronize(0)
-    return int(torch.cuda.max_memory_allocated(0))
+def compared(groups: tuple[str, ...], only: str, model: str, jobs: int) -> list[Row]:
+    """The rows, made in so many processes; a program whose process ended has none."""
+    count = len(_chosen(groups, only))
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        asked = [pool.submit(_in_process, number, groups, only, model) for number in range(count)]
+        done = concurrent.futures.wait(asked).done
+    return [one.result() for one in asked if one in done and one.exception() is None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="functions of the suite (default: all)")
-    parser.add_argument("--model", help="device model (default: the one of this GPU)")
-    parser.add_argument("--output", type=Path, help="also write the table to this file")
-    asked = parser.parse_args(arguments)
-
-    import torch
-
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
-    from suite import SUITE
+    import torch
+    from device_programs import GROUPS
 
     from compile_lens.devices import models
 
-    unknown = [name for name in asked.only or () if name not in SUITE]
-    if unknown:
-        parser.error(
-            f"no function {', '.join(map(repr, unknown))} in the suite; it has {', '.join(map(repr, SUITE))}"
-        )
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument(
+        "--groups", nargs="+", metavar="NAME", choices=list(GROUPS), default=[], help="default: all"
+    )
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="programs with this in their group or name"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", default=1, help="processes that share the device")
+    parser.add_argument("--model", help="device model (default: the one of this GPU)")
+    parser.add_argument("--output", type=Path, help="also write the tables to this file")
+    asked = parser.parse_args(arguments)
     if not torch.cuda.is_available():
         print("no NVIDIA GPU in this machine: nothing was compared", file=sys.stderr)
         return NO_DEVICE
@@ -187,9 +396,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if model is None:
         print(f"no device model is of {device}: pass one with --model (a name or a file)", file=sys.stderr)
         return NO_MODEL
-    names = asked.only or list(SUITE)
-    rows = [measured(name, SUITE[name], grad, model.name) for name in names for grad in (True, False)]
-    text = f"{device}, model {model.name}, torch {torch.__version__}\n\n{table(rows, model.bandwidth)}"
+    groups = tuple(asked.groups)
+    moved = of_speed(speeds(), model.bandwidth)  # before others share the device
+    rows = compared(groups, asked.only, model.name, asked.jobs)
+    text = f"{device}, model {model.name}, torch {torch.__version__}\n\n{table(rows)}\n{moved}"
     print(text)
     if asked.output:
         part = asked.output.with_name(f"{asked.output.name}.part")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..record.capture import Record
-from ..record.memory import Memory
+from ..record.memory import Buffer, Kept, Memory
 
 FITS, MAY_FIT, DOES_NOT = "fits", "may not fit", "does not fit"
 
 GIB = 2**30
 
 _GB = 10**9
+
+TANGENT = "tangents_"
+"""AOTAutograd names the gradients of the results so."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,30 @@ def room(capture: Record, held: Memory) -> Room | None:
         return None
     total = int(total)
     most = total // _GB * GIB if total % _GB == 0 else total
-    return Room(held.peak, max(0, (target.given or 0) - _read(held)), total, most)
+    return Room(held.peak, max(0, (target.given or 0) - _read(capture, held)), total, most)
 
 
-def _read(held: Memory) -> int:
-    """Bytes of the graph's inputs: at most so much of what was given is within its peak."""
-    inputs = [b for b in held.buffers if b.kind == "input" and not b.within]
+def _read(capture: Record, held: Memory) -> int:
+    """Bytes of the graph's inputs: at most so much of what was given is within its peak.
+
+    A backward also reads what its forward computed, and the gradients of the results: none of that was given.
+    """
+    inputs = _inputs(held)
+    made = {saved.node for saved in _kept(capture, held)}
+    if made:
+        inputs = [b for b in inputs if b.name not in made and not b.name.startswith(TANGENT)]
     return sum(b.nbytes or 0 for b in inputs)
+
+
+def _kept(capture: Record, held: Memory) -> list[Kept]:
+    """What a backward gets from its forward that is no part of the forward's own inputs."""
+    for compilation in capture.compilations:
+        if held.phase == "backward" and any(m is held for m in compilation.memory):
+            given = {b.name for m in compilation.memory if m.phase == "forward" for b in _inputs(m)}
+            kept = compilation.partition.chosen if compilation.partition is not None else ()
+            return [saved for saved in kept if saved.shares not in given]
+    return []
+
+
+def _inputs(held: Memory) -> list[Buffer]:
+    return [b for b in held.buffers if b.kind == "input" and not b.within]

@@ -9,7 +9,7 @@ from samples_machine import h100
 
 from compile_lens.measures.room import DOES_NOT, FITS, MAY_FIT, Room, room
 from compile_lens.record.device import Figure
-from compile_lens.record.memory import Buffer, Memory
+from compile_lens.record.memory import Buffer, Kept, Memory, Partition
 from compile_lens.results.capture import Capture
 
 G = 10**9
@@ -54,3 +54,21 @@ def test_nothing_is_said_where_nothing_is_known(peak: int | None) -> None:
     assert room(unknown, held(7, 7)) is None
     assert room(dataclasses.replace(made, target=None), held(7, 7)) is None
     assert (room(made, held(peak, 0)) is None) is (peak is None)
+
+
+def test_a_backward_is_not_given_what_its_forward_made() -> None:
+    """60 GB are given. The backward reads 2 of them, and 8 GB that the forward computed, of which one is a result."""
+    made = given(60 * G)
+    inputs = tuple(
+        Buffer(name, "input", 2 * G) for name in ("primals_1", "mul", "mul_1", "sum_1", "tangents_1")
+    )
+    backward = Memory("backward", inputs, 20 * G)
+    forward = Memory("forward", (Buffer("primals_1", "input", 2 * G),), 2 * G)
+    kept = (Kept("primals_1", 2 * G, shares="primals_1"), Kept("mul", 2 * G), Kept("mul_1", 2 * G))
+    partition = Partition((*kept, Kept("sum_1", 2 * G, shares="sum_1")))
+    compilation = dataclasses.replace(made.compilations[0], memory=(forward, backward), partition=partition)
+    found = room(dataclasses.replace(made, compilations=(compilation,)), backward)
+    assert found is not None and (found.besides, found.needed) == (58 * G, 78 * G)
+    unknown = dataclasses.replace(compilation, partition=None)  # any of its inputs may have been given
+    found = room(dataclasses.replace(made, compilations=(unknown,)), backward)
+    assert found is not None and found.needed == 70 * G

@@ -166,7 +166,7 @@ FORESEEN = ("are padded", "fused attention")
 def told(found: Any) -> list[tuple[str, str, str]]:
     """Kernels in a form that is the same on every machine: hashes are of the installation."""
     return [
-        (k.phase, k.name, re.sub(r"'(backend_hash|kernel_name)': '\w*',? ?", "", k.source))
+        (k.phase, k.name, re.sub(r"'(backend_hash|kernel_name)': '[^']*',? ?", "", k.source))
         for k in found.kernels
     ]
 
