@@ -1,11 +1,13 @@
 """What is said of a device that is not there, beside that device: on a machine with an NVIDIA GPU.
 
     python benchmarks/real_device.py [--groups NAME …] [--only TEXT] [--jobs N] [--model NAME] [--output TABLE.md]
+    python benchmarks/real_device.py --record FOLDER; python benchmarks/real_device.py --against FOLDER
 
 For each program of ``tests/helpers/device_programs.py``: whether the capture for the device's model has the graphs,
 the code, the counts and the memory of a capture on the device itself; generated kernels of the ledger and of
 torch.profiler; and the predicted peak beside the allocator's. Then, alone on the device, how fast kernels that move
-large tensors move the bytes that are modelled. Prints Markdown. Without an NVIDIA GPU it says so and exits with 3; with
+large tensors move the bytes that are modelled. What ``--record`` kept on the device can be compared elsewhere, with the
+same torch. Prints Markdown. Without an NVIDIA GPU it says so and exits with 3; with
 a GPU that no device model is of, with 4.
 """
 
@@ -15,6 +17,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import dataclasses
+import json
 import multiprocessing
 import re
 import signal
@@ -24,41 +27,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "helpers")]
+
+from device_table import Row, Speed, of_speed, table  # noqa: E402
+
 NO_DEVICE, NO_MODEL = 3, 4
 SECONDS = 120
 """For one program; one that takes longer is told so."""
 
 OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
 """What a kernel's source holds of an installation."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One program. ``None`` is what was not measured: ``notes`` say why.
-
-    ``apart`` is what is not the same, ``said`` the sentences of the capture that foresee it; launches are of generated
-    kernels in one call, its backward included, peaks in bytes.
-    """
-
-    group: str
-    name: str
-    apart: tuple[str, ...] | None = None
-    said: tuple[str, ...] = ()
-    launches: int | None = None
-    profiled: int | None = None
-    predicted: int | None = None
-    allocated: int | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Speed:
-    """A kernel's bytes by the model, and the median seconds of a call. ``copied`` are bytes a second of a copy."""
-
-    name: str
-    nbytes: int
-    seconds: float
-    copied: float
 
 
 # The same, or not --------------------------------------------------------------------------------------------
@@ -94,7 +72,7 @@ def apart(one: Any, other: Any) -> tuple[str, ...]:
         "counts": lambda c: c.ledger.rows if c.compilations else (),
         "memory": lambda c: [[(m.phase, m.peak) for m in compiled.memory] for compiled in c.compilations],
         "CUDA graphs": lambda c: [compiled.cuda_graphs for compiled in c.compilations],
-        "breaks": lambda c: [b.reason for b in c.breaks],
+        "breaks": lambda c: [re.sub("0x[0-9a-f]+", "", b.reason) for b in c.breaks],
     }
     found = [what for what, look in looks.items() if look(one) != look(other)]
     return tuple(([] if same(one.kernels, other.kernels) else ["code"]) + found)
@@ -134,35 +112,50 @@ def peak_of(capture: Any) -> int | None:
 # On the device -----------------------------------------------------------------------------------------------
 
 
-def measured(program: Any, model: str) -> Row:
-    """One program on the first GPU. What fails is said in the row, and the next one goes on."""
+def on_device(program: Any) -> dict[str, Any]:
+    """One program on the first GPU: its capture, the error if it has one, and what plain ``torch.compile`` does.
+
+    What fails is said, and the next program goes on.
+    """
+    found: dict[str, Any] = {"program": str(program), "notes": []}
+    try:
+        with limited(SECONDS):
+            capture, found["error"] = captured(program, "cuda")
+            found["capture"] = capture.to_json()
+            if not found["error"]:
+                found |= run(program, capture)
+    except Exception as error:  # a table with this line in it says more than none
+        lines = str(error).splitlines()
+        found["notes"].append(f"{type(error).__name__}: {lines[0] if lines else ''}")
+    return found
+
+
+def beside(program: Any, found: dict[str, Any], model: str) -> Row:
+    """What is said of one program, beside what ``on_device`` found."""
+    import compile_lens
+
+    generated, error = captured(program, "cpu", target=model)
+    more: dict[str, Any] = {key: found.get(key) for key in ("launches", "profiled", "allocated")}
+    if "capture" in found:
+        differ = apart(generated, compile_lens.Capture.from_json(found["capture"]))
+        more["apart"] = differ + (("the error",) if error != found["error"] else ())
+        more["predicted"] = peak_of(generated)
+    return Row(program.group, program.name, said=foreseen(generated), notes=tuple(found["notes"]), **more)
+
+
+def captured(program: Any, device: str, **options: Any) -> tuple[Any, str]:
+    """A capture, and what it raised, without what is of the process or of the installation."""
     import torch
 
     import compile_lens
 
-    def captured(device: str, **options: Any) -> Any:
-        torch._dynamo.reset()
-        fn, args = program.make(device)
-        with switches():
-            try:
-                return compile_lens.capture(fn, *args, **options), ""
-            except compile_lens.CaptureError as error:
-                return error.capture, re.sub(r"0x[0-9a-f]+", "", str(error))
-
-    found: dict[str, Any] = {}
-    notes: list[str] = []
-    try:
-        with limited(SECONDS):
-            (generated, error), (real, there) = captured("cpu", target=model), captured("cuda")
-            found["apart"] = apart(generated, real) + (("the error",) if error != there else ())
-            found["said"] = foreseen(generated)
-            found["predicted"] = peak_of(generated)
-            if not there:
-                found |= run(program, real)
-    except Exception as error:  # a table with this line in it says more than none
-        lines = str(error).splitlines()
-        notes.append(f"{type(error).__name__}: {lines[0] if lines else ''}")
-    return Row(program.group, program.name, notes=tuple(notes), **found)
+    torch._dynamo.reset()
+    fn, args = program.make(device)
+    with switches():
+        try:
+            return compile_lens.capture(fn, *args, **options), ""
+        except compile_lens.CaptureError as error:
+            return error.capture, re.sub(r"0x[0-9a-f]+|/\S*/", "", str(error))
 
 
 def run(program: Any, real: Any) -> dict[str, int]:
@@ -290,88 +283,39 @@ def speeds() -> list[Speed]:
     return found
 
 
-# The tables --------------------------------------------------------------------------------------------------
-
-
-def table(rows: Sequence[Row]) -> str:
-    """By group: programs, how many are the same in all, or foreseen; generated kernels; peaks."""
-    head = [
-        "programs",
-        "of them",
-        "the same in all",
-        "differ, and say so",
-        "differ",
-        "kernels as profiled",
-        "peak within 2 %",
-    ]
-    lines = [head, ["---", *["---:"] * 6]]
-    for group in dict.fromkeys(row.group for row in rows):
-        mine = [row for row in rows if row.group == group]
-        compared = [row for row in mine if row.apart is not None]
-        other = [row for row in compared if row.apart]
-        ran = [row for row in mine if row.profiled is not None]
-        peaks = [
-            row for row in mine if row.allocated and row.predicted is not None and row.allocated >= 2**18
-        ]
-        near = [r for r in peaks if abs((r.predicted or 0) - (r.allocated or 0)) <= 0.02 * (r.allocated or 0)]
-        counts: list[object] = [len(mine), len(compared) - len(other), sum(bool(r.said) for r in other)]
-        counts += [
-            sum(not r.said for r in other),
-            f"{sum(r.profiled == r.launches for r in ran)} of {len(ran)}",
-        ]
-        lines.append([group, *map(str, counts), f"{len(near)} of {len(peaks)}"])
-    said = [f"- {row.group}, {row.name}: {text}" for row in rows for text in _told(row)]
-    return (
-        "\n".join(["| " + " | ".join(line) + " |" for line in lines] + (["", *said] if said else [])) + "\n"
-    )
-
-
-def _told(row: Row) -> list[str]:
-    found = [f"{', '.join(row.apart)}; {'said' if row.said else 'not said'}"] if row.apart else []
-    if row.profiled is not None and row.profiled != row.launches:
-        found.append(f"{row.launches} launches of generated kernels, {row.profiled} by the profiler")
-    if row.allocated and row.predicted is not None and row.allocated >= 2**18:
-        if abs(row.predicted - row.allocated) > 0.02 * row.allocated:
-            found.append(
-                f"peak {row.predicted / 2**20:,.2f} MiB, by the allocator {row.allocated / 2**20:,.2f}"
-            )
-    return [*found, *(note.replace("\n", " ") for note in row.notes)]
-
-
-def of_speed(found: Sequence[Speed], bandwidth: float) -> str:
-    """Modelled bytes over measured seconds. ``bandwidth`` is the published one of the device, in bytes a second."""
-    lines = [["function", "GB moved", "GB/s", "of a copy", "of published"], ["---", *["---:"] * 4]]
-    for one in found:
-        rate = one.nbytes / one.seconds
-        share = f"{rate / bandwidth:.0%}" if bandwidth else "–"
-        lines.append(
-            [one.name, f"{one.nbytes / 1e9:.2f}", f"{rate / 1e9:,.0f}", f"{rate / one.copied:.0%}", share]
-        )
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def _in_process(number: int, groups: tuple[str, ...], only: str, model: str) -> Row:
-    return measured(_chosen(groups, only)[number], model)
+# Many of them -------------------------------------------------------------------------------------------------
 
 
 def _chosen(groups: tuple[str, ...], only: str) -> list[Any]:
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
     from device_programs import programs
 
     return [p for p in programs(groups) if only in str(p)]
 
 
-def compared(groups: tuple[str, ...], only: str, model: str, jobs: int) -> list[Row]:
-    """The rows, made in so many processes; a program whose process ended has none."""
-    count = len(_chosen(groups, only))
+def _on_device(groups: tuple[str, ...], only: str, number: int) -> dict[str, Any]:
+    return on_device(_chosen(groups, only)[number])
+
+
+def record(groups: tuple[str, ...], only: str, jobs: int) -> Iterator[dict[str, Any]]:
+    """What is found on the device, in so many processes; a program whose process ended is said."""
+    programs = _chosen(groups, only)
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        asked = [pool.submit(_in_process, number, groups, only, model) for number in range(count)]
-        done = concurrent.futures.wait(asked).done
-    return [one.result() for one in asked if one in done and one.exception() is None]
+        asked = {pool.submit(_on_device, groups, only, i): program for i, program in enumerate(programs)}
+        for one in concurrent.futures.as_completed(asked):
+            error = one.exception()
+            yield one.result() if error is None else {"program": str(asked[one]), "notes": [repr(error)]}
+
+
+def kept(folder: Path, name: str, found: Any) -> None:
+    """Writes what was found to a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)}.json"
+    part = file.with_name(f"{file.name}.part")
+    part.write_text(json.dumps(found), encoding="utf-8")
+    part.replace(file)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
     import torch
     from device_programs import GROUPS
 
@@ -386,20 +330,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--jobs", type=int, metavar="N", default=1, help="processes that share the device")
     parser.add_argument("--model", help="device model (default: the one of this GPU)")
+    parser.add_argument(
+        "--record", type=Path, metavar="FOLDER", help="only keep what the device does, in a folder"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="FOLDER", help="beside what --record kept, without the device"
+    )
     parser.add_argument("--output", type=Path, help="also write the tables to this file")
     asked = parser.parse_args(arguments)
-    if not torch.cuda.is_available():
+    groups = tuple(asked.groups)
+    if asked.against:
+        about = json.loads((asked.against / "about.json").read_text(encoding="utf-8"))
+    elif not torch.cuda.is_available():
         print("no NVIDIA GPU in this machine: nothing was compared", file=sys.stderr)
         return NO_DEVICE
-    device = torch.cuda.get_device_name(0)
-    model = models.resolve(asked.model) if asked.model else models.find(device)
+    else:
+        about = {"program": "about", "device": torch.cuda.get_device_name(0), "torch": torch.__version__}
+    model = models.resolve(asked.model) if asked.model else models.find(about["device"])
     if model is None:
-        print(f"no device model is of {device}: pass one with --model (a name or a file)", file=sys.stderr)
+        print(
+            f"no device model is of {about['device']}: pass one with --model (a name or a file)",
+            file=sys.stderr,
+        )
         return NO_MODEL
-    groups = tuple(asked.groups)
-    moved = of_speed(speeds(), model.bandwidth)  # before others share the device
-    rows = compared(groups, asked.only, model.name, asked.jobs)
-    text = f"{device}, model {model.name}, torch {torch.__version__}\n\n{table(rows)}\n{moved}"
+    if asked.against:
+        files = [json.loads(file.read_text(encoding="utf-8")) for file in asked.against.glob("*.json")]
+        found = {one["program"]: one for one in files}
+    else:
+        about["speeds"] = [dataclasses.asdict(one) for one in speeds()]  # before others share the device
+        if asked.record:
+            kept(asked.record, "about", about)
+        found = {}
+        for one in record(groups, asked.only, asked.jobs):
+            found[one["program"]] = one
+            if asked.record:
+                kept(asked.record, one["program"], one)
+    if asked.record:
+        return 0
+    rows = [beside(p, found[str(p)], model.name) for p in _chosen(groups, asked.only) if str(p) in found]
+    moved = of_speed([Speed(**one) for one in about["speeds"]], model.bandwidth)
+    text = f"{about['device']}, model {model.name}, torch {about['torch']}\n\n{table(rows)}\n{moved}"
     print(text)
     if asked.output:
         part = asked.output.with_name(f"{asked.output.name}.part")

@@ -1,0 +1,92 @@
+"""What ``real_device.py`` found, as tables in Markdown."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One program. ``None`` is what was not measured: ``notes`` say why.
+
+    ``apart`` is what is not the same, ``said`` the sentences of the capture that foresee it; launches are of generated
+    kernels in one call, its backward included, peaks in bytes.
+    """
+
+    group: str
+    name: str
+    apart: tuple[str, ...] | None = None
+    said: tuple[str, ...] = ()
+    launches: int | None = None
+    profiled: int | None = None
+    predicted: int | None = None
+    allocated: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """A kernel's bytes by the model, and the median seconds of a call. ``copied`` are bytes a second of a copy."""
+
+    name: str
+    nbytes: int
+    seconds: float
+    copied: float
+
+
+def table(rows: Sequence[Row]) -> str:
+    """By group: programs, how many are the same in all, or foreseen; generated kernels; peaks."""
+    head = [
+        "programs",
+        "of them",
+        "the same in all",
+        "differ, and say so",
+        "differ",
+        "kernels as profiled",
+        "peak within 2 %",
+    ]
+    lines = [head, ["---", *["---:"] * 6]]
+    for group in dict.fromkeys(row.group for row in rows):
+        mine = [row for row in rows if row.group == group]
+        compared = [row for row in mine if row.apart is not None]
+        other = [row for row in compared if row.apart]
+        ran = [row for row in mine if row.profiled is not None]
+        peaks = [
+            row for row in mine if row.allocated and row.predicted is not None and row.allocated >= 2**18
+        ]
+        near = [r for r in peaks if abs((r.predicted or 0) - (r.allocated or 0)) <= 0.02 * (r.allocated or 0)]
+        counts: list[object] = [len(mine), len(compared) - len(other), sum(bool(r.said) for r in other)]
+        counts += [
+            sum(not r.said for r in other),
+            f"{sum(r.profiled == r.launches for r in ran)} of {len(ran)}",
+        ]
+        lines.append([group, *map(str, counts), f"{len(near)} of {len(peaks)}"])
+    said = [f"- {row.group}, {row.name}: {text}" for row in rows for text in _told(row)]
+    return (
+        "\n".join(["| " + " | ".join(line) + " |" for line in lines] + (["", *said] if said else [])) + "\n"
+    )
+
+
+def _told(row: Row) -> list[str]:
+    found = [f"{', '.join(row.apart)}; {'said' if row.said else 'not said'}"] if row.apart else []
+    if row.profiled is not None and row.profiled != row.launches:
+        found.append(f"{row.launches} launches of generated kernels, {row.profiled} by the profiler")
+    if row.allocated and row.predicted is not None and row.allocated >= 2**18:
+        if abs(row.predicted - row.allocated) > 0.02 * row.allocated:
+            found.append(
+                f"peak {row.predicted / 2**20:,.2f} MiB, by the allocator {row.allocated / 2**20:,.2f}"
+            )
+    return [*found, *(note.replace("\n", " ") for note in row.notes)]
+
+
+def of_speed(found: Sequence[Speed], bandwidth: float) -> str:
+    """Modelled bytes over measured seconds. ``bandwidth`` is the published one of the device, in bytes a second."""
+    lines = [["function", "GB moved", "GB/s", "of a copy", "of published"], ["---", *["---:"] * 4]]
+    for one in found:
+        rate = one.nbytes / one.seconds
+        share = f"{rate / bandwidth:.0%}" if bandwidth else "–"
+        lines.append(
+            [one.name, f"{one.nbytes / 1e9:.2f}", f"{rate / 1e9:,.0f}", f"{rate / one.copied:.0%}", share]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
