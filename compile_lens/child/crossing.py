@@ -192,6 +192,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             Piece: self._piece,
             _Globals: lambda globals: (_globals_of, (globals.name,)),
             types.CodeType: self._code,
+            types.MethodType: _bound,
             **dict.fromkeys((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer), self.tensors.tensor),
             **dict.fromkeys((torch.dtype, torch.device, torch.Size), _as_it_is),
         }
@@ -295,9 +296,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             return _by_name(obj) or (_kernel, (type(obj), obj.fn, _options(obj)))
         name = getattr(obj, "__name__", None) if isinstance(obj, types.ModuleType) else None
         if name is not None and type(obj) is not types.ModuleType and sys.modules.get(name) is obj:
-            return importlib.import_module, (
-                name,
-            )  # torch.backends and such: modules of a class of their own
+            return importlib.import_module, (name,)  # torch.backends and such, of a class of their own
         if isinstance(obj, type) and (named := _renamed(obj)) is not None:
             return named
         return super().reducer_override(obj)
@@ -340,6 +339,11 @@ def _ordered(held: Any) -> Any:
 
 def _as_it_is(value: Any) -> Any:
     return NotImplemented
+
+
+def _bound(method: Any) -> Any:
+    """The object goes first: an optimizer that arrives puts hooks around what its class has at the function's name."""
+    return _method, (method.__self__, method.__func__)
 
 
 def _kernels() -> tuple[Any, ...]:
@@ -425,6 +429,10 @@ def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> type
     """Code with the file that it was written in, by which its lines are found: cloudpickle (from 3.1.3) drops it."""
     kind, arguments = made
     return kind(*arguments).replace(co_filename=file)
+
+
+def _method(held: Any, function: Any) -> Any:
+    return types.MethodType(function, held)
 
 
 def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
