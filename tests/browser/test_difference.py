@@ -80,11 +80,9 @@ def test_nothing_is_squeezed_by_what_is_below(app: Callable[[], Locator], viewpo
 _ENDS = """
 (all) => all.map((row) => {
   const text = document.createRange();
-  const sign = row.querySelector(".tag-differs");
   text.setStart(row, 0);
-  text.setEndBefore(row.querySelector(".call-names") ?? sign?.parentElement ?? row.lastChild);
-  const edge = row.closest(".listing-box").getBoundingClientRect().right;
-  return (sign?.getBoundingClientRect().left ?? edge) - text.getBoundingClientRect().right;
+  text.setEndBefore(row.querySelector(".call-names") ?? row.querySelector(".tags") ?? row.lastChild);
+  return row.closest(".listing-box").getBoundingClientRect().right - text.getBoundingClientRect().right;
 })
 """
 
@@ -221,15 +219,16 @@ def test_several_causes_leave_sources_and_code_in_view(
 
 
 def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
-    """At the end of each row, whether it has a tag or not; behind a line that is longer than its column."""
+    """Between the number and the text of each row, however long it is and wherever it is scrolled to."""
     page = app()
     for part in (".compare-band .source-pane", ".compare-column"):
         for one in page.locator(part).all():
-            edge = box(one)["x"] + box(one)["width"]
+            one.locator(".listing-box").first.evaluate("e => (e.scrollLeft = 40)")
             places = [box(sign) for sign in one.locator(".tag-differs").all()]
-            ends = [round(place["x"] + place["width"]) for place in places]
-            seen = {end for end in ends if end <= edge}
-            assert len(seen) == 1, part
+            assert len({round(place["x"]) for place in places}) == 1, part
+            number = box(one.locator(".listing-number[data-number]").first)
+            column = box(one)["x"], number["x"] + number["width"]
+            assert all(column[0] < place["x"] < place["x"] + place["width"] <= column[1] for place in places)
 
 
 def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:

@@ -1,6 +1,6 @@
 // Which units of work the lines of a listing came from, and where the calls in a line stand.
 
-import { rowTags, signTag } from "./unit_marks.js";
+import { rowTags } from "./unit_marks.js";
 
 /** @import { Segment } from "../data/units.js" */
 /** @import { Listing } from "./listing.js" */
@@ -36,14 +36,13 @@ export class LineUnits {
   }
 
   /**
-   * What stands at the end of a line: the tags of its units, and a sign where others lack it.
+   * What stands at the end of a line: the tags of its units.
    * @param {number} line
    */
   tags(line) {
     const { content, app } = this.listing;
     const own = content.tagged && !this.segments.has(line) ? this.own.get(line) : undefined;
-    const sign = content.signs?.get(line + 1);
-    return [...(own ? rowTags(app.model.units, own) : []), ...(sign ? [signTag(sign)] : [])];
+    return own ? rowTags(app.model.units, own) : [];
   }
 
   /**

@@ -5,7 +5,7 @@ import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
 import { NARROW, NARROWEST } from "./looks.js";
 import { cuts, hides, without } from "./tidy.js";
-import { besides, byCall, callNames, rowColours } from "./unit_marks.js";
+import { besides, byCall, callNames, rowColours, signTag } from "./unit_marks.js";
 
 /** @import { LinePiece } from "./lines.js" */
 /** @import { Listing } from "./listing.js" */
@@ -98,7 +98,8 @@ export class ListingBlock {
     const coloured = lines.cut(line, Math.min(limit, MOST_COLOURED));
     if (limit > MOST_COLOURED) pieces.push([lines.text.slice(coloured, lines.cut(line, limit)), 0, -1]);
     if (found.starts.length) pieces = withMatches(pieces, lines.start(line), found.starts, found.length);
-    element.replaceChildren();
+    const sign = this.listing.content.signs?.get(line + 1);
+    element.replaceChildren(...(sign ? [signTag(sign)] : []));
     const segments = this.listing.coloured.segments.get(line);
     if (segments) this.fillCalls(element, byCall(pieces, segments));
     else this.append(element, (pieces = this.tidied(line, pieces)));

@@ -1,7 +1,7 @@
 // How a listing is looked at: tidied or as it is, in large letters or those of a long text, from which line on.
 
 import { cuts } from "./tidy.js";
-import { roomOf, signTag } from "./unit_marks.js";
+import { roomOf } from "./unit_marks.js";
 
 /** @import { Listing } from "./listing.js" */
 
@@ -24,7 +24,7 @@ const LETTER = 0.605;
 export const NARROW = 440;
 export const NARROWEST = 320;
 /** Pixels around the number of a line, as in the style sheet. */
-const GUTTER = { usual: 34, narrow: 22 };
+const GUTTER = { usual: 34, narrow: 26 };
 /** Rows that are measured, and the share of what fits at best that is enough where not all can. */
 const MEASURED = 200;
 const MOST_ROWS = 0.8;
@@ -102,10 +102,9 @@ function fitTo(listing, width) {
  */
 export function setFitting(listings, width, large) {
   const widest = Math.max(...listings.map((one) => one.lines.widest(one.cut) - indent(one)));
-  const narrow = listings.map((one) => fitTo(one, width)).some(Boolean);
-  const signs = listings.some(({ content }) => content.signs?.size) ? roomOf([signTag("")], narrow) : 0;
+  for (const listing of listings) fitTo(listing, width);
   const digits = Math.max(...listings.map(({ first, lines }) => String(first + lines.count - 1).length));
-  const needs = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE + signs;
+  const needs = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE;
   const looks = large ? [LARGE, LONG, ...SMALL] : [LONG, ...SMALL];
   const fitting = looks.find(({ size }) => needs(Number.parseFloat(size)) <= width);
   for (const listing of listings) {

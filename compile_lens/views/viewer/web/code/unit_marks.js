@@ -84,7 +84,7 @@ export function tag(units, unit) {
 }
 
 /**
- * The sign of a line that others lack.
+ * The sign of a line that others lack, beside its number: at its end it would be beyond the edge of a narrow column.
  * @param {string} why
  */
 export function signTag(why) {
