@@ -906,8 +906,25 @@ def test_who_comes_to_a_tool_that_is_out_of_sight_sees_all_tools(viewer: Open) -
         "app => app.shadowRoot.querySelector('.tools-open')", arg=page.app.element_handle()
     )
     assert pane.locator(".frame-tools").evaluate("e => e.scrollTop === 0 && e.scrollHeight <= e.clientHeight")
-    page.pane("python").locator(".finder-input").focus()
+    tools, drawing = box(pane.locator(".frame-tools")), box(pane.locator(".graph-stage"))
+    assert tools["y"] + tools["height"] <= drawing["y"], "nothing of the graph is covered"
+    # On through the rest of the head, and out of it.
+    for _ in range(3):
+        page.page.keyboard.press("Tab")
+        assert page.find(".tools-open").count() == 1
+    page.page.keyboard.press("Tab")
     assert page.find(".tools-open").count() == 0
+    assert box(pane.locator(".graph-stage"))["y"] < drawing["y"]
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_a_graph_that_does_not_open_at_its_top_says_why(viewer: Open) -> None:
+    for made, said in ((captures.layer, True), (captures.sin_cos, False)):
+        page = viewer(made())
+        page.pane("forward").locator(".node.in-unit").first.wait_for()
+        page.page.wait_for_timeout(400)
+        notes = page.pane("forward").locator(".graph-note:visible").all_inner_texts()
+        assert notes == (["Shown first: what the open kernel computes."] if said else [])
 
 
 def test_letters_lead_somewhere(viewer: Open) -> None:

@@ -30,6 +30,8 @@ export interface Pane {
   reveal(items: number[]): boolean;
   /** Pixels from the view to the nearest of these items: 0 if it is in view, infinite if none is shown. Without, nothing is known of it. */
   far?(items: number[]): number;
+  /** What a graph says of itself above its drawing. */
+  readonly note?: HTMLElement;
   /** Items of what is shown and has a colour, from the top, each with the pixels from the view to it. */
   inView?(): [number, number][];
   /** What leads to the kernels of a generated module and to all of it; each says whether it is shown. */

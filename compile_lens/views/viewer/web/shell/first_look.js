@@ -45,5 +45,9 @@ export async function firstLook(app, shown, first, phone) {
     if (!frame.far(wanted)) continue;
     const far = new Map(frame.own(wanted).map((item) => [item, frame.far([item])]));
     frame.follow([...far.keys()].sort((one, other) => Number(far.get(one)) - Number(far.get(other)) || one - other));
+    const note = frame.pane?.note;
+    if (!note) continue;
+    note.append(" Shown first: what the open kernel computes.");
+    note.hidden = false;
   }
 }

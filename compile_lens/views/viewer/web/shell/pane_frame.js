@@ -55,10 +55,6 @@ export class PaneFrame {
     this.more.hidden = true;
     // Who comes to one that is out of sight sees them all.
     this.tools.addEventListener("scroll", () => this.tools.scrollTop > 0 && this.unfold(true));
-    this.tools.addEventListener("focusout", ({ relatedTarget }) => {
-      if (!(relatedTarget instanceof Node) || !this.element.firstElementChild?.contains(relatedTarget))
-        this.unfold(false);
-    });
     // What was asked for is done, and they shall not lie on the pane any longer; a search goes on.
     this.tools.addEventListener("click", ({ target }) => {
       if (target instanceof Element && target.closest("button:not(.finder button)")) this.unfold(false);
@@ -101,6 +97,10 @@ export class PaneFrame {
       this.none,
       this.body,
     );
+    const head = /** @type {HTMLElement} */ (this.element.firstElementChild);
+    head.addEventListener("focusout", ({ relatedTarget }) => {
+      if (!(relatedTarget instanceof Node && head.contains(relatedTarget))) this.unfold(false);
+    });
     this.element.addEventListener("pointerdown", tell.used);
     this.element.addEventListener("focusin", tell.used);
     this.element.addEventListener("keydown", (event) => this.search(event));
@@ -371,7 +371,7 @@ export class PaneFrame {
   }
 
   /**
-   * Shows all tools, in as many rows as they need, or what fits.
+   * Shows all tools, in as many rows as they need, above what is below, or what fits.
    * @param {boolean} open
    */
   unfold(open) {
@@ -379,7 +379,7 @@ export class PaneFrame {
     if (open === (this.more.getAttribute("aria-expanded") === "true")) return;
     this.more.setAttribute("aria-expanded", String(open));
     this.element.classList.toggle("tools-open", open);
-    // With the frame, which lays out the page anyway.
+    this.body.style.marginTop = open ? `${this.tools.offsetHeight}px` : "";
     if (!open) requestAnimationFrame(() => (this.tools.scrollTop = 0));
   }
 
