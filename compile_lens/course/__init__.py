@@ -10,18 +10,24 @@ from .help import hint as hint
 from .help import solution as solution
 from .prediction import Prediction as Prediction
 from .prediction import predict as predict
+from .recording import Beside as Beside
+from .recording import Recorded as Recorded
+from .recording import recorded as recorded
 from .state import Progress as Progress
 from .state import progress as progress
 from .wording import language as language
 
 __all__ = [
+    "Beside",
     "Prediction",
     "Progress",
+    "Recorded",
     "Verdict",
     "check",
     "hint",
     "language",
     "predict",
     "progress",
+    "recorded",
     "solution",
 ]

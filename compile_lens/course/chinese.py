@@ -131,5 +131,49 @@ MESSAGES: dict[str, str] = {
     "is right": "对",
     "not yet": "还不对",
     "not begun": "  还没开始的课：{lessons}",
+    "recorded": "{date} 由 {script} 在 {device} 上录制，torch {torch}，CUDA {cuda}；不是在这里测的。",
+    "recorded with driver": "{date} 由 {script} 在 {device} 上录制，torch {torch}，CUDA {cuda}，驱动 {driver}；"
+    "不是在这里测的。",
+    "clock": "Python 的钟，{rounds} 遍：{parts}（中位数 [四分位数]）。",
+    "events": "设备的钟，{rounds} 遍：{parts}（中位数 [四分位数]）。",
+    "under the profiler": "开着性能分析器运行一遍：Python 要求 {asks} 次，等待 {waited} ms；"
+    "设备工作 {working} ms，忙碌 {busy} %。",
+    "at once": "它的几个流同时工作 {overlap} ms。复制画得矮一些。",
+    "one at a time": "复制画得矮一些。",
+    "lane part": "Python 在做",
+    "lane ask": "Python 要求",
+    "lane wait": "Python 等待",
+    "lane stream": "流 {stream} 工作",
+    "waits": "等待",
+    "copy": "复制",
 }
 """Everything else, by the keys of ``wording.ENGLISH``."""
+
+SCENES: dict[str, str] = {
+    "clock alone": "先矩阵乘法，再求和：只看钟",
+    "after waiting": "先矩阵乘法，再求和：每次看钟之前先等待",
+    "three events": "先矩阵乘法，再求和：设备自己的队列里放三个事件",
+    "item in every turn": "六轮大的工作，每轮都有 .item()",
+    "item at the end": "六轮大的工作，最后才要一个数",
+    "item in every small turn": "六轮小的工作，每轮都有 .item()",
+    "item at the end of small turns": "六轮小的工作，最后才要一个数",
+    "one stream": "四批数据，复制和使用都在一个流里",
+    "two streams": "四批数据，使用前一批的同时，在第二个流里复制下一批",
+    "eager": "16,777,216 个数的 sin² + cos²，eager PyTorch",
+    "compiled": "16,777,216 个数的 sin² + cos²，编译后",
+    "launched one by one": "16 次小的矩阵乘法和正弦，一个一个地启动",
+    "one CUDA graph": "16 次小的矩阵乘法和正弦，作为一个 CUDA 图启动",
+}
+"""The headings of what was recorded on a device."""
+
+SCENE_PARTS: dict[str, str] = {
+    "product": "乘法",
+    "sum": "求和",
+    "turn": "第 {number} 轮",
+    "end": "结束",
+    "loop": "循环",
+    "load": "加载",
+    "use": "使用",
+    "call": "调用",
+}
+"""The parts of recorded scenes."""

@@ -52,8 +52,40 @@ ENGLISH: dict[str, str] = {
     "is right": "right",
     "not yet": "not yet",
     "not begun": "  not begun: lessons {lessons}",
+    "recorded": "Recorded on {device} with torch {torch}, CUDA {cuda}, by {script} on {date}; not measured here.",
+    "recorded with driver": "Recorded on {device} with torch {torch}, CUDA {cuda}, driver {driver}, by {script} "
+    "on {date}; not measured here.",
+    "clock": "Python's clock, {rounds} runs: {parts} (median [quartiles]).",
+    "events": "The device's clock, {rounds} runs: {parts} (median [quartiles]).",
+    "under the profiler": "One run under the profiler: Python asks {asks} times, waits {waited} ms; the device works "
+    "{working} ms, busy {busy} %.",
+    "at once": "Its streams worked at once for {overlap} ms. Copies are drawn lower.",
+    "one at a time": "Copies are drawn lower.",
+    "lane part": "Python is in",
+    "lane ask": "Python asks",
+    "lane wait": "Python waits",
+    "lane stream": "stream {stream} works",
+    "waits": "waits",
+    "copy": "copy",
 }
 """What the course says beside the texts of its lessons."""
+
+SCENES: dict[str, str] = {
+    "clock alone": "A product, then its sum: the clock alone",
+    "after waiting": "A product, then its sum: waiting before each look at the clock",
+    "three events": "A product, then its sum: three events in the device's own queue",
+    "item in every turn": "Six large turns, with .item() in each",
+    "item at the end": "Six large turns, a number at the end",
+    "item in every small turn": "Six small turns, with .item() in each",
+    "item at the end of small turns": "Six small turns, a number at the end",
+    "one stream": "Four batches, copied and used in one stream",
+    "two streams": "Four batches, each copied in a second stream while the one before it is used",
+    "eager": "sin² + cos² of 16,777,216 numbers, eager PyTorch",
+    "compiled": "sin² + cos² of 16,777,216 numbers, compiled",
+    "launched one by one": "Sixteen small products and sines, launched one by one",
+    "one CUDA graph": "Sixteen small products and sines, launched as one CUDA graph",
+}
+"""The headings of what was recorded on a device."""
 
 LANGUAGES = ("en", "zh")
 
@@ -119,3 +151,22 @@ def hints(exercise: Exercise) -> tuple[str, ...]:
 
         return EXERCISES[exercise.key][1]
     return exercise.hints
+
+
+def scene(name: str) -> str:
+    """The heading of a recorded scene."""
+    if chinese():
+        from .chinese import SCENES as CHINESE
+
+        return CHINESE[name]
+    return SCENES[name]
+
+
+def of_scene(part: str) -> str:
+    """The name of a part of a recorded scene, such as ``"turn 3"``."""
+    if not chinese():
+        return part
+    from .chinese import SCENE_PARTS
+
+    word, _, number = part.partition(" ")
+    return SCENE_PARTS[word].format(number=number)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
+import statistics
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import lessons
 import pytest
 import torch
 
+import compile_lens
 from compile_lens import capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 NAME = lessons.named("11")
+RECORDED: dict[str, Any] = json.loads(
+    (Path(compile_lens.__file__).parent / "course" / "recorded.json").read_text(encoding="utf-8")
+)
 
 
 def _numbers(text: str) -> list[float]:
@@ -47,6 +55,101 @@ def test_the_first_who_waits_gets_the_blame() -> None:
     alone, waited = map(_numbers, _cells()["later"].splitlines())
     assert alone[0] < alone[1] and waited[0] > waited[1], "the parts change places"
     assert all(abs(sum(shares) - 100) <= 0.1 for shares in (alone, waited))
+
+
+def _median(scene: str, part: str) -> float:
+    """Of what a clock read, in milliseconds."""
+    return 1e3 * statistics.median(RECORDED["readings"][scene][part])
+
+
+def _on_device(scene: str) -> list[tuple[float, float]]:
+    """Start and end of each piece of the device's work, in milliseconds, in order."""
+    rows = (r for r in RECORDED["scenes"][scene]["events"] if "stream" in r)
+    return sorted((row["ts"] / 1e3, (row["ts"] + row["dur"]) / 1e3) for row in rows)
+
+
+def _gaps(scene: str) -> list[float]:
+    """How long the device had nothing to do between two pieces of work, in milliseconds, the longest first."""
+    gaps, end = [], _on_device(scene)[0][1]
+    for start, finish in _on_device(scene):
+        gaps.append(max(start - end, 0.0))
+        end = max(end, finish)
+    return sorted(gaps, reverse=True)
+
+
+def _busy(scene: str) -> float:
+    work = _on_device(scene)
+    return 1 - sum(_gaps(scene)) / (max(end for _, end in work) - work[0][0])
+
+
+def _copied(scene: str) -> list[float]:
+    """Milliseconds of each large copy to the device."""
+    rows = RECORDED["scenes"][scene]["events"]
+    return [row["dur"] / 1e3 for row in rows if row["cat"] == "gpu_memcpy" and row["bytes"] > 10**6]
+
+
+def test_on_a_device_the_first_who_waits_gets_the_blame_too() -> None:
+    cells = _cells()
+    lines = cells["blame"].splitlines()
+    scenes = ("clock alone", "after waiting", "three events")
+    printed = {line[:13].rstrip(): _numbers(line[13:]) for line in lines[:3]}
+    for scene in scenes:
+        wanted = [_median(scene, "product"), _median(scene, "sum")]
+        assert printed[scene] == [pytest.approx(value, abs=0.006) for value in wanted], scene
+    alone, waited, events = (printed[scene] for scene in scenes)
+    assert 10 * alone[0] < alone[1] and waited[0] > 10 * waited[1], "the parts change places"
+    assert events[0] == pytest.approx(waited[0], rel=0.05), "the events say the same of the product"
+    assert events[1] < waited[1] / 2, "of the sum most was Python's asking and waiting"
+    rows = RECORDED["scenes"]["clock alone"]["events"]
+    part = {row["name"]: row for row in rows if row["cat"] == "user_annotation"}
+    wait = max((row for row in rows if "Synchronize" in row["name"]), key=lambda row: row["dur"])
+    kernel = max((row for row in rows if row["cat"] == "kernel"), key=lambda row: row["dur"])
+    assert part["sum"]["ts"] < wait["ts"] < part["sum"]["ts"] + part["sum"]["dur"], "it waits in the sum"
+    inside = min(kernel["ts"] + kernel["dur"], wait["ts"] + wait["dur"]) - max(kernel["ts"], wait["ts"])
+    assert inside > 0.95 * wait["dur"], "and all that while the device is at the product"
+    assert kernel["ts"] < part["product"]["ts"] + part["product"]["dur"] + 100
+
+
+def test_copies_hide_behind_computing() -> None:
+    printed = _numbers(_cells()["streams"].partition("\nFour")[0])
+    one, two = (_median(scene, "loop") for scene in ("one stream", "two streams"))
+    assert printed[:4] == pytest.approx([one, two, sum(_copied("one stream")), one - two], abs=0.06)
+    prose = lessons.prose(NAME)
+    (batches,) = lessons.said(prose["streams-why"], r"(\w+) batches are copied")
+    others, of = lessons.said(prose["streams-meaning"], r"the time of (\w+) copies out of (\w+)")
+    assert len(_copied("one stream")) == len(_copied("two streams")) == batches == of
+    assert one - two == pytest.approx(sum(_copied("one stream")) * others / of, rel=0.15)
+    assert lessons.said(prose["streams-meaning"], r"The other (\w+) are done while") == (others,)
+    work = _on_device("two streams")
+    passed = max(end for _, end in work) - work[0][0]
+    assert sum(end - start for start, end in work) > 1.05 * passed, "the sum of both is more than has passed"
+
+
+def test_an_item_in_each_turn_empties_the_queue_where_the_device_is_the_slower_one() -> None:
+    every, end = "item in every turn", "item at the end"
+    small, small_end = "item in every small turn", "item at the end of small turns"
+    lines = _cells()["waits"].splitlines()[:4]
+    for line, scene in zip(lines, (every, end, small, small_end), strict=True):
+        loop, busy = _numbers(line)
+        assert loop == pytest.approx(_median(scene, "loop"), abs=6e-4)
+        assert busy == pytest.approx(100 * _busy(scene), abs=1)
+    (turns,) = lessons.said(lessons.prose(NAME)["waits-why"], r"(\w+) turns of a loop")
+    parts = [row["name"] for row in RECORDED["scenes"][every]["events"] if row["cat"] == "user_annotation"]
+    assert sum(name.startswith("turn") for name in parts) == turns
+    gaps = _gaps(every)[: turns - 1]
+    assert min(gaps) > 5 * _gaps(end)[0], "a gap between two turns, and none where nothing is asked"
+    assert _median(every, "loop") > _median(end, "loop") and _busy(every) < _busy(end)
+    assert _busy(small) < 0.5 and _busy(small_end) < 0.5, "Python is the slower one, with or without"
+    assert _median(small, "loop") == pytest.approx(_median(small_end, "loop"), rel=0.1), "next to nothing"
+
+
+def test_what_lecturers_are_told_of_the_recording_holds() -> None:
+    guide = (lessons.FOLDER / "INSTRUCTORS.md").read_text(encoding="utf-8")
+    assert "the device works a fifth as long, and the clock hardly tells" in " ".join(guide.split())
+    worked = {scene: sum(end - start for start, end in _on_device(scene)) for scene in ("eager", "compiled")}
+    assert worked["eager"] / worked["compiled"] == pytest.approx(5, rel=0.1)
+    assert _median("compiled", "call") == pytest.approx(_median("eager", "call"), rel=0.1)
+    assert _median("one CUDA graph", "call") < _median("launched one by one", "call") / 2
 
 
 def test_it_takes_turns_and_reckons_when_it_has_paid() -> None:

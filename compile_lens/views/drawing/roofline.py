@@ -13,6 +13,7 @@ from compile_lens.layout.text import columns, one_line, shorten
 from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, roof
 
 from ..words.palette import COLOURS, DARK, LIGHT, Theme
+from .sheet import inside
 from .svg import escape
 
 WIDTH, HEIGHT = 640.0, 250.0
@@ -281,7 +282,8 @@ def _style() -> str:
         ".roof{fill:none;stroke-width:2.2;stroke-linejoin:round}.ridge{fill:none;stroke-dasharray:3 3}"
         ".run,.memory,.compute{stroke-width:1.6}"
     )
-    light, dark = _scoped(base + _colours(LIGHT, False)), _scoped(_colours(DARK, True))
+    light = inside("lens-roofline", base + _colours(LIGHT, False))
+    dark = inside("lens-roofline", _colours(DARK, True))
     return f".lens-roofline{{max-width:100%;height:auto}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
@@ -296,13 +298,3 @@ def _colours(theme: Theme, dark: bool) -> str:
         fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
         rules += f".{name}{{fill:{fill};stroke:{line}}}"
     return rules
-
-
-def _scoped(rules: str) -> str:
-    """Each rule only inside of the document, or it would leak into a page that holds it inline."""
-    found = []
-    for rule in rules.split("}"):
-        if rule:
-            selectors, _, body = rule.partition("{")
-            found.append(f"{','.join(f'.lens-roofline {s}' for s in selectors.split(','))}{{{body}}}")
-    return "".join(found)

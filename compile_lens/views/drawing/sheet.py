@@ -67,6 +67,16 @@ def _scoped(rules: list[str]) -> str:
     return "".join(scoped)
 
 
+def inside(name: str, rules: str) -> str:
+    """Each rule only inside of the documents of this class, or it would leak into a page that holds one inline."""
+    found = []
+    for rule in rules.split("}"):
+        if rule:
+            selectors, _, body = rule.partition("{")
+            found.append(f"{','.join(f'.{name} {s}' for s in selectors.split(','))}{{{body}}}")
+    return "".join(found)
+
+
 def _coloured(present: dict[str, Colour], saved: bool, theme: Theme, dark: bool) -> list[str]:
     rules = [
         f".paper{{fill:{theme.paper}}}",

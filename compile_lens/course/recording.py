@@ -1,0 +1,345 @@
+"""What only a device can show: scenes recorded once on an NVIDIA GPU, for machines that have none.
+
+The file beside this one is what ``tutorials/record_device.py`` wrote there. To open it runs no code, and every view
+of it says that it was recorded, and on what.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..views.drawing.lanes import Bar, Chart, Lane, to_svg
+from . import wording
+
+FILE = Path(__file__).with_name("recorded.json")
+FORMAT = 1
+
+_COLUMNS = 64
+"""Columns of a lane in a terminal."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A span of a scene, in seconds from its start.
+
+    ``what`` is ``"part"`` (an annotated part of the program), ``"ask"`` (Python puts work into a queue), ``"wait"``
+    (Python waits for the device), ``"work"`` (a kernel, or memory that is filled) or ``"copy"``. ``stream`` is the
+    device's queue, counted from 1, for work and copies; ``part`` the part in which Python asked for it.
+    """
+
+    what: str
+    name: str
+    start: float
+    seconds: float
+    stream: int = 0
+    part: str = ""
+
+    @property
+    def end(self) -> float:
+        return self.start + self.seconds
+
+
+@dataclass(frozen=True)
+class Made:
+    """Of what a recording is: device, versions, day, and the command that made it."""
+
+    device: str
+    torch: str
+    cuda: str
+    driver: str | None
+    python: str
+    system: str
+    date: str
+    command: str
+
+
+class _Figure:
+    """What a notebook shows of one scene or of two."""
+
+    @property
+    def scenes(self) -> tuple[Recorded, ...]:
+        raise NotImplementedError
+
+    @property
+    def svg(self) -> str:
+        """The drawing as an SVG document: Python's lanes, and below them the device's streams."""
+        charts = [scene._chart() for scene in self.scenes]
+        about = " ".join(f"{wording.scene(s.name)}: {' '.join(s._told())}" for s in self.scenes)
+        return to_svg(charts, about=about, stamp=self.scenes[0].origin)
+
+    def __repr__(self) -> str:
+        longest = max(scene.seconds for scene in self.scenes)
+        lines = [line for scene in self.scenes for line in scene._lines(longest)]
+        return "\n".join([*lines, self.scenes[0].origin])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.svg, "text/plain": repr(self)}
+
+
+@dataclass(frozen=True, repr=False)
+class Recorded(_Figure):
+    """One scene of the recording: what a clock read, and what was seen in one run under the profiler.
+
+    Attributes:
+        name: the scene's.
+        made: of what it is the recording.
+        readings: what a clock read without a profiler, in seconds, for each part that was timed.
+        events: the one run under the profiler, which makes Python slower, not the device.
+    """
+
+    name: str
+    made: Made
+    readings: dict[str, tuple[float, ...]]
+    events: tuple[Event, ...]
+
+    @property
+    def scenes(self) -> tuple[Recorded, ...]:
+        return (self,)
+
+    def beside(self, *names: str) -> Beside:
+        """This scene and others, drawn on one scale of time. Raises ``UsageError`` for a name that there is not."""
+        return Beside((self, *map(recorded, names)))
+
+    @property
+    def origin(self) -> str:
+        """The sentence that every view ends with: recorded, on what, by what, and not measured here."""
+        said = vars(self.made) | {"script": self.made.command.split()[1]}
+        return wording.tell("recorded with driver" if self.made.driver else "recorded", **said)
+
+    def quartiles(self, part: str) -> tuple[float, float, float]:
+        """The lower quartile, the median and the upper quartile of what a clock read, in seconds.
+
+        Raises ``UsageError`` for a part that was not timed.
+        """
+        if part not in self.readings:
+            raise UsageError(f"{self.name!r} has no readings of {part!r}; there are {_listed(self.readings)}")
+        low, middle, high = statistics.quantiles(self.readings[part], n=4)
+        return low, middle, high
+
+    def median(self, part: str) -> float:
+        """The median of what a clock read, in seconds; ``UsageError`` for a part that was not timed."""
+        return self.quartiles(part)[1]
+
+    @property
+    def seconds(self) -> float:
+        """How long the run under the profiler took."""
+        return max((event.end for event in self.events), default=0.0)
+
+    def of(self, what: str, stream: int = 0) -> tuple[Event, ...]:
+        """The events of one kind, of one stream or of all."""
+        return tuple(e for e in self.events if e.what == what and stream in (0, e.stream))
+
+    @property
+    def streams(self) -> int:
+        """How many queues of the device had work."""
+        return max((event.stream for event in self.events), default=0)
+
+    @property
+    def waited(self) -> float:
+        """How long Python waited for the device, in seconds."""
+        return _length(self.of("wait"))
+
+    @property
+    def working(self) -> float:
+        """How long the device worked, in seconds: in one stream or in several, each moment counted once."""
+        return _length(self._on_device())
+
+    @property
+    def busy(self) -> float:
+        """The share of the time from the device's first work to its last in which it worked, 0 to 1."""
+        work = self._on_device()
+        lasted = max(e.end for e in work) - min(e.start for e in work)
+        return self.working / lasted
+
+    @property
+    def overlap(self) -> float:
+        """How long at least two streams of the device worked at once, in seconds."""
+        each = [_joined(self._on_device(stream)) for stream in range(1, self.streams + 1)]
+        edges = sorted((t, step) for spans in each for a, b in spans for t, step in ((a, 1), (b, -1)))
+        total, depth, since = 0.0, 0, 0.0
+        for time, step in edges:
+            total += time - since if depth > 1 else 0.0
+            depth, since = depth + step, time
+        return total
+
+    def took(self, part: str) -> float:
+        """How long the device worked on what this part asked for, in seconds, whenever it did so."""
+        parts = {event.name for event in self.of("part")}
+        if part not in parts:
+            raise UsageError(f"{self.name!r} has no part {part!r}; there are {_listed(sorted(parts))}")
+        return _length([event for event in self._on_device() if event.part == part])
+
+    def _on_device(self, stream: int = 0) -> tuple[Event, ...]:
+        return self.of("work", stream) + self.of("copy", stream)
+
+    def _told(self) -> list[str]:
+        """What is said of it in words, a sentence each."""
+        parts = []
+        for part in self.readings:
+            low, middle, high = (_milliseconds(seconds) for seconds in self.quartiles(part))
+            parts.append(f"{wording.of_scene(part)} {middle} [{low}–{high}] ms")
+        rounds = len(next(iter(self.readings.values())))
+        clock = "events" if self.name == "three events" else "clock"
+        sentences = [wording.tell(clock, parts=wording.tell(", ").join(parts), rounds=rounds)]
+        seen = {
+            "asks": len(self.of("ask")),
+            "waited": _milliseconds(self.waited),
+            "working": _milliseconds(self.working),
+            "busy": f"{100 * self.busy:.0f}" if self.busy < 0.995 else ">99",
+        }
+        sentences.append(wording.tell("under the profiler", **seen))
+        if self.streams > 1:
+            overlap = _milliseconds(self.overlap)
+            sentences.append(wording.tell("at once", overlap=overlap))
+        elif _length(self.of("copy")) > self.working / 100:
+            sentences.append(wording.tell("one at a time"))
+        return sentences
+
+    def _lanes(self) -> list[tuple[str, tuple[Event, ...]]]:
+        rows = [(wording.tell(f"lane {what}"), self.of(what)) for what in ("part", "ask", "wait")]
+        for stream in range(1, self.streams + 1):
+            # Short work is drawn over long.
+            work = sorted(self._on_device(stream), key=lambda event: -event.seconds)
+            rows.append((wording.tell("lane stream", stream=stream), tuple(work)))
+        return [(name, events) for name, events in rows if events]
+
+    def _chart(self) -> Chart:
+        lanes = [Lane(name, tuple(map(_bar, events))) for name, events in self._lanes()]
+        return Chart(wording.scene(self.name), tuple(self._told()), tuple(lanes))
+
+    def _lines(self, longest: float) -> list[str]:
+        rows = self._lanes()
+        room = max(_width(name) for name, _ in rows)
+        lanes = [f"  {name}{' ' * (room - _width(name))}  {_row(events, longest)}" for name, events in rows]
+        return [wording.scene(self.name), *(f"  {sentence}" for sentence in self._told()), *lanes]
+
+
+@dataclass(frozen=True, repr=False)
+class Beside(_Figure):
+    """Several scenes on one scale of time."""
+
+    shown: tuple[Recorded, ...]
+
+    @property
+    def scenes(self) -> tuple[Recorded, ...]:
+        return self.shown
+
+
+def recorded(name: str) -> Recorded:
+    """A scene of the recording that was made on an NVIDIA GPU; nothing is run or measured here.
+
+    A notebook shows it as a timeline: what Python asked for and where it waited, above what the device's streams did.
+    Its numbers are in seconds: ``median`` and ``quartiles`` of what a clock read, how long Python ``waited``, how long
+    the device was ``working``, which share of the time it was ``busy``, the ``overlap`` of its streams, and how long
+    it ``took`` for what one part asked. ``recorded("one stream").beside("two streams")`` draws both on one scale.
+
+    Raises ``UsageError`` for a name that there is not; the message lists them.
+    """
+    data = _data()
+    if name not in data["scenes"]:
+        raise UsageError(f"there is no scene {name!r}; there are {_listed(data['scenes'])}")
+    readings = {part: tuple(seconds) for part, seconds in data["readings"][name].items()}
+    return Recorded(name, Made(**data["made"]), readings, events(data["scenes"][name]["events"]))
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    if data.get("format") != FORMAT:
+        raise UsageError(f"{FILE.name} has the format {data.get('format')!r}; this version reads {FORMAT}")
+    return data
+
+
+def events(rows: Sequence[dict[str, Any]]) -> tuple[Event, ...]:
+    """The events of a scene from those of its file: from the first annotated part on, in seconds."""
+    start = min((row["ts"] for row in rows if row["cat"] == "user_annotation"), default=0.0)
+    kept = [row for row in rows if row["ts"] >= start and _what(row)]
+    numbers = {stream: n for n, stream in enumerate(sorted({r["stream"] for r in kept if "stream" in r}), 1)}
+    parts = [(r["ts"], r["ts"] + r["dur"], r["name"]) for r in kept if _what(r) == "part"]
+    asked = {
+        r["correlation"]: _within(r["ts"], parts) for r in kept if _what(r) == "ask" and "correlation" in r
+    }
+    return tuple(
+        Event(
+            _what(row),
+            row["name"],
+            (row["ts"] - start) / 1e6,
+            row["dur"] / 1e6,
+            numbers.get(row.get("stream"), 0),
+            asked.get(row.get("correlation"), "") if "stream" in row else "",
+        )
+        for row in kept
+    )
+
+
+def _what(row: dict[str, Any]) -> str:
+    """Which kind of event it is; ``""`` for calls that neither ask for work nor wait (events in a stream)."""
+    if row["cat"] == "user_annotation":
+        return "part"
+    if row["cat"] == "gpu_memcpy":
+        return "copy"
+    if row["cat"] in ("kernel", "gpu_memset"):
+        return "work"
+    if "Synchronize" in row["name"]:
+        return "wait"
+    return "ask" if any(word in row["name"] for word in ("Launch", "Memcpy", "Memset")) else ""
+
+
+def _within(time: float, parts: Iterable[tuple[float, float, str]]) -> str:
+    return next((name for start, end, name in parts if start <= time <= end), "")
+
+
+def _joined(events: Iterable[Event]) -> list[tuple[float, float]]:
+    """The spans that the events cover, apart from each other and in order."""
+    spans: list[tuple[float, float]] = []
+    for start, end in sorted((event.start, event.end) for event in events):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _length(events: Iterable[Event]) -> float:
+    return sum(end - start for start, end in _joined(events))
+
+
+def _bar(event: Event) -> Bar:
+    part = event.name if event.what == "part" else event.part
+    named = wording.of_scene(part) if part else ""
+    label = {"ask": "", "wait": wording.tell("waits"), "copy": wording.tell("copy")}.get(event.what, named)
+    about = named if event.what == "part" else f"{event.name} ({named})" if named else event.name
+    return Bar(event.start, event.seconds, event.what, label, f"{about}: {_milliseconds(event.seconds)} ms")
+
+
+def _row(events: Iterable[Event], longest: float) -> str:
+    """A lane in a terminal: a column is filled where something of it falls in."""
+    row = ["·"] * _COLUMNS
+    for event in events:
+        first = min(int(_COLUMNS * event.start / longest), _COLUMNS - 1)
+        last = min(int(_COLUMNS * event.end / longest), _COLUMNS - 1)
+        row[first : last + 1] = "█" * (last + 1 - first)
+    return "".join(row)
+
+
+def _width(name: str) -> int:
+    from ..layout.text import columns
+
+    return columns(name)
+
+
+def _milliseconds(seconds: float) -> str:
+    """In three digits, without a power of ten."""
+    value = 1e3 * seconds
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

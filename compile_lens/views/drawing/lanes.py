@@ -1,0 +1,215 @@
+"""Spans of time in lanes, one below the other, as SVG: who did what when.
+
+Self-contained, without ids, scripts or outside references; the same bytes each time. What a bar is, its lane says:
+colour repeats it. Several charts in one document have one scale of time, so that their lengths compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compile_lens.layout.text import columns, one_line, shorten, width
+
+from ..words.palette import COLOURS, DARK, LIGHT, Theme
+from .sheet import inside
+from .svg import escape
+
+WIDTH = 840.0
+"""The document's width in pixels: a notebook's cell in a window of 1280."""
+
+_MARGIN, _ROW, _BAR, _LOW = 16.0, 25.0, 17.0, 13.0
+_SMALL, _LABEL = 12.0, 11.0
+_FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+_LOOKS = {"part": "view", "ask": "control", "wait": "mutation", "work": "pointwise", "copy": "allocation"}
+"""The kinds of nodes whose colours the bars have, by what they are."""
+
+_FIGURES = (1.0, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A span of time, in seconds: what it is (a key of ``_LOOKS``), its label where it has room, and its tooltip."""
+
+    start: float
+    seconds: float
+    look: str
+    label: str = ""
+    about: str = ""
+
+    @property
+    def end(self) -> float:
+        return self.start + self.seconds
+
+
+@dataclass(frozen=True)
+class Lane:
+    name: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lanes under a heading, and the sentences that stand between both."""
+
+    heading: str
+    sentences: tuple[str, ...]
+    lanes: tuple[Lane, ...]
+
+    @property
+    def seconds(self) -> float:
+        return max((bar.end for lane in self.lanes for bar in lane.bars), default=0.0)
+
+
+def to_svg(charts: Sequence[Chart], *, about: str, stamp: str) -> str:
+    """The charts, one below the other. ``about`` tells them in words, and ``stamp``, below them, what they are of."""
+    names = [lane.name for chart in charts for lane in chart.lanes]
+    left = _MARGIN + max((width(name, _SMALL) for name in names), default=0.0) + 10
+    longest = max((chart.seconds for chart in charts), default=0.0) or 1.0
+    scale = (WIDTH - _MARGIN - left) / longest
+    parts: list[str] = []
+    y = 4.0
+    for chart in charts:
+        drawn, y = _chart(chart, y, left, scale)
+        parts += drawn
+    drawn, y = _axis(longest, y, left, scale)
+    parts += drawn
+    y += 6
+    for line in _wrap(stamp):
+        y += 15
+        parts.append(f'<text class="quiet" x="{_n(_MARGIN)}" y="{_n(y)}">{escape(line)}</text>')
+    height = _n(y + 12)
+    title = escape(one_line("; ".join(chart.heading for chart in charts)))
+    size = f'width="{_n(WIDTH)}" height="{height}" viewBox="0 0 {_n(WIDTH)} {height}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-lanes" {size} role="img"'
+            f' aria-label="{escape(one_line(f"{about} {stamp}"))}" font-family="{_FONT}">',
+            f"<title>{title}</title>",
+            f"<desc>{escape(one_line(f'{about} {stamp}'))}</desc>",
+            f"<style>{_style()}</style>",
+            '<rect class="paper" width="100%" height="100%" rx="8"/>',
+            *parts,
+            "</svg>\n",
+        ]
+    )
+
+
+def _chart(chart: Chart, y: float, left: float, scale: float) -> tuple[list[str], float]:
+    y += 24
+    parts = [f'<text class="heading" x="{_n(_MARGIN)}" y="{_n(y)}">{escape(one_line(chart.heading))}</text>']
+    for sentence in chart.sentences:
+        for line in _wrap(sentence):
+            y += 16
+            parts.append(f'<text class="quiet" x="{_n(_MARGIN)}" y="{_n(y)}">{escape(line)}</text>')
+    y += 9
+    for lane in chart.lanes:
+        name = escape(one_line(lane.name))
+        parts.append(f'<text class="end" x="{_n(left - 10)}" y="{_n(y + 13)}">{name}</text>')
+        rail = _n(y + _BAR)
+        parts.append(f'<path class="rail" d="M{_n(left)} {rail}H{_n(WIDTH - _MARGIN)}"/>')
+        places = [(left + scale * bar.start, scale * bar.seconds) for bar in lane.bars]
+        rooms = _rooms(places)
+        parts += [_bar(bar, x, y, wide, room) for bar, (x, wide), room in zip(lane.bars, places, rooms)]
+        y += _ROW
+    return parts, y
+
+
+def _rooms(places: Sequence[tuple[float, float]]) -> list[float]:
+    """How far it is from the end of each bar to the next one, or to the end of the lane."""
+    starts = sorted(x for x, _ in places)
+    ends = [x + wide for x, wide in places]
+    return [next((x for x in starts if x >= end), WIDTH - _MARGIN) - end for end in ends]
+
+
+def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
+    # A bar of half a pixel is seen, too; where it is drawn wider than it is, it is so for all eyes alike.
+    height = _LOW if bar.look == "copy" else _BAR
+    top = y + _BAR - height
+    box = f'x="{_n(x)}" y="{_n(top)}" width="{_n(max(across, 1.2))}" height="{_n(height)}"'
+    about = f"<title>{escape(one_line(bar.about))}</title>" if bar.about else ""
+    drawn = f'<rect class="{bar.look}" {box}>{about}</rect>'
+    label = one_line(bar.label)
+    wanted = width(label, _LABEL) + 1
+    if label and bar.look == "part" and wanted > across and wanted + 8 <= room:
+        at = f'x="{_n(x + max(across, 1.2) + 4)}" y="{_n(top + height / 2 + 4)}"'
+        return f'{drawn}<text class="label beside" {at}>{escape(label)}</text>'
+    if label and wanted > across and not any(map(str.isdigit, label)):
+        begin = label[: int((across - 1) / width("x", _LABEL)) - 1]
+        label = f"{begin}…" if len(begin) >= 3 and label.isascii() else ""
+    if not label or width(label, _LABEL) + 1 > across:
+        return drawn
+    at = f'x="{_n(x + across / 2)}" y="{_n(top + height / 2 + 4)}"'
+    return f'{drawn}<text class="label" {at}>{escape(label)}</text>'
+
+
+def _axis(seconds: float, y: float, left: float, scale: float) -> tuple[list[str], float]:
+    """Round milliseconds, or microseconds where all is shorter than one."""
+    unit, name = (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
+    step = next(s for s in _steps() if s * scale / unit >= 64)
+    parts = ['<g class="axis">']
+    count = int(seconds * unit / step + 1e-9)
+    for number in range(count + 1):
+        x = _n(left + scale * number * step / unit)
+        text = f"{number * step:g}" + (f" {name}" if number == count else "")
+        # The last one ends where its number does, so that its unit leaves the document nowhere.
+        last = ' class="end"' if number == count and number else ""
+        x_text = _n(float(x) + (6 if last else 0))
+        parts += [f'<path d="M{x} {_n(y)}v4"/>', f'<text{last} x="{x_text}" y="{_n(y + 15)}">{text}</text>']
+    return [*parts, "</g>"], y + 16
+
+
+def _steps() -> Iterator[float]:
+    for power in range(-3, 9):
+        yield from (figure * 10.0**power for figure in _FIGURES)
+
+
+def _wrap(sentence: str) -> Iterable[str]:
+    """Lines of at most the document's width; text without spaces, such as Chinese, breaks anywhere."""
+    room = int((WIDTH - 2 * _MARGIN) / width("x", _SMALL))
+    lines = [""]
+    for word in one_line(sentence).split(" "):
+        space = " " if lines[-1] else ""
+        if columns(lines[-1] + space + word) <= room:
+            lines[-1] += space + word
+            continue
+        if columns(word) <= room // 2:
+            lines.append(word)
+            continue
+        lines[-1] += space
+        for letter in word:
+            if columns(lines[-1] + letter) > room and letter not in "，。；：、）":
+                lines.append("")
+            lines[-1] += letter
+    return [shorten(line.rstrip(), room + 2) for line in lines]
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _style() -> str:
+    base = (
+        "text{white-space:pre;font-size:12px}.heading{font-size:14px;font-weight:600}"
+        ".label,.axis text{text-anchor:middle}.label{font-size:11px;pointer-events:none}"
+        ".label.beside{text-anchor:start}.end,.axis text.end{text-anchor:end}"
+        ".rail,.axis path{fill:none;stroke-width:1}.wait{stroke-dasharray:3 2}"
+        "rect{stroke-width:1}rect.paper{stroke:none}"
+    )
+    light, dark = (
+        inside("lens-lanes", base + _colours(LIGHT, False)),
+        inside("lens-lanes", _colours(DARK, True)),
+    )
+    return f".lens-lanes{{max-width:100%;height:auto}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+
+
+def _colours(theme: Theme, dark: bool) -> str:
+    rules = (
+        f".paper{{fill:{theme.paper}}}text{{fill:{theme.ink}}}.quiet,.axis text{{fill:{theme.quiet}}}"
+        f".rail,.axis path{{stroke:{theme.edge}}}"
+    )
+    for look, kind in _LOOKS.items():
+        colour = COLOURS[kind]
+        fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
+        rules += f".{look}{{fill:{fill};stroke:{line}}}"
+    return rules
