@@ -22,14 +22,6 @@ MAY_DIFFER = (
     "follows PyTorch's rules for shapes, types and the switches of its back ends"
 )
 
-CHOSEN = {
-    SDPBackend.MATH: "PyTorch's own operators",
-    SDPBackend.FLASH_ATTENTION: "flash attention",
-    SDPBackend.EFFICIENT_ATTENTION: "efficient attention",
-    SDPBackend.CUDNN_ATTENTION: "cuDNN's attention",
-}
-"""The back ends in words."""
-
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 ALIGNED = 8
@@ -44,6 +36,7 @@ def place(places: Places, model: DeviceModel, questions: Questions) -> None:
     choose = _mps if model.device == "mps" else _Cuda(capability, questions)
     if model.device == "cuda":
         _asked(places, capability)
+        _ordered(places, capability)
     chosen = _Chosen(operator, choose, model.device, batched)
     places.entry(operator.py_kernels, _COMPOSITE, chosen)  # where a mode takes it apart, in inference mode
     operator._dispatch_cache.clear()
@@ -52,6 +45,15 @@ def place(places: Places, model: DeviceModel, questions: Questions) -> None:
     library = torch.library.Library("aten", "IMPL")
     places.add(library._destroy)
     library.impl("scaled_dot_product_attention", chosen, f"Autograd{model.device.upper()}")
+
+
+def _ordered(places: Places, capability: tuple[int, int]) -> None:
+    """PyTorch sets the device's order when attention is first asked for: what the program sets takes its place."""
+    before = carried_settings.attention_order()
+    of_a_device = tuple(before) == attention_rules.CUDNN_ORDER and torch.cuda.is_available()
+    if tuple(before) == attention_rules.DEFAULT_ORDER or of_a_device:
+        carried_settings.set_attention(({}, [*attention_rules.order_of_the_device(capability)]))
+        places.add(carried_settings.set_attention, ({}, before))
 
 
 def _asked(places: Places, capability: tuple[int, int]) -> None:
@@ -193,7 +195,11 @@ class _Cuda:
         instead = attention_rules.open_question(call, self._capability, taken) if line is not None else ""
         if instead:
             self._questions.put(
-                "chosen", "scaled_dot_product_attention", f"{CHOSEN[taken]} ({instead})", line, once=True
+                "chosen",
+                "scaled_dot_product_attention",
+                f"{attention_rules.CHOSEN[taken]} ({instead})",
+                line,
+                once=True,
             )
 
 

@@ -7,6 +7,7 @@ the program's own switches (``sdpa_kernel``, ``enable_flash_sdp`` and their like
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,25 @@ import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torch.nn.attention import SDPBackend
 
+from ...versions import torch_version
+from . import cudnn
 from .carried_settings import attention_on, attention_order
 
 HALVES = (torch.float16, torch.bfloat16)
 
 DEFAULT_ORDER = (1, 2, 0, 3, 4)
 """PyTorch's order of back ends where neither the program nor the device set another (``aten/src/ATen/Context.h``)."""
+
+CUDNN_ORDER = (3, 1, 2, 0, 4)
+"""The order that some devices set (``priority_order``)."""
+
+CHOSEN = {
+    SDPBackend.MATH: "PyTorch's own operators",
+    SDPBackend.FLASH_ATTENTION: "flash attention",
+    SDPBackend.EFFICIENT_ATTENTION: "efficient attention",
+    SDPBackend.CUDNN_ATTENTION: "cuDNN's attention",
+}
+"""The back ends in words."""
 
 NO_KERNEL = "No available kernel. Aborting execution."
 """What PyTorch raises where the program's switches leave none that can run."""
@@ -53,13 +67,19 @@ def switched_on(backend: Any) -> bool:
     return backend in names and attention_on(names[backend])
 
 
-def choice(call: Call, capability: tuple[int, int]) -> Any:
+def order_of_the_device(capability: tuple[int, int]) -> tuple[int, ...]:
+    """The order in which PyTorch asks where the program set none (``check_prefer_cudnn_attention``)."""
+    wished = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
+    return CUDNN_ORDER if wished and capability[0] in (9, 10) and cudnn.VERSION > 91500 else DEFAULT_ORDER
+
+
+def choice(call: Call, capability: tuple[int, int], order: Iterable[int] | None = None) -> Any:
     """The back end that is taken.
 
     Raises:
         RuntimeError: if the switches leave none that can run, in PyTorch's words.
     """
-    for number in attention_order():
+    for number in order or attention_order():
         backend = SDPBackend(number)
         if switched_on(backend) and CAN[backend](call, capability):
             return backend
@@ -68,16 +88,12 @@ def choice(call: Call, capability: tuple[int, int]) -> Any:
 
 def open_question(call: Call, capability: tuple[int, int], taken: Any) -> str:
     """What the device may take instead, by versions that cannot be known here; ``""`` if that is certain."""
-    if tuple(attention_order()) != DEFAULT_ORDER or taken == SDPBackend.CUDNN_ATTENTION:
-        return ""
-    deprioritized = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") == "1"
-    if capability[0] in (9, 10) and not deprioritized and switched_on(SDPBackend.CUDNN_ATTENTION):
-        if _cudnn(call, capability):
-            return "with a cuDNN newer than 9.15.0, as PyTorch's wheels for CUDA 13 have, it takes cuDNN's attention"
-        if _cudnn(call, capability, width=256):
-            return (
-                "some versions of cuDNN newer than 9.15.0 take heads of this size, and are then asked first"
-            )
+    if tuple(attention_order()) == CUDNN_ORDER:
+        older = choice(call, capability, DEFAULT_ORDER)
+        if older != taken:
+            others = "" if _cudnn(call, capability, width=128) else ", and with others for heads of this size"
+            wheels = "as PyTorch's wheels for CUDA 12 may have"
+            return f"with a cuDNN up to 9.15.0, {wheels}{others}, it takes {CHOSEN[older]}"
     if taken == SDPBackend.MATH and call.grouped and switched_on(SDPBackend.EFFICIENT_ATTENTION):
         if _efficient(call, capability, groups=True):
             return "newer versions of PyTorch take efficient attention for groups of heads"
@@ -123,8 +139,9 @@ def _efficient(call: Call, capability: tuple[int, int], groups: bool = False) ->
     )
 
 
-def _cudnn(call: Call, capability: tuple[int, int], width: int = 128) -> bool:
-    """By the rules that hold for each cuDNN of which PyTorch takes attention."""
+def _cudnn(call: Call, capability: tuple[int, int], width: int = 0) -> bool:
+    """With heads of ``width`` at most, or such as this PyTorch takes with its wheel's cuDNN."""
+    width = width or _widest_of_cudnn(call, capability)
     return (
         (8, 0) <= capability <= (12, 1)
         and _four_dimensions(call)
@@ -134,7 +151,7 @@ def _cudnn(call: Call, capability: tuple[int, int], width: int = 128) -> bool:
             and not torch.is_deterministic_algorithms_warn_only_enabled()
         )
         and _mask_fits(call)
-        and call.dropout * 16 == int(call.dropout * 16)
+        and (call.dropout * 16 == int(call.dropout * 16) or torch_version() < (2, 12))
         and _some_length(call)
         and _last_is_dense(call, singletons=True)
         and _heads(call, True, same=False)
@@ -145,6 +162,18 @@ def _cudnn(call: Call, capability: tuple[int, int], width: int = 128) -> bool:
         and guard_or_false(call.key.size(-2) != 1)
         and (call.dropout == 0 or guard_or_false(call.query.size(-2) != 1))
     )
+
+
+def _widest_of_cudnn(call: Call, capability: tuple[int, int]) -> int:
+    """``check_cudnn_tensor_shapes``, and from torch 2.14 on ``check_cudnn_d256_bprop_head_dim``."""
+    width, of_values = call.query.size(-1), call.value.size(-1)
+    narrower = _same(width, 192) and _same(of_values, 128)
+    if torch_version() < (2, 14):
+        return 256 if capability == (9, 0) else 192 if capability[0] == 10 and narrower else 128
+    if capability != (9, 0) and capability[0] != 10:
+        return 128
+    learnt = narrower or (_same(width, 256) and _same(of_values, 256))
+    return 256 if learnt or not call.needs_gradient else 128
 
 
 def _math(call: Call, capability: tuple[int, int]) -> bool:

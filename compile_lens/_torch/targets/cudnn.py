@@ -12,12 +12,18 @@ from typing import Any
 
 import torch
 
+from ...versions import torch_version
+
 _COMPILED, _DILATED, _DEPTHWISE, _BFLOAT16, _VERSION, _RUNTIME, _EPSILON = 28, 30, 31, 32, 34, 35, 41
 """Places in the table of CUDA's hooks, by ATen/detail/CUDAHooksInterface.h (the same in torch 2.11 to 2.15)."""
 
-VERSION = 91900
-"""cuDNN 9.19, which torch's wheels for CUDA bring (``nvidia-cudnn-cu13`` of torch 2.11). Torch asks which it is where
-tensors have more than 2 ** 31 elements: from 9.3 on it is taken, between 9.10 and 9.15 not for a depthwise one."""
+OF_WHEELS = {(2, 11): 91900, (2, 12): 92000, (2, 13): 92000, (2, 14): 92400, (2, 15): 92600}
+"""The cuDNN that each torch's wheel for CUDA 13 brings (``nvidia-cudnn-cu13`` in what it requires)."""
+
+VERSION = OF_WHEELS.get(torch_version(), OF_WHEELS[max(OF_WHEELS)])
+"""The one that is taken to be there. Torch asks which it is where it chooses an attention (it takes cuDNN's first from
+9.15.1 on), and where tensors have more than 2 ** 31 elements: from 9.3 on a convolution is cuDNN's, between 9.10 and
+9.15 not a depthwise one."""
 
 _version = ctypes.CFUNCTYPE(ctypes.c_long)(lambda: VERSION)
 _epsilon = ctypes.CFUNCTYPE(ctypes.c_double)(lambda: 0.0)  # CUDNN_BN_MIN_EPSILON of cudnn.h

@@ -27,6 +27,7 @@ from compile_lens.devices.models import resolve
 from compile_lens.engine.perform import perform
 from compile_lens.engine.request import Asked
 from compile_lens.results.capture import Capture
+from compile_lens.versions import torch_version
 from compile_lens.views.words import stamp
 
 pytestmark = [
@@ -120,6 +121,21 @@ def efficient_first(q: torch.Tensor) -> torch.Tensor:
         return F.scaled_dot_product_attention(q, q, q)
 
 
+def flash_first(q: torch.Tensor) -> torch.Tensor:
+    order = [
+        SDPBackend.FLASH_ATTENTION,
+        SDPBackend.EFFICIENT_ATTENTION,
+        SDPBackend.MATH,
+        SDPBackend.CUDNN_ATTENTION,
+    ]
+    with sdpa_kernel(order, set_priority=True):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def dropped(q: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, q, q, dropout_p=0.1)
+
+
 def without_flash(q: torch.Tensor) -> torch.Tensor:
     torch.backends.cuda.enable_flash_sdp(False)
     return F.scaled_dot_product_attention(q, q, q)
@@ -127,19 +143,27 @@ def without_flash(q: torch.Tensor) -> torch.Tensor:
 
 Q = (2, 4, 128, 64)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str, str]] = {
-    "flash is asked first": (plain, (half(*Q),), "h100", FLASH),
+    # check_prefer_cudnn_attention: on sm_90 and sm_100, as an H100 with torch 2.11 did
+    "cudnn is asked first": (plain, (half(*Q),), "h100", CUDNN),
+    "cudnn is asked first, training": (plain, (half(*Q).requires_grad_(),), "b200", CUDNN),
+    "flash is asked first": (plain, (half(*Q),), "a100", FLASH),
     "math alone is on": (only_math, (half(*Q),), "h100", "math"),
     "efficient alone is on": (only_efficient, (half(*Q),), "h100", EFFICIENT),
     "cudnn alone is on": (only_cudnn, (half(*Q),), "h100", CUDNN),
     "flash alone is on": (only_flash, (half(*Q),), "h100", FLASH),
     "efficient is asked first": (efficient_first, (half(*Q),), "h100", EFFICIENT),
-    "flash is off": (without_flash, (half(*Q),), "h100", EFFICIENT),
+    "flash is off": (without_flash, (half(*Q),), "h100", CUDNN),
+    "flash is off, where it is asked first": (without_flash, (half(*Q),), "a100", EFFICIENT),
+    "all, flash first": (flash_first, (half(*Q),), "h100", FLASH),
     # check_tensor_shapes: four dimensions (three: below)
     "two dimensions": (plain, (half(128, 64),), "h100", "math"),
     "five dimensions": (plain, (half(2, *Q),), "h100", "math"),
     # check_head_dim_size_flash: at most 256; attention.cpp fills up to a multiple of 8
     "heads of 60": (plain, (half(2, 4, 128, 60),), "h100", FLASH),
     "heads of 320": (plain, (half(2, 4, 128, 320),), "h100", EFFICIENT),
+    # check_cudnn_tensor_shapes: up to 256 on sm_90, or without a gradient
+    "heads of 200": (plain, (half(2, 4, 128, 200),), "h100", CUDNN),
+    "keys of length 1": (causal, (half(*Q), half(2, 4, 1, 64)), "h100", EFFICIENT),
     # check_dtypes_low_precision, and minimum_gemm_alignment: 4 elements of float32 from sm_80 on
     "float32": (plain, (single(*Q),), "h100", EFFICIENT),
     "float32 and heads of 65": (plain, (single(2, 4, 128, 65),), "h100", "math"),
@@ -147,12 +171,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str, str]] = {
     # check_flash_attention_hardware_support: from sm_80 on
     "an older device": (plain, (half(*Q),), "t4", EFFICIENT),
     # check_flash_causal_non_square_seqlens
-    "causal, of two lengths": (causal, (half(*Q), half(2, 4, 96, 64)), "h100", EFFICIENT),
+    "causal, of two lengths": (causal, (half(*Q), half(2, 4, 96, 64)), "h100", CUDNN),
+    "causal, of two lengths, before": (causal, (half(*Q), half(2, 4, 96, 64)), "a100", EFFICIENT),
     # check_batch_size_and_num_heads_dense: of the two, flash takes groups in each supported version
-    "groups": (groups, (half(2, 8, 128, 64), half(2, 2, 128, 64)), "h100", FLASH),
+    "groups": (groups, (half(2, 8, 128, 64), half(2, 2, 128, 64)), "h100", CUDNN),
+    "groups, before": (groups, (half(2, 8, 128, 64), half(2, 2, 128, 64)), "a100", FLASH),
     "groups in float32": (groups, (single(2, 8, 128, 64), single(2, 2, 128, 64)), "h100", "math"),
     # check_for_attn_mask
-    "a mask": (masked, (half(*Q), half(128, 128)), "h100", EFFICIENT),
+    "a mask": (masked, (half(*Q), half(128, 128)), "h100", CUDNN),
+    "a mask, before": (masked, (half(*Q), half(128, 128)), "a100", EFFICIENT),
     "a mask with a gradient": (masked, (half(*Q), half(*Q[:3], 128).requires_grad_()), "h100", EFFICIENT),
     # check_last_dim_stride_equals_1_dense
     "the last dimension is not dense": (plain, (half(2, 4, 64, 128).mT,), "h100", "math"),
@@ -235,12 +262,12 @@ def in_plain_pytorch(as_json: list[Any]) -> list[str]:
 
 
 THREE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
-    "half": (plain, (half(4, 128, 64),), FLASH),
+    "half": (plain, (half(4, 128, 64),), CUDNN),
     "float32": (plain, (single(4, 128, 64),), EFFICIENT),
-    "groups": (groups, (half(8, 128, 64), half(2, 128, 64)), FLASH),
-    "a mask of one": (masked, (half(4, 128, 64), half(128)), EFFICIENT),
-    "a mask of two": (masked, (half(4, 128, 64), half(128, 128)), EFFICIENT),
-    "a mask of three": (masked, (half(4, 128, 64), half(4, 128, 128)), EFFICIENT),
+    "groups": (groups, (half(8, 128, 64), half(2, 128, 64)), CUDNN),
+    "a mask of one": (masked, (half(4, 128, 64), half(128)), CUDNN),
+    "a mask of two": (masked, (half(4, 128, 64), half(128, 128)), CUDNN),
+    "a mask of three": (masked, (half(4, 128, 64), half(4, 128, 128)), CUDNN),
     "keys of four": (causal, (half(4, 128, 64), half(1, 4, 128, 64)), "math"),
 }
 
@@ -325,23 +352,71 @@ def test_none_that_can_run_where_python_might_catch_it() -> None:
 
 
 @pytest.mark.usefixtures("warm")
-def test_where_cudnns_may_be_taken_the_record_has_the_line() -> None:
+def test_where_cudnns_is_taken_the_record_says_what_an_older_one_is_asked_after() -> None:
     """``check_prefer_cudnn_attention``: on sm_90 and sm_100, with a cuDNN newer than 9.15.0."""
     found = here(plain, half(*Q))
     assert found.target is not None
     (one,) = found.target.questions
     assert (one.kind, one.asked, one.times) == ("chosen", "scaled_dot_product_attention", 1)
-    assert "flash attention" in one.answer and "cuDNN" in one.answer
+    assert one.answer.startswith("cuDNN's attention (") and "it takes flash attention" in one.answer
     assert linecache.getline(one.frame.file, one.frame.line).endswith("# the line\n")
-    assert "newer than 9.15.0" in stamp.question(one)
+    assert "up to 9.15.0" in stamp.question(one)
+    (wide,) = named_questions(here(plain, half(2, 4, 128, 256)))
+    assert "for heads of this size" in wide
     for fn, target in (
         (plain, "a100"),
         (only_flash, "h100"),
         (only_cudnn, "h100"),
         (efficient_first, "h100"),
+        (flash_first, "h100"),
     ):
-        certain = here(fn, half(*Q), target=target).target
-        assert certain is not None and certain.questions == ()
+        assert named_questions(here(fn, half(*Q), target=target)) == []
+
+
+def named_questions(found: Capture) -> list[str]:
+    assert found.target is not None
+    return [one.answer for one in found.target.questions]
+
+
+@pytest.mark.usefixtures("warm")
+def test_the_environment_may_put_cudnns_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
+    found = here(plain, half(*Q))
+    assert attention_of(found) == FLASH and named_questions(found) == []
+
+
+@pytest.mark.usefixtures("warm")
+def test_dropout_in_steps_of_a_sixteenth() -> None:
+    """``check_cudnn_dropout``, which torch has since 2.12; an H100 with torch 2.11 took cuDNN's for a tenth."""
+    assert attention_of(here(dropped, half(*Q))) == (CUDNN if torch_version() < (2, 12) else FLASH)
+
+
+CUDNNS = [
+    ("_scaled_dot_product_cudnn_attention", ["float16", "float32", "int64", "int64"], [(2, 4, 128, 1)]),
+    ("_scaled_dot_product_cudnn_attention_backward", ["float16"] * 3, []),
+]
+
+
+@pytest.mark.usefixtures("warm")
+def test_what_cudnns_gives_is_what_an_h100_showed() -> None:
+    """Of torch 2.11 there: the results in the layout of what is taken, one number for each row, two seeds."""
+    rows = torch.zeros(2, 128, 4, 64, dtype=torch.float16).transpose(1, 2).requires_grad_()
+    found = here(plain, rows)
+    nodes = [n for n in found.compilations[0].graphs["joint"].calls if "cudnn" in n.target]
+    assert len(nodes) == len(CUDNNS)
+    for node, (name, types, extra) in zip(nodes, CUDNNS):
+        assert node.target == f"aten.{name}.default"
+        assert [t.dtype for t in node.outputs] == types
+        strides = {t.stride for t in node.outputs if t.dtype == "float16"}
+        assert strides == {(32768, 64, 256, 1)}
+        assert [t.shape for t in node.outputs if t.dtype == "float32"] == extra
+
+
+@pytest.mark.usefixtures("warm")
+def test_the_order_is_put_back() -> None:
+    before = carried_settings.attention()
+    here(plain, half(*Q))
+    assert carried_settings.attention() == before
 
 
 def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
@@ -350,11 +425,12 @@ def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
     assert attention_of(capture(only_efficient, half(*Q), target="h100")) == EFFICIENT
     with pytest.raises(CaptureError, match="No available kernel"):
         capture(flash_alone, single(*Q), target="h100")
-    assert attention_of(capture(without_flash, half(*Q), target="h100")) == EFFICIENT
-    assert attention_of(capture(plain, half(*Q), target="h100")) == FLASH
+    assert attention_of(capture(without_flash, half(*Q), target="a100")) == EFFICIENT
+    assert attention_of(capture(plain, half(*Q), target="h100")) == CUDNN
+    assert attention_of(capture(plain, half(*Q), target="a100")) == FLASH
     assert carried_settings.attention() == before
     torch.backends.cuda.enable_flash_sdp(False)
-    assert attention_of(capture(plain, half(*Q), target="h100")) == EFFICIENT
+    assert attention_of(capture(plain, half(*Q), target="a100")) == EFFICIENT
 
 
 def test_switches_are_put_back_after_an_exception() -> None:

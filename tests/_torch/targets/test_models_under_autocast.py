@@ -20,7 +20,7 @@ PRODUCTS = (
     "aten.addmm.",
     "aten.bmm.",
     "aten.convolution.",
-    "aten._scaled_dot_product_flash_attention.",
+    "aten._scaled_dot_product_cudnn_attention.",
 )
 
 

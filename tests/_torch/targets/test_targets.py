@@ -119,9 +119,10 @@ def test_attention_is_the_targets_own() -> None:
     fn, args = SUITE["attention, 16 bits"]()
     called = {
         target: [k.name for k in here(fn, *args, target=target).kernels if k.phase == "forward"]
-        for target in ("h100", "t4")
+        for target in ("h100", "a100", "t4")
     }
-    assert any("flash" in name for name in called["h100"]) and any("efficient" in n for n in called["t4"])
+    for target, kernel in (("h100", "cudnn"), ("a100", "flash"), ("t4", "efficient")):
+        assert any(kernel in name for name in called[target])
     (code, _) = here(fn, *args, target="h100").compilations[0].code.values()
     assert any("attention" in text for text in code.may_differ)
 
