@@ -21,6 +21,7 @@ import json
 import multiprocessing
 import re
 import signal
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -251,21 +252,15 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 def speeds() -> list[Speed]:
-    """Memory-bound functions of large tensors, forward alone."""
+    """Memory-bound functions of large tensors, forward alone, beside a copy."""
     import torch
     import torch.nn.functional as F
 
     import compile_lens
-    from compile_lens.measures import timing
-    from compile_lens.record.benchmark import FORWARD
-    from compile_lens.trials.clock import clock_of
 
     flat, rows = torch.rand(2**27, device="cuda"), torch.rand(2**15, 2**12, device="cuda")
     weight, target = torch.rand(2**12, device="cuda"), torch.empty_like(flat)
-    clock = clock_of("cuda")
-    clock.time(lambda: target.copy_(flat), 10)
-    took = [clock.time(lambda: target.copy_(flat), 10) / 10 for _ in range(20)]
-    copied = 2 * flat.nbytes / timing.spread(tuple(took)).median
+    copied = 2 * flat.nbytes / seconds(lambda: target.copy_(flat))
     large: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "sin² + cos²": (lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, (flat,)),
         "sum": (lambda x: x.sum(), (flat,)),
@@ -276,11 +271,24 @@ def speeds() -> list[Speed]:
     }
     found = []
     for name, (fn, args) in large.items():
-        timed = compile_lens.benchmark(fn, *args, ablations=False, seconds=1, show_progress=False).benchmark
-        series = None if timed is None else timing.find(timed, "compiled", FORWARD)
-        if series is not None and series.nbytes is not None:
-            found.append(Speed(name, series.nbytes, timing.spread(series.seconds).median, copied))
+        compiled, nbytes = torch.compile(fn), compile_lens.capture(fn, *args).ledger.total.bytes_after
+        found.append(Speed(name, nbytes, seconds(lambda f=compiled, a=args: f(*a)), copied))
     return found
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """The median of twenty calls by the device's own events, after three that are not counted."""
+    import torch
+
+    took = []
+    for _ in range(23):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in "se")
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize(0)
+        took.append(start.elapsed_time(end) / 1e3)
+    return statistics.median(took[3:])
 
 
 # Many of them -------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ..record.capture import ABLATIONS
 from ..record.figures import Figure, summed
 from ..results.capture import Capture
 from .agreement import TOLERANCES
-from .clock import Clock, clock_of, profiled
+from .clock import Clock, clock_of
 from .copies import copied
 from .progress import bar, progress, watched
 from .repeatable import Reached
@@ -196,7 +196,7 @@ class _Measuring:
     def _take(
         self, what: str, ways: dict[str, Callable[[], Any]], budget: float, tell: Callable[..., None]
     ) -> None:
-        launched = {name: profiled(call) for name, call in ways.items()}
+        launched = {name: self.clock.kernels(call) for name, call in ways.items()}
         once = {}
         for name, call in ways.items():
             self.clock.time(call, WARM_UP)

@@ -14,18 +14,24 @@ from typing import Any
 import torch
 
 
+def _none(call: Callable[[], Any]) -> None:
+    """Nothing is known of the kernels of a call."""
+
+
 @dataclass(frozen=True)
 class Clock:
-    """``time(call, count)`` is the time of one call in seconds, the mean of ``count`` calls one after another."""
+    """``time(call, count)`` is the time of one call in seconds, the mean of ``count`` calls one after another;
+    ``kernels(call)`` are those that one call starts on the device, ``None`` where they are not seen."""
 
     name: str
     time: Callable[[Callable[[], Any], int], float]
+    kernels: Callable[[Callable[[], Any]], int | None] = _none
 
 
 def clock_of(device: str) -> Clock:
     """The clock for a device type (``"cpu"``, ``"cuda"``, ``"mps"``, …)."""
     if device == "cuda":
-        return Clock("CUDA events", _by_events(torch.cuda))
+        return Clock("CUDA events", _by_events(torch.cuda), profiled)
     if device == "mps":
         return Clock("Metal events (torch.mps)", _by_events(torch.mps, torch.mps.event.Event))
     if device == "cpu":
@@ -68,7 +74,7 @@ def _by_events(device: Any, event: Any = None) -> Callable[[Callable[[], Any], i
 
 
 def profiled(call: Callable[[], Any]) -> int | None:
-    """The kernels that one call starts on an NVIDIA GPU, by torch's profiler; ``None`` without one.
+    """The kernels that one call starts on an NVIDIA GPU, by torch's profiler; ``None`` in a machine without one.
 
     Copies and fills by the driver are no kernels. The call runs twice: once so that nothing is set up in the
     call that counts.

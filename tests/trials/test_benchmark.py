@@ -280,6 +280,14 @@ def test_without_a_gpu_nothing_is_profiled() -> None:
     assert profiled(lambda: torch.ones(3)) is None
 
 
+def test_on_the_cpu_no_kernels_of_a_gpu_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a machine that has one too: a lesson on the CPU was told that the profiler saw none of its launches."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    assert clock_of("cpu").kernels(lambda: torch.ones(3)) is None
+    assert clock_of("cuda").kernels is profiled
+
+
 def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr("os.getloadavg", lambda: (7.25, 1.0, 1.0))
