@@ -43,6 +43,11 @@ OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
 # The same, or not --------------------------------------------------------------------------------------------
 
 
+def unplaced(text: str) -> str:
+    """A text without what is of the process and of the installation: addresses, and the folders of files."""
+    return re.sub(r"0x[0-9a-f]+|/[^\s`]*/", "", text)
+
+
 def same(one: Iterable[Any], other: Iterable[Any]) -> bool:
     """Whether the kernels of two captures are the same, but for what is of an installation."""
 
@@ -73,7 +78,7 @@ def apart(one: Any, other: Any) -> tuple[str, ...]:
         "counts": lambda c: c.ledger.rows if c.compilations else (),
         "memory": lambda c: [[(m.phase, m.peak) for m in compiled.memory] for compiled in c.compilations],
         "CUDA graphs": lambda c: [compiled.cuda_graphs for compiled in c.compilations],
-        "breaks": lambda c: [re.sub("0x[0-9a-f]+", "", b.reason) for b in c.breaks],
+        "breaks": lambda c: [unplaced(b.reason) for b in c.breaks],
     }
     found = [what for what, look in looks.items() if look(one) != look(other)]
     return tuple(([] if same(one.kernels, other.kernels) else ["code"]) + found)
@@ -156,7 +161,7 @@ def captured(program: Any, device: str, **options: Any) -> tuple[Any, str]:
         try:
             return compile_lens.capture(fn, *args, **options), ""
         except compile_lens.CaptureError as error:
-            return error.capture, re.sub(r"0x[0-9a-f]+|/\S*/", "", str(error))
+            return error.capture, unplaced(str(error))
 
 
 def run(program: Any, real: Any) -> dict[str, int]:
@@ -190,7 +195,9 @@ def run(program: Any, real: Any) -> dict[str, int]:
             step()
             torch.cuda.synchronize(0)
     kernels = [k for k in real.kernels if k.language == "triton"]
-    names = {k.name.partition("#")[0] for k in kernels}
+    # Inductor calls its own kernels so; a kernel that the program has is compiled under its own name.
+    found = {k.name.partition("#")[0] for k in kernels}
+    names = {name if name.startswith("triton_") else name.rpartition("_")[0] for name in found}
     on_device = [e.name for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held if t.is_cuda}
     return {
