@@ -1,7 +1,7 @@
 """The trace of a real NVIDIA H100 beside the capture that was made there: times are the device's own, event by event.
 
 Recorded with torch 2.11.0 for CUDA 13.0: the net of ``helpers/profiled.py`` with layers of 512 and 1,024 features on
-256 rows, compiled, profiled for three steps of forward and backward beside another function. The trace is as the profiler
+256 rows, compiled, profiled for three steps beside another function. The trace is as the profiler
 exported it, without events that say nothing of what ran; folders of the machine are left out of the capture.
 """
 
