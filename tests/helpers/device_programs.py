@@ -44,9 +44,9 @@ Makers = dict[str, Callable[[str], tuple[Any, tuple[Any, ...]]]]
 
 
 def on(value: Any, device: str) -> Any:
-    """A value with its tensors on a device, as leaves that need a gradient where they did."""
+    """A value with copies of its tensors on a device, as leaves that need a gradient where they did."""
     if isinstance(value, torch.Tensor):
-        return value.detach().to(device).requires_grad_(value.requires_grad)
+        return value.detach().to(device, copy=True).requires_grad_(value.requires_grad)
     if isinstance(value, nn.Module):
         return value.to(device)
     if isinstance(value, (list, tuple)):
