@@ -27,15 +27,16 @@ ROWS = [
     benchmark.Row("models", "a|b", notes=("ValueError: of which 1|2",)),
 ]
 TABLE = """\
-| programs | of them | the same in all | differ, and say so | differ | kernels as profiled | peak within 2 % |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| suite | 3 | 1 | 1 | 1 | 2 of 3 | 1 of 2 |
-| models | 1 | 0 | 0 | 0 | 0 of 0 | 0 of 0 |
+| programs | of them | the same in all | differ | kernels as profiled | peak within 2 % |
+| --- | ---: | ---: | ---: | ---: | ---: |
+| suite | 3 | 1 | 2 | 2 of 3 | 1 of 2 |
+| models | 1 | 0 | 0 | 0 of 0 | 0 of 0 |
 
-- suite, sum: code, counts; said
+- suite, sum: code, counts
+- suite, sum: said: a sentence
 - suite, sum: 2 launches of generated kernels, 3 by the profiler
 - suite, sum: peak 1.00 MiB, by the allocator 2.00
-- suite, largest: breaks; not said
+- suite, largest: breaks
 - models, a|b: ValueError: of which 1|2
 """
 
