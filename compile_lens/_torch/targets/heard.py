@@ -20,12 +20,12 @@ from .interfaces import MARK, PHASE, Properties
 from .questions import (
     ATTRIBUTES,
     BUILD_FLAGS,
-    BY_THE_MODEL,
     FUNCTIONS,
     MARKS,
     METHODS,
     OF_THE_BUILD,
     ON_THE_DEVICE,
+    PROPERTIES,
     Questions,
     frame_at,
     internal,
@@ -66,7 +66,7 @@ def place(places: Places, kind: str, questions: Questions) -> None:
         there = ON_THE_DEVICE.get(kind, {}).get(path)
         ours = _listening(note, path.replace(":", "."), getattr(owner, name), there)
         places.attribute(owner, name, MARK, ours)
-        if path not in BY_THE_MODEL:
+        if path != PROPERTIES:
             _as_torchs(places, getattr(owner, name))
         not_compiled(getattr(owner, name))
     for path in OF_THE_BUILD:
@@ -191,17 +191,22 @@ def _noting(questions: Questions) -> Note:
 
 
 def _as_torchs(places: Places, ours: Any) -> None:
-    """Dynamo treats a function that only listens as it treats torch's own, and does not read it."""
+    """Dynamo treats a function that stands for one of torch's as it treats that, and does not read it."""
     import torch._dynamo.trace_rules as trace_rules
     import torch._dynamo.variables.torch as variables
+    from torch._dynamo.variables import SkipFunctionVariable
 
     original = inspect.unwrap(ours)
-    tables: list[dict[Any, Any]] = [getattr(trace_rules, "get_torch_obj_rule_map", dict)()]
+    rules: dict[Any, Any] = getattr(trace_rules, "get_torch_obj_rule_map", dict)()
+    tables = [rules]
     for name in ("constant_fold_functions", "constant_fold_functions_need_guards"):
         tables.append(getattr(variables, name, {}))
     for table in tables:
         if original in table:
             places.entry(table, ours, table[original])
+    if original not in rules and trace_rules.lookup(original) is SkipFunctionVariable:  # by its file
+        places.entry(rules, ours, SkipFunctionVariable)
+        ours.__code__ = ours.__code__.replace(co_filename=inspect.getfile(original))
 
 
 def _listening(note: Note, name: str, real: Callable[..., Any], there: Any) -> Callable[..., Any]:

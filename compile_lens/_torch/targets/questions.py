@@ -20,21 +20,16 @@ ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
 METHODS = ("get_device", "type")
 """Methods of a tensor that ask for its device where they are given nothing."""
 
-BY_THE_MODEL = tuple(
-    f"torch.cuda:{name}"
-    for name in (
-        "current_device",
-        "get_device_capability",
-        "get_device_name",
-        "get_device_properties",
-        "is_bf16_supported",
-        "is_tf32_supported",
-    )
-)
-"""Functions that the device model answers. Dynamo reads what stands there for them."""
+PROPERTIES = "torch.cuda:get_device_properties"
+"""Of the device's own Dynamo makes a constant; it reads the model's, which comes to the same."""
 
 FUNCTIONS = (
-    *BY_THE_MODEL,
+    PROPERTIES,
+    "torch.cuda:current_device",
+    "torch.cuda:get_device_capability",
+    "torch.cuda:get_device_name",
+    "torch.cuda:is_bf16_supported",
+    "torch.cuda:is_tf32_supported",
     "torch.cuda:is_available",
     "torch.cuda:device_count",
     "torch.cuda:is_initialized",
