@@ -180,6 +180,24 @@ SLOW = f"import torch\n\n\ndef net(x):\n{STEPS}    x = torch.tanh(x)\n    x = to
 OTHER = SLOW.replace("torch.tanh(x)", "torch.cumsum(x, 1)").replace("x * 2", "torch.sort(torch.erf(x))[0]")
 
 
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_the_graph_opens_where_the_first_difference_is(
+    standalone: Callable[..., Page], viewport: tuple[int, int]
+) -> None:
+    """The operator of the first cause, though the graph is long and many others stand before it."""
+    steps = "".join("    x = torch.softmax(torch.relu(x @ x) + x, 1)\n" for _ in range(4))
+    last = "    x = torch.{}(x) ** 2 + torch.cos(x) ** 2\n    return x.sum(0)\n"
+    text = f"import torch\n\n\ndef net(x):\n{steps}{last}"
+    page = standalone(document(captures.difference(text.format("sin"), text.format("tanh"))))
+    alive(page)
+    graph = page.locator(f"{ROOT} .compare-graph")
+    graph.locator(".graph-note", has_text="Shown first: what differs first.").wait_for()
+    page.wait_for_timeout(300)
+    stage, node = box(graph.locator(".graph-stage")), box(graph.locator(".node", has_text="tanh").first)
+    assert stage["y"] <= node["y"] and node["y"] + node["height"] <= stage["y"] + stage["height"]
+    assert graph.locator(".graph-note").count() == 1 and graph.inner_text().count("Shown first") == 1
+
+
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_several_causes_leave_sources_and_code_in_view(
     standalone: Callable[..., Page], viewport: tuple[int, int]

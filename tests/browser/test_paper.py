@@ -121,6 +121,20 @@ def test_a_model_is_a_few_pages(standalone: Standalone) -> None:
     assert few < pages(), "all that there is is more"
 
 
+def test_of_a_graph_that_is_too_large_all_is_printed_small(standalone: Standalone) -> None:
+    capture = captures.layer()
+    page = standalone(capture)
+    Viewer(page, capture).ready("forward.code")
+    paper = _printed(page)
+    whole = paper.locator(".paper-graph").nth(1)
+    said = paper.locator(".paper-left", has_text="of this graph").inner_text()
+    count = int(re.findall(r"of ([\d,]+) boxes", said)[0].replace(",", ""))
+    boxes = whole.locator("rect")
+    assert boxes.count() == count + 1, "and a frame around what is printed above"
+    assert len(set(boxes.evaluate_all("all => all.map((e) => getComputedStyle(e).fill)"))) >= 5
+    assert whole.bounding_box()["width"] <= 700 and whole.bounding_box()["height"] <= 500
+
+
 def test_long_lines_of_code_are_broken_also_without_a_script(standalone: Standalone) -> None:
     page = standalone(captures.layer())
     alive(page)

@@ -198,3 +198,15 @@ def test_the_page_of_a_capture_lives_inside_a_lesson(site: Path, page: Page, wat
     assert app.locator(".lit").count() == 0
     app.get_by_text("torch.cos(x)").first.click()
     page.wait_for_function(LIT)
+
+
+SHORT = ("targets", "targets-answers", "targets-only-there", "programs-watch", "programs-where")
+
+
+@pytest.mark.parametrize("language", ("", "zh/"))
+def test_pages_are_at_most_a_screen_and_a_half(site: Path, page: Page, watch: Watch, language: str) -> None:
+    watch.allow(f"{site.as_uri()}/")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    for name in SHORT:
+        page.goto((site / f"docs/{language}{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollHeight") <= 1350, name

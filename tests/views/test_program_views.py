@@ -242,7 +242,7 @@ def test_a_page_of_a_program_has_a_first_heading_and_a_cell_has_none() -> None:
 
 def test_addresses_of_the_web_are_links_and_nothing_else_is() -> None:
     assert linked("more: https://pytorch.org/a?b=1&c#d.") == (
-        'more: <a style="color:#0a58ca" href="https://pytorch.org/a?b=1&amp;c#d" target="_blank" '
+        'more: <a style="color:#05c" href="https://pytorch.org/a?b=1&amp;c#d" target="_blank" '
         'rel="noopener noreferrer">https://pytorch.org/a?b=1&amp;c#d</a>.'
     )
     for plain in (

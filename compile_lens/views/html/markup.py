@@ -50,7 +50,7 @@ GROUND = "#fff"
 SUNK = "#f6f8fa"
 EDGE = "#ccd"
 MISSING_INK = "#7a4b00"
-PHASE_COLOURS = {"": FAINT, "forward": "#0a58ca", "backward": "#a8480b", "inference": "#1a6b3c"}
+PHASE_COLOURS = {"": FAINT, "forward": "#05c", "backward": "#a40", "inference": "#1a6b3c"}
 STATE_COLOURS = {
     "compiled": ("#14532d", "#e7f6ec", "#86c79b"),
     "partial": ("#6b4500", "#fff6df", "#e0b84f"),

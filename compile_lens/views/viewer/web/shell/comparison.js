@@ -347,6 +347,7 @@ class ComparisonPage {
       const first = places.find(([, at]) => at?.[0] === number)?.[1];
       if (first) source.reveal([first[1]]);
     });
+    this.graph.causes = places.flatMap(([, at]) => (at ? [at] : []));
   }
 
   resized() {

@@ -26,6 +26,10 @@ export class ComparisonGraph {
     /** Column and stage that are drawn. */
     this.drawn = "";
     this.fitted = false;
+    /** Lines of what differs: column and item. @type {[number, number][]} */
+    this.causes = [];
+    /** What says where the graph opened. @type {HTMLElement | null} */
+    this.told = null;
     /** Pixels that it has beyond its share. */
     this.more = 0;
     this.title = h("span", { class: "frame-title" }, "graph");
@@ -133,7 +137,18 @@ export class ComparisonGraph {
     const seen = new Set(side.pane?.inView().flatMap(([item, cut]) => (cut ? [] : units.of(item))));
     const { start, count } = index.stages[this.stages[this.chosen]];
     const nodes = Array.from({ length: count }, (_, i) => start + i);
-    const alike = nodes.filter((item) => units.of(item).some((unit) => seen.has(unit)));
+    const shown = nodes.filter((item) => units.of(item).some((unit) => seen.has(unit)));
+    const line = this.causes.find(([column]) => column === this.chosen)?.[1];
+    const own = new Set(line === undefined ? [] : units.of(line));
+    const first = shown.filter((item) => units.of(item).some((unit) => own.has(unit)));
+    const alike = first.length ? first : shown;
+    const { note } = this.pane;
+    if (first.length && this.told !== note) {
+      this.told = note;
+      note.append(" Shown first: what differs first.");
+      note.hidden = false;
+      this.pane.resized();
+    }
     if (alike.length && this.pane.far(alike)) this.pane.reveal(alike);
     this.fit();
   }
