@@ -48,7 +48,7 @@ class StandIn:
         self.model = model
         self.device = torch.device(model.device, 0)
         self.questions = questions.Questions()
-        self.undecided = undecided.Undecided(model)
+        self.undecided = undecided.Undecided()
         self._records = False  # as CUDA graphs what is compiled, were the device there
 
     @contextlib.contextmanager

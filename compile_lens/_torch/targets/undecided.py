@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from ...record.device import DeviceModel
 from ..ground import hook_points
 from .interfaces import PHASE
 from .replaced import Places, aware
@@ -26,8 +25,7 @@ _PRODUCTS = tuple(getattr(torch.ops.aten, name).default for name in ("mm", "bmm"
 class Undecided:
     """Heard so far of the code that is being made."""
 
-    def __init__(self, model: DeviceModel) -> None:
-        self._model = model
+    def __init__(self) -> None:
         self.padding = False  # matrices of a product may be padded
         self.splits = False  # of a reduction, by the number of multiprocessors
         self.may_pad = True  # the program's setting
@@ -61,7 +59,7 @@ class Undecided:
         for origin in getattr(node, "origins", ()):
             if origin.target in _PRODUCTS and self.may_pad and not self.padding:
                 matrices = [one.meta.get("val") for one in origin.args]
-                self.padding = _is_timed(self._model, *matrices, op=origin.target)
+                self.padding = _is_timed(*matrices, op=origin.target)
 
     def _splitting(self, real: Callable[..., Any]) -> Callable[..., Any]:
         bound = inspect.signature(real)
@@ -83,8 +81,12 @@ class Undecided:
         return mixing
 
 
-def _is_timed(model: DeviceModel, *matrices: Any, op: Any) -> bool:
-    """Whether Inductor may time the product with padded matrices (``pad_mm.should_pad``)."""
+def _is_timed(*matrices: Any, op: Any) -> bool:
+    """Whether Inductor may time the product with padded matrices (``pad_mm.should_pad``).
+
+    It leaves out a product that memory bounds, by clocks that the driver tells. Where it tells none it times each: an
+    H100 padded one of 2 × 32 by 32 × 32.
+    """
     import torch._inductor.config as config
     from torch._inductor.fx_passes import pad_mm
 
@@ -93,23 +95,7 @@ def _is_timed(model: DeviceModel, *matrices: Any, op: Any) -> bool:
     if can_pad is None or not all(isinstance(one, torch.Tensor) for one in matrices):
         return True
     with config.patch(shape_padding=True):
-        if config.force_shape_pad or not can_pad(left, right, op.overloadpacket, *bias):
-            return False
-    # Before torch 2.12 the function of the same purpose was named otherwise.
-    numbers = getattr(pad_mm, "hint_symbols", None) or getattr(pad_mm, "realize_symbols", None)
-    if numbers is None:
-        return True
-    m, k, n = numbers((left.shape[-2], left.shape[-1], right.shape[-1]))
-    return _may_be_bound_by_compute(model, left.dtype, m, k, n)
-
-
-def _may_be_bound_by_compute(model: DeviceModel, dtype: torch.dtype, m: int, k: int, n: int) -> bool:
-    """As ``pad_mm.is_mm_compute_bound``. It reckons with clocks that the driver tells, which give as little as half of
-    the published figures: so with a quarter of them."""
-    flops = dict(model.flops).get(str(dtype).removeprefix("torch."))
-    if not flops or not model.bandwidth or (dtype is torch.bfloat16 and k > max(m, n)):
-        return True
-    return m * n * k / (m * k + n * k + m * n) > flops / model.bandwidth / 2 / 4
+        return bool(not config.force_shape_pad and can_pad(left, right, op.overloadpacket, *bias))
 
 
 def _is_by_the_count(given: dict[str, Any], found: Any, again: Callable[[], Any]) -> bool:
