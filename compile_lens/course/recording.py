@@ -6,9 +6,11 @@ of it says that it was recorded, and on what.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,9 @@ FORMAT = 1
 
 _COLUMNS = 64
 """Columns of a lane in a terminal."""
+
+_LINE = 96
+"""Columns of a message."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,15 @@ class Recorded(_Figure):
     def scenes(self) -> tuple[Recorded, ...]:
         return (self,)
 
-    def beside(self, *names: str) -> Beside:
-        """This scene and others, drawn on one scale of time. Raises ``UsageError`` for a name that there is not."""
-        return Beside((self, *map(recorded, names)))
+    def beside(self, *others: str | _Figure) -> Beside:
+        """This scene and others, by their names or as such, drawn on one scale of time.
+
+        Raises ``UsageError`` for a name that there is not, and where no other is given.
+        """
+        if not others:
+            raise UsageError(wording.tell("beside what"))
+        found = (other.scenes if isinstance(other, _Figure) else (recorded(other),) for other in others)
+        return Beside((self, *(scene for scenes in found for scene in scenes)))
 
     @property
     def origin(self) -> str:
@@ -119,7 +130,9 @@ class Recorded(_Figure):
         Raises ``UsageError`` for a part that was not timed.
         """
         if part not in self.readings:
-            raise UsageError(f"{self.name!r} has no readings of {part!r}; there are {_listed(self.readings)}")
+            raise UsageError(
+                wording.tell("no readings", name=self.name, part=part, there=_listed(self.readings))
+            )
         low, middle, high = statistics.quantiles(self.readings[part], n=4)
         return low, middle, high
 
@@ -173,7 +186,7 @@ class Recorded(_Figure):
         """How long the device worked on what this part asked for, in seconds, whenever it did so."""
         parts = {event.name for event in self.of("part")}
         if part not in parts:
-            raise UsageError(f"{self.name!r} has no part {part!r}; there are {_listed(sorted(parts))}")
+            raise UsageError(wording.tell("no part", name=self.name, part=part, there=_listed(sorted(parts))))
         return _length([event for event in self._on_device() if event.part == part])
 
     def _on_device(self, stream: int = 0) -> tuple[Event, ...]:
@@ -189,7 +202,7 @@ class Recorded(_Figure):
         clock = "events" if self.name == "three events" else "clock"
         sentences = [wording.tell(clock, parts=wording.tell(", ").join(parts), rounds=rounds)]
         seen = {
-            "asks": len(self.of("ask")),
+            "asks": wording.tell("once" if len(self.of("ask")) == 1 else "times", count=len(self.of("ask"))),
             "waited": _milliseconds(self.waited),
             "working": _milliseconds(self.working),
             "busy": f"{100 * self.busy:.0f}" if self.busy < 0.995 else ">99",
@@ -243,10 +256,19 @@ def recorded(name: str) -> Recorded:
     Raises ``UsageError`` for a name that there is not; the message lists them.
     """
     data = _data()
-    if name not in data["scenes"]:
-        raise UsageError(f"there is no scene {name!r}; there are {_listed(data['scenes'])}")
+    if not isinstance(name, str) or name not in data["scenes"]:
+        raise UsageError(_unknown(name, data["scenes"]))
     readings = {part: tuple(seconds) for part, seconds in data["readings"][name].items()}
     return Recorded(name, Made(**data["made"]), readings, events(data["scenes"][name]["events"]))
+
+
+def _unknown(name: object, there: Iterable[str]) -> str:
+    """That there is no such scene, what may be meant, and which there are: a name is never broken in two."""
+    close = difflib.get_close_matches(name.lower(), list(there), 1) if isinstance(name, str) else []
+    meant = wording.tell("meant", close=close[0]) if close else ""
+    names = ", ".join(repr(scene).replace(" ", "\N{NO-BREAK SPACE}") for scene in there)
+    text = textwrap.fill(wording.tell("no scene", name=name, meant=meant, there=names), _LINE)
+    return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @functools.cache

@@ -57,8 +57,10 @@ ENGLISH: dict[str, str] = {
     "on {date}; not measured here.",
     "clock": "Python's clock, {rounds} runs: {parts} (median [quartiles]).",
     "events": "The device's clock, {rounds} runs: {parts} (median [quartiles]).",
-    "under the profiler": "One run under the profiler: Python asks {asks} times, waits {waited} ms; the device works "
+    "under the profiler": "One run under the profiler: Python asks {asks}, waits {waited} ms; the device works "
     "{working} ms, busy {busy} %.",
+    "once": "once",
+    "times": "{count} times",
     "at once": "Its streams worked at once for {overlap} ms. Copies are drawn lower.",
     "one at a time": "Copies are drawn lower.",
     "lane part": "Python is in",
@@ -67,6 +69,11 @@ ENGLISH: dict[str, str] = {
     "lane stream": "stream {stream} works",
     "waits": "waits",
     "copy": "copy",
+    "no scene": "there is no scene {name!r}; {meant}there are {there}",
+    "meant": "did you mean {close!r}? ",
+    "no readings": "{name!r} has no readings of {part!r}; there are {there}",
+    "no part": "{name!r} has no part {part!r}; there are {there}",
+    "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
 """What the course says beside the texts of its lessons."""
 
@@ -74,16 +81,16 @@ SCENES: dict[str, str] = {
     "clock alone": "A product, then its sum: the clock alone",
     "after waiting": "A product, then its sum: waiting before each look at the clock",
     "three events": "A product, then its sum: three events in the device's own queue",
-    "item in every turn": "Six large turns, with .item() in each",
-    "item at the end": "Six large turns, a number at the end",
-    "item in every small turn": "Six small turns, with .item() in each",
-    "item at the end of small turns": "Six small turns, a number at the end",
-    "one stream": "Four batches, copied and used in one stream",
-    "two streams": "Four batches, each copied in a second stream while the one before it is used",
+    "item in every turn": "Six turns of large matrices, with .item() in each",
+    "item at the end": "Six turns of large matrices, a number at the end",
+    "item in every small turn": "Six turns of small matrices, with .item() in each",
+    "item at the end of small turns": "Six turns of small matrices, a number at the end",
+    "one stream": "Four batches, copied (load) and used in two products (use), in one stream",
+    "two streams": "Four batches, copied and used in two products, the copies in a second stream",
     "eager": "sin² + cos² of 16,777,216 numbers, eager PyTorch",
     "compiled": "sin² + cos² of 16,777,216 numbers, compiled",
     "launched one by one": "Sixteen small products and sines, launched one by one",
-    "one CUDA graph": "Sixteen small products and sines, launched as one CUDA graph",
+    "one CUDA graph": "Sixteen small products and sines, launched as one CUDA Graph",
 }
 """The headings of what was recorded on a device."""
 

@@ -56,6 +56,13 @@ def chinese() -> Iterator[None]:
     course.language("en")
 
 
+@pytest.fixture(params=["en", "zh"])
+def chinese_or_not(request: pytest.FixtureRequest) -> Iterator[str]:
+    course.language(request.param)
+    yield request.param
+    course.language("en")
+
+
 # Numbers -------------------------------------------------------------------------------------------------------
 
 
@@ -134,6 +141,31 @@ def test_a_wrong_name_is_told_the_right_ones() -> None:
         course.recorded("clock alone").median("mean")
     with pytest.raises(UsageError, match=r"'clock alone' has no part 'mean'; there are 'product', 'sum'"):
         course.recorded("clock alone").took("mean")
+
+
+def test_a_near_name_is_meant_and_no_line_is_long(chinese_or_not: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        course.recorded("Clock alone")
+    text = str(raised.value)
+    meant = {"en": "did you mean 'clock alone'?", "zh": "你是不是想用 'clock alone'？"}
+    assert meant[chinese_or_not] in text and is_chinese(text) == (chinese_or_not == "zh")
+    assert all(repr(name) in text for name in NAMES) and max(map(len, text.splitlines())) <= 96
+    with pytest.raises(UsageError) as raised:
+        course.recorded(["clock alone"])  # type: ignore[arg-type]
+    assert "mean" not in str(raised.value) and "['clock alone']" in str(raised.value)
+    with pytest.raises(UsageError, match=r"^beside\(\)"):
+        course.recorded("clock alone").beside()
+
+
+def test_scenes_stand_beside_names_and_scenes() -> None:
+    one, two, three = map(course.recorded, ("one stream", "two streams", "eager"))
+    assert one.beside(two).scenes == one.beside("two streams").scenes == (one, two)
+    assert one.beside(two.beside("eager")).scenes == (one, two, three)
+
+
+def test_one_launch_is_asked_for_once() -> None:
+    assert "Python asks once, waits" in repr(course.recorded("compiled"))
+    assert "Python asks 5 times, waits" in repr(course.recorded("eager"))
 
 
 # The file ------------------------------------------------------------------------------------------------------

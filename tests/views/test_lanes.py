@@ -69,7 +69,7 @@ def test_a_label_stands_where_it_fits() -> None:
     beside = Lane("b", (Bar(0.0, 1e-6, "part", "after it"), Bar(5e-4, 1e-6, "work", "never")))
     drawing = drawn(Chart("one", (), (Lane("a", bars), beside)))
     labels = [t.text for t in drawing.iter(f"{SVG}text") if t.attrib.get("class", "").startswith("label")]
-    assert labels == ["calcula…", "shown", "after it"]
+    assert labels == ["calcula…", "shown", "← after it"]
 
 
 def test_long_sentences_stay_inside() -> None:

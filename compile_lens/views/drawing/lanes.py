@@ -131,9 +131,11 @@ def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
     drawn = f'<rect class="{bar.look}" {box}>{about}</rect>'
     label = one_line(bar.label)
     wanted = width(label, _LABEL) + 1
-    if label and bar.look == "part" and wanted > across and wanted + 8 <= room:
-        at = f'x="{_n(x + max(across, 1.2) + 4)}" y="{_n(top + height / 2 + 4)}"'
-        return f'{drawn}<text class="label beside" {at}>{escape(label)}</text>'
+    if label and bar.look == "part" and wanted > across:
+        pointing = f"← {label}"  # beside its bar, not over the time in which it stands
+        if width(pointing, _LABEL) + 9 <= room:
+            at = f'x="{_n(x + max(across, 1.2) + 4)}" y="{_n(top + height / 2 + 4)}"'
+            return f'{drawn}<text class="label beside" {at}>{escape(pointing)}</text>'
     if label and wanted > across and not any(map(str.isdigit, label)):
         begin = label[: int((across - 1) / width("x", _LABEL)) - 1]
         label = f"{begin}…" if len(begin) >= 3 and label.isascii() else ""
