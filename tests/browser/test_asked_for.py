@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
-from compile_lens import Capture
+from compile_lens import Capture, capture
 
 from . import captures
 from .test_graphs import blocks
@@ -252,5 +253,17 @@ def test_a_question_mark_lists_the_keys(viewer: Open) -> None:
     assert all(f"{key} " in said for key in ("/", "n", "N", "f", "b", "w", "m", "o", "Enter", "Esc"))
     place, (width, height) = box(keys), page.page.evaluate("[innerWidth, innerHeight]")
     assert place["y"] + place["height"] <= height and place["x"] + place["width"] <= width
+    assert keys.evaluate("one => one.scrollWidth <= one.clientWidth")  # its end is read as well
     page.page.keyboard.press("?")
     keys.wait_for(state="hidden")
+    page.page.keyboard.press("?")
+    keys.wait_for()
+    page.page.keyboard.press("Escape")
+    keys.wait_for(state="hidden")
+
+
+def test_bytes_that_nothing_saved_have_not_the_colour_of_a_saving(viewer: Open) -> None:
+    """A sine alone moves what eager PyTorch moves; sin² + cos² moves less."""
+    alone = viewer(capture(lambda x: torch.sin(x), torch.rand(64))).find(".top-savings")
+    assert "~512 B" in alone.inner_text() and alone.locator(".saving-after").count() == 1  # of the launches
+    assert viewer(captures.sin_cos()).find(".top-savings").locator(".saving-after").count() == 2

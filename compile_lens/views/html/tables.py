@@ -11,7 +11,7 @@ from compile_lens.record.compilation import Guard
 from ..words import outline, sentences
 from ..words.characters import flat, short
 from ..words.palette import INK
-from ..words.savings import saving
+from ..words.savings import UNSAVED, saving
 from .markup import (
     EDGE,
     FAINT,
@@ -100,7 +100,8 @@ def savings(capture: Record, ledger: Ledger) -> str:
     """The ledger in two large lines: work before and after, bytes before and after."""
     tiles = []
     for what, before, after in saving(ledger):
-        numbers = span(text(after), f"color:{PHASE_COLOURS['inference']};font-weight:700")
+        colour = INK if UNSAVED in what else PHASE_COLOURS["inference"]
+        numbers = span(text(after), f"color:{colour};font-weight:700")
         if before:
             numbers = span(text(before), f"color:{INK}") + span(" → ", f"color:{FAINT}") + numbers
         label = what + (", modelled" if before.startswith("~") or after.startswith("~") else "")

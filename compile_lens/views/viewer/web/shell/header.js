@@ -151,7 +151,7 @@ function headline(core) {
         { class: "saving", title: modelled ? `${what}, modelled` : what },
         before ? figure("saving-before", before) : null,
         before ? h("span", { class: "saving-arrow" }, " → ") : null,
-        figure("saving-after", after),
+        figure(`saving-${what.includes("none saved") ? "before" : "after"}`, after),
         some ? h("span", { class: "saving-some" }, ` ${some}`) : null,
         modelled
           ? h(

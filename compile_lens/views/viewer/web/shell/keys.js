@@ -4,14 +4,16 @@
 import { h } from "../dom.js";
 
 const KEYS =
-  "/ find · n N next, previous match · f b forward, backward · w why · m enlarge · Enter pin · Esc clear · in a graph: arrows, + − 0 zoom, n neighbours, o open";
+  "/ find · n N next, previous · f b forward, backward · w why · m enlarge · Enter pin · Esc clear · in a graph: arrows, + − 0 zoom, n neighbours, o open";
 
 /**
  * Opens the list of the keys, or closes what it stands in.
  * @param {HTMLElement} app
  */
 export function showKeys(app) {
-  /** @type {HTMLElement} */ (app.querySelector(".top-about")).click();
+  const opener = /** @type {HTMLElement} */ (app.querySelector(".top-about"));
+  opener.click();
+  opener.focus(); // it hears Escape
   app.querySelector(".about-keys")?.scrollIntoView({ block: "nearest" });
 }
 
