@@ -152,9 +152,8 @@ def _without_a_place(own: dict[str, Any]) -> list[Any]:
 
 def _importable(name: str) -> bool:
     """Whether what is of this module crosses by name, while it is asked what crosses by value."""
-    return (
-        name in sys.modules and name != "__main__" and name not in cloudpickle.list_registry_pickle_by_value()
-    )
+    by_value = cloudpickle.list_registry_pickle_by_value()
+    return name in sys.modules and name != "__main__" and name not in by_value
 
 
 def _found_by(name: str, file: str) -> bool:
@@ -163,9 +162,8 @@ def _found_by(name: str, file: str) -> bool:
         if file.endswith(os.sep + ending) and file[: -len(ending) - 1] in map(os.path.abspath, sys.path):
             return True
     parent = sys.modules.get(name.rpartition(".")[0])
-    for (
-        finder
-    ) in sys.meta_path:  # as importing it for the first time would: those of editable installs are here
+    # As importing it for the first time would: finders of editable installs are here.
+    for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         spec = find(name, getattr(parent, "__path__", None), None) if find is not None else None
         if spec is not None:
@@ -297,9 +295,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         name = getattr(obj, "__name__", None) if isinstance(obj, types.ModuleType) else None
         if name is not None and type(obj) is not types.ModuleType and sys.modules.get(name) is obj:
             return importlib.import_module, (name,)  # torch.backends and such, of a class of their own
-        if isinstance(obj, type) and (named := _renamed(obj)) is not None:
-            return named
-        return super().reducer_override(obj)
+        named = _renamed(obj) if isinstance(obj, type) else None
+        return super().reducer_override(obj) if named is None else named
 
     def _code(self, code: types.CodeType) -> Any:
         if self.along is not None:
@@ -314,8 +311,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         return super()._function_getnewargs(func)
 
     def _dynamic_function_reduce(self, func: Any) -> Any:
-        known = _disabled(func)
-        if known is not None:
+        if (known := _disabled(func)) is not None:
             return known
         made = super()._dynamic_function_reduce(func)
         globals = self.globals_ref.get(id(func.__globals__))
@@ -343,7 +339,8 @@ def _as_it_is(value: Any) -> Any:
 
 def _bound(method: Any) -> Any:
     """The object goes first: an optimizer that arrives puts hooks around what its class has at the function's name."""
-    return _method, (method.__self__, method.__func__)
+    held, function, name = method.__self__, method.__func__, getattr(method, "__name__", "")
+    return _method, (held, function, name if getattr(type(held), name, None) is function else "")
 
 
 def _kernels() -> tuple[Any, ...]:
@@ -431,8 +428,12 @@ def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> type
     return kind(*arguments).replace(co_filename=file)
 
 
-def _method(held: Any, function: Any) -> Any:
-    return types.MethodType(function, held)
+def _method(held: Any, function: Any, name: str) -> Any:
+    """The method: of what the class of ``held`` has now at ``name``, where that is hooked around the function."""
+    now = layer = getattr(type(held), name, function)
+    while layer is not None and layer is not function:
+        layer = getattr(layer, "__wrapped__", None)
+    return types.MethodType(now if layer is function else function, held)
 
 
 def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
@@ -445,6 +446,5 @@ def _globals_of(name: str) -> dict[str, Any]:
     try:
         return importlib.import_module(name).__dict__
     except ImportError:  # a module that was made, not imported
-        made = types.ModuleType(name)
-        sys.modules[name] = made
+        made = sys.modules[name] = types.ModuleType(name)
         return made.__dict__

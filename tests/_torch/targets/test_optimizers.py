@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,6 +81,23 @@ def test_the_frames_of_a_step_are_those_of_plain_torch(kind: str) -> None:
     ]  # else nothing is left to trace
     found = capture(optimizer(kind, foreach=True).step, target="h100")
     assert [c.function for c in found.compilations] == frames
+
+
+INHERITED = """
+import torch, compile_lens
+weight = torch.nn.Parameter(torch.rand(4))
+weight.grad = torch.rand(4)
+torch.optim.Adam([weight])  # hooks the step that AdamW inherits: here, not yet in the child
+step = torch.optim.AdamW([weight]).step
+torch.compile(step, backend="eager")()
+frames = [m.co_name for m in torch._dynamo.utils.get_compilation_metrics() if m.graph_op_count is not None]
+torch._dynamo.reset()
+print([c.function for c in compile_lens.capture(step, target="h100").compilations] == frames, frames)
+"""
+
+
+def test_a_step_that_is_inherited_is_hooked_as_well(child: Callable[..., str]) -> None:
+    assert child(INHERITED).splitlines()[-1] == "True ['wrapper', 'step']"
 
 
 def test_a_step_does_what_the_optimizer_does() -> None:
