@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..layout.text import columns
 from ..views.drawing.lanes import Bar, Chart, Lane, to_svg
 from . import wording
 
@@ -229,8 +230,8 @@ class Recorded(_Figure):
 
     def _lines(self, longest: float) -> list[str]:
         rows = self._lanes()
-        room = max(_width(name) for name, _ in rows)
-        lanes = [f"  {name}{' ' * (room - _width(name))}  {_row(events, longest)}" for name, events in rows]
+        room = max(columns(name) for name, _ in rows)
+        lanes = [f"  {name}{' ' * (room - columns(name))}  {_row(events, longest)}" for name, events in rows]
         return [wording.scene(self.name), *(f"  {sentence}" for sentence in self._told()), *lanes]
 
 
@@ -349,12 +350,6 @@ def _row(events: Iterable[Event], longest: float) -> str:
         last = min(int(_COLUMNS * event.end / longest), _COLUMNS - 1)
         row[first : last + 1] = "█" * (last + 1 - first)
     return "".join(row)
-
-
-def _width(name: str) -> int:
-    from ..layout.text import columns
-
-    return columns(name)
 
 
 def _milliseconds(seconds: float) -> str:

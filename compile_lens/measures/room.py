@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..record.capture import Record
-from ..record.memory import Buffer, Kept, Memory
+from ..record.memory import Buffer, Memory
 
 FITS, MAY_FIT, DOES_NOT = "fits", "may not fit", "does not fit"
 
@@ -63,20 +63,19 @@ def _read(capture: Record, held: Memory) -> int:
     A backward also reads what its forward computed, and the gradients of the results: none of that was given.
     """
     inputs = _inputs(held)
-    made = {saved.node for saved in _kept(capture, held)}
-    if made:
+    if made := _made(capture, held):
         inputs = [b for b in inputs if b.name not in made and not b.name.startswith(TANGENT)]
     return sum(b.nbytes or 0 for b in inputs)
 
 
-def _kept(capture: Record, held: Memory) -> list[Kept]:
-    """What a backward gets from its forward that is no part of the forward's own inputs."""
+def _made(capture: Record, held: Memory) -> set[str]:
+    """Nodes that a backward gets from its forward, and that are no part of the forward's own inputs."""
     for compilation in capture.compilations:
         if held.phase == "backward" and any(m is held for m in compilation.memory):
             given = {b.name for m in compilation.memory if m.phase == "forward" for b in _inputs(m)}
             kept = compilation.partition.chosen if compilation.partition is not None else ()
-            return [saved for saved in kept if saved.shares not in given]
-    return []
+            return {saved.node for saved in kept if saved.shares not in given}
+    return set()
 
 
 def _inputs(held: Memory) -> list[Buffer]:

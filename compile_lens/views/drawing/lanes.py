@@ -13,7 +13,7 @@ from compile_lens.layout.text import columns, one_line, shorten, width
 
 from ..words.palette import COLOURS, DARK, LIGHT, Theme
 from .sheet import inside
-from .svg import escape
+from .svg import escape, px
 
 WIDTH = 840.0
 """The document's width in pixels: a notebook's cell in a window of 1280."""
@@ -77,10 +77,10 @@ def to_svg(charts: Sequence[Chart], *, about: str, stamp: str) -> str:
     y += 6
     for line in _wrap(stamp):
         y += 15
-        parts.append(f'<text class="quiet" x="{_n(_MARGIN)}" y="{_n(y)}">{escape(line)}</text>')
-    height = _n(y + 12)
+        parts.append(f'<text class="quiet" x="{px(_MARGIN)}" y="{px(y)}">{escape(line)}</text>')
+    height = px(y + 12)
     title = escape(one_line("; ".join(chart.heading for chart in charts)))
-    size = f'width="{_n(WIDTH)}" height="{height}" viewBox="0 0 {_n(WIDTH)} {height}"'
+    size = f'width="{px(WIDTH)}" height="{height}" viewBox="0 0 {px(WIDTH)} {height}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="lens-lanes" {size} role="img"'
@@ -97,17 +97,17 @@ def to_svg(charts: Sequence[Chart], *, about: str, stamp: str) -> str:
 
 def _chart(chart: Chart, y: float, left: float, scale: float) -> tuple[list[str], float]:
     y += 24
-    parts = [f'<text class="heading" x="{_n(_MARGIN)}" y="{_n(y)}">{escape(one_line(chart.heading))}</text>']
+    parts = [f'<text class="heading" x="{px(_MARGIN)}" y="{px(y)}">{escape(one_line(chart.heading))}</text>']
     for sentence in chart.sentences:
         for line in _wrap(sentence):
             y += 16
-            parts.append(f'<text class="quiet" x="{_n(_MARGIN)}" y="{_n(y)}">{escape(line)}</text>')
+            parts.append(f'<text class="quiet" x="{px(_MARGIN)}" y="{px(y)}">{escape(line)}</text>')
     y += 9
     for lane in chart.lanes:
         name = escape(one_line(lane.name))
-        parts.append(f'<text class="end" x="{_n(left - 10)}" y="{_n(y + 13)}">{name}</text>')
-        rail = _n(y + _BAR)
-        parts.append(f'<path class="rail" d="M{_n(left)} {rail}H{_n(WIDTH - _MARGIN)}"/>')
+        parts.append(f'<text class="end" x="{px(left - 10)}" y="{px(y + 13)}">{name}</text>')
+        rail = px(y + _BAR)
+        parts.append(f'<path class="rail" d="M{px(left)} {rail}H{px(WIDTH - _MARGIN)}"/>')
         places = [(left + scale * bar.start, scale * bar.seconds) for bar in lane.bars]
         rooms = _rooms(places)
         parts += [_bar(bar, x, y, wide, room) for bar, (x, wide), room in zip(lane.bars, places, rooms)]
@@ -126,7 +126,7 @@ def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
     # A bar of half a pixel is seen, too; where it is drawn wider than it is, it is so for all eyes alike.
     height = _LOW if bar.look == "copy" else _BAR
     top = y + _BAR - height
-    box = f'x="{_n(x)}" y="{_n(top)}" width="{_n(max(across, 1.2))}" height="{_n(height)}"'
+    box = f'x="{px(x)}" y="{px(top)}" width="{px(max(across, 1.2))}" height="{px(height)}"'
     about = f"<title>{escape(one_line(bar.about))}</title>" if bar.about else ""
     drawn = f'<rect class="{bar.look}" {box}>{about}</rect>'
     label = one_line(bar.label)
@@ -134,14 +134,14 @@ def _bar(bar: Bar, x: float, y: float, across: float, room: float) -> str:
     if label and bar.look == "part" and wanted > across:
         pointing = f"← {label}"  # beside its bar, not over the time in which it stands
         if width(pointing, _LABEL) + 9 <= room:
-            at = f'x="{_n(x + max(across, 1.2) + 4)}" y="{_n(top + height / 2 + 4)}"'
+            at = f'x="{px(x + max(across, 1.2) + 4)}" y="{px(top + height / 2 + 4)}"'
             return f'{drawn}<text class="label beside" {at}>{escape(pointing)}</text>'
     if label and wanted > across and not any(map(str.isdigit, label)):
         begin = label[: int((across - 1) / width("x", _LABEL)) - 1]
         label = f"{begin}…" if len(begin) >= 3 and label.isascii() else ""
     if not label or width(label, _LABEL) + 1 > across:
         return drawn
-    at = f'x="{_n(x + across / 2)}" y="{_n(top + height / 2 + 4)}"'
+    at = f'x="{px(x + across / 2)}" y="{px(top + height / 2 + 4)}"'
     return f'{drawn}<text class="label" {at}>{escape(label)}</text>'
 
 
@@ -152,12 +152,15 @@ def _axis(seconds: float, y: float, left: float, scale: float) -> tuple[list[str
     parts = ['<g class="axis">']
     count = int(seconds * unit / step + 1e-9)
     for number in range(count + 1):
-        x = _n(left + scale * number * step / unit)
+        x = px(left + scale * number * step / unit)
         text = f"{number * step:g}" + (f" {name}" if number == count else "")
         # The last one ends where its number does, so that its unit leaves the document nowhere.
         last = ' class="end"' if number == count and number else ""
-        x_text = _n(float(x) + (6 if last else 0))
-        parts += [f'<path d="M{x} {_n(y)}v4"/>', f'<text{last} x="{x_text}" y="{_n(y + 15)}">{text}</text>']
+        x_text = px(float(x) + (6 if last else 0))
+        parts += [
+            f'<path d="M{x} {px(y)}v4"/>',
+            f'<text{last} x="{x_text}" y="{px(y + 15)}">{text}</text>',
+        ]
     return [*parts, "</g>"], y + 16
 
 
@@ -184,10 +187,6 @@ def _wrap(sentence: str) -> Iterable[str]:
                 lines.append("")
             lines[-1] += letter
     return [shorten(line.rstrip(), room + 2) for line in lines]
-
-
-def _n(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
 
 
 def _style() -> str:

@@ -14,7 +14,7 @@ from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, roo
 
 from ..words.palette import COLOURS, DARK, LIGHT, Theme
 from .sheet import inside
-from .svg import escape
+from .svg import escape, px
 
 WIDTH, HEIGHT = 640.0, 250.0
 """The document's width, and the height of the plot, in pixels."""
@@ -53,8 +53,8 @@ class _Plot:
         head, y = self._head()
         plot, y = self._plot(y)
         listed, y = self._list(y)
-        height = _n(y + 14)
-        size = f'width="{_n(WIDTH)}" height="{height}" viewBox="0 0 {_n(WIDTH)} {height}"'
+        height = px(y + 14)
+        size = f'width="{px(WIDTH)}" height="{height}" viewBox="0 0 {px(WIDTH)} {height}"'
         about = self._about()
         return "\n".join(
             [
@@ -82,7 +82,7 @@ class _Plot:
 
     def _head(self) -> tuple[list[str], float]:
         y = 30.0
-        parts = [f'<text class="heading" x="16" y="{_n(y)}">{escape(shorten(self.title, 70))}</text>']
+        parts = [f'<text class="heading" x="16" y="{px(y)}">{escape(shorten(self.title, 70))}</text>']
         sentences = [shorten(one_line(roof(self.roofline)), 4 * _ROOM)]
         if self.speed is not None:
             sentences.append("Kernels are modelled: each stands on the roof, at its least time.")
@@ -99,7 +99,7 @@ class _Plot:
             sentences.append(f"{number} no arithmetic and cannot stand on this scale.")
         for line in _wrap(sentences):
             y += 15
-            parts.append(f'<text class="quiet" x="16" y="{_n(y)}">{escape(line)}</text>')
+            parts.append(f'<text class="quiet" x="16" y="{px(y)}">{escape(line)}</text>')
         return parts, y + 16
 
     def _plot(self, top: float) -> tuple[list[str], float]:
@@ -109,37 +109,37 @@ class _Plot:
         self._top, self._base = top, top + height
         parts = ['<g class="grid">']
         for power in range(self.low, self.high + 1):
-            x = _n(self._x(10.0**power))
-            parts.append(f'<path d="M{x} {_n(self._top)}V{_n(self._base + 4)}"/>')
-            parts.append(f'<text x="{x}" y="{_n(self._base + 16)}">{_power(power)}</text>')
+            x = px(self._x(10.0**power))
+            parts.append(f'<path d="M{x} {px(self._top)}V{px(self._base + 4)}"/>')
+            parts.append(f'<text x="{x}" y="{px(self._base + 16)}">{_power(power)}</text>')
         if self.speed is not None:
             for power in range(self.bottom, self.top + 1):
                 y = self._y(10.0**power)
-                parts.append(f'<path d="M{_n(_LEFT)} {_n(y)}H{_n(WIDTH - _RIGHT)}"/>')
-                parts.append(f'<text class="end" x="{_n(_LEFT - 6)}" y="{_n(y + 4)}">{_rate(power)}</text>')
-        parts.append(f'<path d="M{_n(_LEFT)} {_n(self._base)}H{_n(WIDTH - _RIGHT)}"/></g>')
+                parts.append(f'<path d="M{px(_LEFT)} {px(y)}H{px(WIDTH - _RIGHT)}"/>')
+                parts.append(f'<text class="end" x="{px(_LEFT - 6)}" y="{px(y + 4)}">{_rate(power)}</text>')
+        parts.append(f'<path d="M{px(_LEFT)} {px(self._base)}H{px(WIDTH - _RIGHT)}"/></g>')
         if self.speed is not None:
             parts += self._roof_line()
         parts += self._dots()
         lane, y = self._lane(self._base + 32)
-        middle = _n((_LEFT + WIDTH - _RIGHT) / 2)
+        middle = px((_LEFT + WIDTH - _RIGHT) / 2)
         parts += lane
         parts.append(
-            f'<text class="quiet mid" x="{middle}" y="{_n(y)}">operations for each byte moved (numbers: kernels)</text>'
+            f'<text class="quiet mid" x="{middle}" y="{px(y)}">operations for each byte moved (numbers: kernels)</text>'
         )
         return parts, y + 20
 
     def _roof_line(self) -> list[str]:
         assert self.speed is not None and self.roofline.ridge is not None
         left, ridge, right = 10.0**self.low, self.roofline.ridge, 10.0**self.high
-        points = " ".join(f"{_n(self._x(x))},{_n(self._y(self._roof(x)))}" for x in (left, ridge, right))
+        points = " ".join(f"{px(self._x(x))},{px(self._y(self._roof(x)))}" for x in (left, ridge, right))
         basis = "measured" if self.speed.measured else "published peak"
         label = escape(f"{shorten(one_line(self.speed.dtype), 20)}, {basis}")
         flat, slope = self._y(self.roofline.rate or 0.0) - 6, self._x(ridge)
         return [
             f'<polyline class="roof" points="{points}"/>',
-            f'<text class="quiet end" x="{_n(WIDTH - _RIGHT)}" y="{_n(flat)}">{label}</text>',
-            f'<path class="ridge" d="M{_n(slope)} {_n(self._y(self.roofline.rate or 0.0))}V{_n(self._base)}"/>',
+            f'<text class="quiet end" x="{px(WIDTH - _RIGHT)}" y="{px(flat)}">{label}</text>',
+            f'<path class="ridge" d="M{px(slope)} {px(self._y(self.roofline.rate or 0.0))}V{px(self._base)}"/>',
         ]
 
     def _dots(self) -> list[str]:
@@ -151,9 +151,9 @@ class _Plot:
             x, y = self._x(bound.kernel.intensity or 1.0), self._y(bound.rate)
             # Shape says it as well as colour: a circle is memory-bound, a square compute-bound.
             if bound.bound == MEMORY:
-                mark = f'<circle class="memory" cx="{_n(x)}" cy="{_n(y)}" r="4.5"/>'
+                mark = f'<circle class="memory" cx="{px(x)}" cy="{px(y)}" r="4.5"/>'
             else:
-                mark = f'<rect class="compute" x="{_n(x - 4)}" y="{_n(y - 4)}" width="8" height="8"/>'
+                mark = f'<rect class="compute" x="{px(x - 4)}" y="{px(y - 4)}" width="8" height="8"/>'
             if mark not in seen:
                 seen.add(mark)
                 parts.append(mark)
@@ -161,9 +161,9 @@ class _Plot:
             x, y = self._x(run.intensity or 1.0), self._y(run.rate or 1.0)
             name = escape(f"{run.name} {run.what}")
             parts.append(
-                f'<path class="run" d="M{_n(x)} {_n(y - 6)}l6 6l-6 6l-6 -6z"><title>{name}</title></path>'
+                f'<path class="run" d="M{px(x)} {px(y - 6)}l6 6l-6 6l-6 -6z"><title>{name}</title></path>'
             )
-            parts.append(f'<text class="quiet" x="{_n(x + 9)}" y="{_n(y + 4)}">{name}</text>')
+            parts.append(f'<text class="quiet" x="{px(x + 9)}" y="{px(y + 4)}">{name}</text>')
         return parts
 
     def _lane(self, y: float) -> tuple[list[str], float]:
@@ -184,7 +184,7 @@ class _Plot:
             centre = min(max(x, 8 + half), WIDTH - 8 - half)
             row = next((i for i, end in enumerate(ends) if end <= centre - half), len(ends))
             ends[row:] = [centre + half, *ends[row + 1 :]]
-            parts.append(f'<text x="{_n(centre)}" y="{_n(y + row * 13)}">{text}</text>')
+            parts.append(f'<text x="{px(centre)}" y="{px(y + row * 13)}">{text}</text>')
         group = [f'<g class="numbers">{"".join(parts)}</g>'] if parts else []
         return group, y + 13 * max(len(ends), 1) + 6
 
@@ -200,7 +200,7 @@ class _Plot:
             y += _ROW
             text = shorten(name, 66)
             line = f"{number:>3} {text}{' ' * (66 - columns(text))} {bound:<8}{intensity:>9}"
-            parts.append(f'<text x="16" y="{_n(y)}">{escape(line.rstrip())}</text>')
+            parts.append(f'<text x="16" y="{px(y)}">{escape(line.rstrip())}</text>')
         return [*parts, "</g>"], y
 
     def _roof(self, intensity: float) -> float:
@@ -268,10 +268,6 @@ def _rate(power: int) -> str:
         if power >= base:
             return f"{10 ** (power - base)} {unit}flop/s"
     return f"{10.0**power:g} flop/s"
-
-
-def _n(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
 
 
 def _style() -> str:

@@ -116,8 +116,8 @@ def _document(
     legend, legend_height = _legend(set() if plain else kinds, marked, bool(derived), across, below)
     total_x, total_y = across + 2 * MARGIN, top + layout.height + legend_height + MARGIN
     left = MARGIN + (across - layout.width) / 2
-    shown = f'width="{_n(total_x)}" height="{_n(total_y)}"' if total_x <= widest else 'width="100%"'
-    size = f'{shown} viewBox="0 0 {_n(total_x)} {_n(total_y)}"'
+    shown = f'width="{px(total_x)}" height="{px(total_y)}"' if total_x <= widest else 'width="100%"'
+    size = f'{shown} viewBox="0 0 {px(total_x)} {px(total_y)}"'
     label = (
         "" if plain else f' role="img" aria-label="{escape(f"{heading}: {_counts(graph)}{_order(graph)}")}"'
     )
@@ -130,10 +130,10 @@ def _document(
     for text, name, height in head:
         y += height
         parts.append(
-            f'<text class="{name}" x="{_n(MARGIN)}" y="{_n(y - height * 0.28)}">{escape(text)}</text>'
+            f'<text class="{name}" x="{px(MARGIN)}" y="{px(y - height * 0.28)}">{escape(text)}</text>'
         )
     name = "" if plain else ' class="drawing"'
-    parts.append(f'<g{name} transform="translate({_n(left)} {_n(top)})">')
+    parts.append(f'<g{name} transform="translate({px(left)} {px(top)})">')
     parts += _lines(layout.edges) if plain else [_edge(edge) for edge in layout.edges]
     parts += [_stub(stub, plain) for stub in layout.stubs]
     parts += (
@@ -242,10 +242,10 @@ def _card(box: Box, kept: Sequence[str]) -> str:
         parts.append(f"<rect {_rectangle(box.x + 4, box.y + 4, box.width, box.height, 6)}/>")
     parts.append(f"<rect {_rectangle(box.x, box.y, box.width, box.height, 6)}/>")
     y = box.y + (box.height - sum(line.size * LINE_HEIGHT for line in box.lines)) / 2
-    middle = _n(box.x + box.width / 2)
+    middle = px(box.x + box.width / 2)
     for line in box.lines:
         y += line.size * LINE_HEIGHT
-        baseline = _n(y - line.size * 0.36)
+        baseline = px(y - line.size * 0.36)
         parts.append(f'<text class="{line.role}" x="{middle}" y="{baseline}">{escape(line.text)}</text>')
     if kept:
         parts.append(_badge(box, "saved" if not several else f"{len(kept)} saved"))
@@ -257,7 +257,7 @@ def _badge(box: Box, text: str) -> str:
     across = width(text, 8.5) + 8
     x, y = box.x + box.width - across + 7, box.y - 7
     tag = f'<rect class="badge" {_rectangle(x, y, across, 12, 6)}/>'
-    return f'{tag}<text class="on-badge" x="{_n(x + across / 2)}" y="{_n(y + 9)}">{text}</text>'
+    return f'{tag}<text class="on-badge" x="{px(x + across / 2)}" y="{px(y + 9)}">{text}</text>'
 
 
 def _about(node: Node, kept: bool) -> str:
@@ -309,7 +309,7 @@ def _label(edge: Edge) -> str:
     if edge.label_at is None:
         return ""
     x, y = edge.label_at
-    return f'<text x="{_n(x)}" y="{_n(y + LABEL_SIZE * 0.34)}">{escape(edge.label)}</text>'
+    return f'<text x="{px(x)}" y="{px(y + LABEL_SIZE * 0.34)}">{escape(edge.label)}</text>'
 
 
 def _stub(stub: Stub, plain: bool) -> str:
@@ -323,27 +323,27 @@ def _stub(stub: Stub, plain: bool) -> str:
     for line in stub.lines:
         y += LABEL_SIZE * LINE_HEIGHT
         x = stub.x + 7 + width(" " * (columns(line) - columns(line.lstrip(" "))), LABEL_SIZE)
-        parts.append(f'<text x="{_n(x)}" y="{_n(y - LABEL_SIZE * 0.36)}">{escape(line.strip())}</text>')
+        parts.append(f'<text x="{px(x)}" y="{px(y - LABEL_SIZE * 0.36)}">{escape(line.strip())}</text>')
     return "".join([*parts, "</g>"])
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
     """The curve, and an open arrowhead at its end: markers would need ids."""
-    start = f"M{_n(points[0][0])} {_n(points[0][1])}"
-    curve = "C" + " ".join(f"{_n(x)} {_n(y)}" for x, y in points[1:])
+    start = f"M{px(points[0][0])} {px(points[0][1])}"
+    curve = "C" + " ".join(f"{px(x)} {px(y)}" for x, y in points[1:])
     (x0, y0), (x1, y1), (x2, y2) = _head(points)
-    return f"{start}{curve}M{_n(x0)} {_n(y0)}L{_n(x1)} {_n(y1)} {_n(x2)} {_n(y2)}"
+    return f"{start}{curve}M{px(x0)} {px(y0)}L{px(x1)} {px(y1)} {px(x2)} {px(y2)}"
 
 
 def _relative(points: Sequence[tuple[float, float]]) -> str:
     """The same, written as steps from point to point: a third shorter, and not a tenth of a pixel off."""
     tenths = [(round(x * 10), round(y * 10)) for x, y in (*points, *_head(points))]
     x, y = tenths[0]
-    made = f"M{_n(x / 10)} {_n(y / 10)}c"
+    made = f"M{px(x / 10)} {px(y / 10)}c"
     for number, point in enumerate(tenths[1:], 1):
         made += "m" if number == len(points) else "l" if number == len(points) + 1 else ""
         for step in (point[0] - x, point[1] - y):
-            text = f"{step / 10:g}".replace("0.", ".", 1) if abs(step) < 10 else _n(step / 10)
+            text = f"{step / 10:g}".replace("0.", ".", 1) if abs(step) < 10 else px(step / 10)
             made += text if made[-1].isalpha() or text.startswith("-") else f" {text}"
         # The points of a Bézier curve all count from where it starts.
         if number >= len(points) - 1 or number % 3 == 0:
@@ -381,17 +381,17 @@ def _legend(
             x, y = MARGIN, y + 18
         tag = " badge" if name == "saved" else ""
         swatch = f'<rect class="swatch{tag}" {_rectangle(x, y, 12, 12, 3)}/>'
-        text = f'<text x="{_n(x + 18)}" y="{_n(y + 9.5)}">{meaning}</text>'
+        text = f'<text x="{px(x + 18)}" y="{px(y + 9.5)}">{meaning}</text>'
         parts.append(f'<g class="{name}">{swatch}{text}</g>')
         x += step
     return [*parts, "</g>"], y + 12 - top + 18
 
 
 def _rectangle(x: float, y: float, across: float, down: float, round_by: float) -> str:
-    return f'x="{_n(x)}" y="{_n(y)}" width="{_n(across)}" height="{_n(down)}" rx="{_n(round_by)}"'
+    return f'x="{px(x)}" y="{px(y)}" width="{px(across)}" height="{px(down)}" rx="{px(round_by)}"'
 
 
-def _n(value: float) -> str:
+def px(value: float) -> str:
     """A number with at most one decimal."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
