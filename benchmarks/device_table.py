@@ -51,17 +51,21 @@ def table(rows: Sequence[Row]) -> str:
         compared = [row for row in mine if row.apart is not None]
         other = [row for row in compared if row.apart]
         ran = [row for row in mine if row.profiled is not None]
-        peaks = [
-            row for row in mine if row.allocated and row.predicted is not None and row.allocated >= 2**18
-        ]
-        near = [r for r in peaks if abs((r.predicted or 0) - (r.allocated or 0)) <= 0.02 * (r.allocated or 0)]
+        peaks = [near for row in mine if (near := _is_near(row)) is not None]
         counts: list[object] = [len(mine), len(compared) - len(other), len(other)]
         counts.append(f"{sum(r.profiled == r.launches for r in ran)} of {len(ran)}")
-        lines.append([group, *map(str, counts), f"{len(near)} of {len(peaks)}"])
+        lines.append([group, *map(str, counts), f"{sum(peaks)} of {len(peaks)}"])
     said = [f"- {row.group}, {row.name}: {text}" for row in rows for text in _told(row)]
     return (
         "\n".join(["| " + " | ".join(line) + " |" for line in lines] + (["", *said] if said else [])) + "\n"
     )
+
+
+def _is_near(row: Row) -> bool | None:
+    """Whether the peak is the allocator's but for 2 %; ``None`` where there is none, or its rounding counts."""
+    if row.predicted is None or row.allocated is None or row.allocated < 2**18:
+        return None
+    return abs(row.predicted - row.allocated) <= 0.02 * row.allocated
 
 
 def _told(row: Row) -> list[str]:
@@ -69,11 +73,9 @@ def _told(row: Row) -> list[str]:
     found += [f"said: {text}" for text in row.said] if row.apart else []
     if row.profiled is not None and row.profiled != row.launches:
         found.append(f"{row.launches} launches of generated kernels, {row.profiled} by the profiler")
-    if row.allocated and row.predicted is not None and row.allocated >= 2**18:
-        if abs(row.predicted - row.allocated) > 0.02 * row.allocated:
-            found.append(
-                f"peak {row.predicted / 2**20:,.2f} MiB, by the allocator {row.allocated / 2**20:,.2f}"
-            )
+    if _is_near(row) is False:
+        predicted, allocated = (f"{(peak or 0) / 2**20:,.2f}" for peak in (row.predicted, row.allocated))
+        found.append(f"peak {predicted} MiB, by the allocator {allocated}")
     return [*found, *(note.replace("\n", " ") for note in row.notes)]
 
 

@@ -36,9 +36,6 @@ NO_DEVICE, NO_MODEL = 3, 4
 SECONDS = 120
 """For one program; one that takes longer is told so."""
 
-OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
-"""What a kernel's source holds of an installation."""
-
 
 # The same, or not --------------------------------------------------------------------------------------------
 
@@ -50,9 +47,7 @@ def unplaced(text: str) -> str:
 
 def same(one: Iterable[Any], other: Iterable[Any]) -> bool:
     """Whether the kernels of two captures are the same, but for what is of an installation."""
-
-    def told(kernels: Iterable[Any]) -> list[tuple[str, str, int, str]]:
-        return [(k.phase, k.name, k.launches, OF_HERE.sub("", k.source)) for k in kernels]
+    from device_programs import told
 
     return told(one) == told(other)
 

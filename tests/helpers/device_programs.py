@@ -6,8 +6,9 @@ They are those of the tests of targets, gathered: what a capture says of an H100
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,15 @@ def programs(groups: tuple[str, ...] = ()) -> list[Program]:
 
 
 Makers = dict[str, Callable[[str], tuple[Any, tuple[Any, ...]]]]
+
+
+OF_HERE = re.compile(r"'(backend_hash|kernel_name)': '[^']*',? ?")
+"""What a kernel's source holds of an installation."""
+
+
+def told(kernels: Iterable[Any]) -> list[tuple[str, str, int, str]]:
+    """Kernels in a form that is the same on every machine."""
+    return [(k.phase, k.name, k.launches, OF_HERE.sub("", k.source)) for k in kernels]
 
 
 def on(value: Any, device: str) -> Any:
