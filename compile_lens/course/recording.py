@@ -109,7 +109,7 @@ class Recorded(_Figure):
     def scenes(self) -> tuple[Recorded, ...]:
         return (self,)
 
-    def beside(self, *others: str | _Figure) -> Beside:
+    def beside(self, *others: str | Recorded | Beside) -> Beside:
         """This scene and others, by their names or as such, drawn on one scale of time.
 
         Raises ``UsageError`` for a name that there is not, and where no other is given.

@@ -38,7 +38,10 @@ VARIANTS = (
 
 # What JupyterLab's sanitizer keeps in an untrusted notebook, as far as the page uses it.
 TAGS = {"b", "div", "span", "pre", "details", "summary", "img", "table", "tr", "th", "td"}
-ATTRIBUTES = {"class", "style", "src", "alt", "title", "open", "colspan", "tabindex"} | {"loading"}
+ATTRIBUTES = {"class", "style", "src", "alt", "title", "open", "colspan", "tabindex"} | {
+    "loading",
+    "cellpadding",
+}
 """``loading`` may go: pictures then load at once, needed or not; and so may ``tabindex``."""
 VOID = {"img"}
 PROPERTIES = {

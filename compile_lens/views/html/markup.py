@@ -121,9 +121,9 @@ def scrolled(content: str, style: str = "", cls: str = "") -> str:
     )
 
 
-def table_row(cells: str, ground: str) -> str:
+def table_row(cells: str, ground: str, style: str = "") -> str:
     """A row of a table, with a ground of its own: JupyterLab stripes rows and paints them on hover."""
-    return tag("tr", cells, f"background:{ground};border-bottom:1px solid {EDGE}")
+    return tag("tr", cells, f"background:{ground};border-bottom:1px solid {EDGE}{style}")
 
 
 def span(content: str, style: str = "", cls: str = "") -> str:

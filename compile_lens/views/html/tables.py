@@ -32,6 +32,7 @@ from .markup import (
 _FEW = 3
 _NOTES = 40
 _GUARDS = 200
+_FIGURES = ";text-align:right"
 
 
 def ledger_table(ledger: Ledger, explain: bool = True) -> str:
@@ -41,18 +42,19 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     """
     if not ledger.rows:
         return ""
-    head = _cell("", "td")
+    head = tag("td", "")
     for column in COLUMNS:
         title = text(outline.COLUMN_TITLES[column])
         if explain:
             title += div(
                 text(outline.COLUMN_MEANINGS[column]), f"font-weight:400;font-size:11px;color:{FAINT}"
             )
-        head += _cell(title, "th", ";vertical-align:top")
-    rows = [table_row(head, SUNK)]
+        head += tag("th", title, "vertical-align:top")
+    rows = [table_row(head, SUNK, _FIGURES)]
     rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    table = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table"))
+    # Room that the cells of all rows have is the table's to say: written on each, it is a kilobyte.
+    table = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table", 'cellpadding="8"'))
     notes = tuple(dict.fromkeys(n for row in ledger.rows[:-1] for n in row.notes))
     page = table + div(
         text(outline.basis_note(ledger.rows)), f"font-size:12px;color:{FAINT};margin:6px 0", "basis"
@@ -82,18 +84,13 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _row(row: Row, last: bool) -> str:
     ground = SUNK if last else GROUND
     colour = PHASE_COLOURS.get(row.name, INK)
-    cells = _cell(text(row.name), "th", f";text-align:left;color:{colour}")
+    cells = tag("th", text(row.name), f"text-align:left;color:{colour}")
     for column, value in zip(COLUMNS, row.figures, strict=True):
         shown = outline.figure(value)
         if value is not None and column.startswith("bytes"):
             shown += " B"
-        cells += _cell(tag("b", shown) if last or column in ("eager_ops", "launches") else shown, "td")
-    return table_row(cells, ground)
-
-
-def _cell(content: str, name: str, style: str = "") -> str:
-    look = f"padding:6px 12px;text-align:right{style}"
-    return tag(name, content, look)
+        cells += tag("td", tag("b", shown) if last or column in ("eager_ops", "launches") else shown)
+    return table_row(cells, ground, _FIGURES)
 
 
 def savings(capture: Record, ledger: Ledger) -> str:
