@@ -1,4 +1,5 @@
-"""Units of work: the Python lines that a compilation works in, or the calls in its only line, and what each became.
+"""Units of work: the Python lines that a compilation works in, the calls in its only line, or the modules that its only
+call runs, and what each became.
 
 A view gives each unit a colour of its own, so that a reader sees without a click what came of what.
 """
@@ -6,7 +7,8 @@ A view gives each unit a colour of its own, so that a reader sees without a clic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import PurePath
 
 from compile_lens.measures.address_text import NO_WORK
@@ -14,7 +16,7 @@ from compile_lens.measures.cached import once
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Frame, Graph, Source
+from compile_lens.record.graph import Frame, Graph, Node, Source
 
 _END = 1_000_000
 """Past every column."""
@@ -22,13 +24,14 @@ _END = 1_000_000
 
 @dataclass(frozen=True)
 class Unit:
-    """A Python line, or a call in one.
+    """A Python line, a call in one, or a module that is run from one.
 
     Attributes:
         file, line: where it stands.
         column, end_column: of a call its first character in the line, counted from 0, and the one past its last;
-            ``None`` of a line. A call that takes all of its line starts at 0, and ``end_column`` is ``None``.
-        tag: a short name: the name of the call's node, or the number of the line.
+            ``None`` of a line and of a module. A call that takes all of its line starts at 0, and ``end_column`` is
+            ``None``.
+        tag: a short name: the name of the call's node, the number of the line, or the path of the module.
         nodes: addresses of the nodes that were traced from it.
     """
 
@@ -65,8 +68,11 @@ Up = Mapping[Address, Iterable[Address]]
 
 
 def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
-    work = {address: frame for address, frame in _work(compilation, up)}
+    nodes = dict(_work(compilation, up))
+    work = {address: node.innermost[0] for address, node in nodes.items()}
     found = tuple(_by_call(work) or _by_line(work, places))
+    if len(found) == 1:
+        found = tuple(_by_module(found[0], nodes)) or found
     own = {address: 1 << number for number, unit in enumerate(found) for address in unit.nodes}
     return Units(found, _spread(compilation.id, own, _without_derivatives(compilation, up)))
 
@@ -86,15 +92,16 @@ def _without_derivatives(compilation: Compilation, up: Up) -> Up:
     return changed
 
 
-def _work(compilation: Compilation, up: Up) -> Iterator[tuple[Address, Frame]]:
-    """The nodes that compute something and are linked to Python themselves, each with its own line."""
+def _work(compilation: Compilation, up: Up) -> Iterator[tuple[Address, Node]]:
+    """The nodes that compute something, have a line of their own and are linked to Python themselves."""
     for stage in compilation.stages:
         if not isinstance(stage, Graph):
             continue
         for path, node in walk(stage):
             address = (compilation.id, stage.key, path + node.name)
             if node.op not in NO_WORK and any(above[1] == PYTHON for above in up.get(address, ())):
-                yield from ((address, frame) for frame in node.innermost[:1])
+                if node.innermost:
+                    yield address, node
 
 
 def _by_call(work: Mapping[Address, Frame]) -> list[Unit]:
@@ -148,6 +155,36 @@ def _by_line(work: Mapping[Address, Frame], places: _Places) -> list[Unit]:
         )
         for file, line in sorted(lines, key=places.of)
     ]
+
+
+def _by_module(whole: Unit, nodes: Mapping[Address, Node]) -> list[Unit]:
+    """What is run from the only call, in parts: the modules right below the one that holds all of it, and its own
+    nodes. Nothing where there is but one part: a program that calls a module of a library says no more by its lines.
+    """
+    paths = {address: tuple(filter(None, nodes[address].module.split("."))) for address in whole.nodes}
+    # What all begin with, the least and the greatest do.
+    least, greatest = min(paths.values()), max(paths.values())
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(least, greatest, strict=False)))
+    parts: dict[tuple[str, ...], list[Address]] = {}
+    for address, path in paths.items():
+        parts.setdefault(path[: shared + 1], []).append(address)
+    if len(parts) < 2:
+        return []
+    return [
+        replace(
+            whole,
+            column=None,
+            end_column=None,
+            tag=_of_module(path) if len(path) > shared else _tag([address[2] for address in own]),
+            nodes=tuple(own),
+        )
+        for path, own in parts.items()
+    ]
+
+
+def _of_module(path: tuple[str, ...]) -> str:
+    """The last name of a path; of a module that has but a number in another, with the name of that."""
+    return ".".join(path[-2:]) if path[-1].isdigit() else path[-1]
 
 
 def _short(file: str, function: str) -> str:

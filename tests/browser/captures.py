@@ -43,6 +43,23 @@ def sin_cos() -> Capture:
 
 
 @functools.cache
+def wrapped() -> Capture:
+    """One line with one call, which runs three modules of torch's."""
+    import torch
+    from torch import nn
+
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Sigmoid())
+
+        def forward(self, x: Any) -> Any:
+            return self.net(x)
+
+    return capture(Wrapped(), torch.rand(8, 16))
+
+
+@functools.cache
 def mlp() -> Capture:
     """Two layers in modules of their own, forward and backward: library calls and generated kernels."""
     import torch

@@ -111,6 +111,20 @@ def test_lines_have_a_colour_each_where_there_are_several(viewer: Open) -> None:
     assert set(said) == {unit.tag for unit in found}, "a box says which line it came from"
 
 
+def test_modules_of_a_single_call_have_a_colour_each_and_their_names_stand_on_the_line(viewer: Open) -> None:
+    capture = captures.wrapped()
+    page = viewer(capture)
+    page.open("python", "forward", "forward.code")
+    item = page.item(python_line(capture, "return self.net(x)"))
+    line = page.pane("python").locator(f".listing-line[data-item='{item}']")
+    names = ["net.0", "net.1", "net.2"]
+    assert tags(line.locator(".tag")) == names
+    assert all(rgb(colour.bar) in bar(page, "python", line) for colour in UNITS[:3])
+    assert set(page.pane("forward").locator(".on-unit-tag").all_text_contents()) == set(names)
+    tanh = page.pane("forward.code").locator(".listing-line", has_text="tanh()")
+    assert tags(tanh.first.locator(".tag")) == ["net.1"]
+
+
 def test_two_calls_on_a_line_do_not_light_up_together(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)

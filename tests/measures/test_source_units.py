@@ -42,11 +42,25 @@ def two_lines(x: Any) -> Any:
 # fmt: on
 
 
+class Wrapped(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Sigmoid())
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.net(x)
+
+
 def with_columns(frames: Sequence[Frame]) -> Capture:
     """The sample with a Dynamo graph of one node for each frame."""
+    return with_nodes(
+        tuple(Node(f"n{i}", "call_function", "f", frames=(frame,)) for i, frame in enumerate(frames))
+    )
+
+
+def with_nodes(nodes: tuple[Node, ...]) -> Capture:
     whole = samples.sample()
     (made,) = whole.compilations
-    nodes = tuple(Node(f"n{i}", "call_function", "f", frames=(frame,)) for i, frame in enumerate(frames))
     stages = (Graph("dynamo", "", "", nodes),)
     return dataclasses.replace(whole, compilations=(dataclasses.replace(made, stages=stages),))
 
@@ -120,6 +134,33 @@ def test_calls_of_one_place_are_one_unit_named_after_the_last() -> None:
     (found,) = units(with_columns([at(5, 4, 9), at(5, 4, 9), at(5, 2, 12)])).values()
     assert spans(found.all) == [("n1 +1", 4, 9), ("n2", 2, 12)]
     assert [len(unit.nodes) for unit in found.all] == [2, 1]
+
+
+def test_what_a_single_call_runs_goes_by_its_modules() -> None:
+    """``return self.net(x)`` is one line and one call: one colour for all of it would tell nothing."""
+    made = capture(Wrapped(), torch.rand(4, 8))
+    (found,) = units(made).values()
+    line = Wrapped.forward.__code__.co_firstlineno + 1
+    assert [(u.tag, u.line, u.column) for u in found.all] == [
+        (f"net.{i}", line, None) for i in range(len(Wrapped().net))
+    ]
+    of = {address[2]: own for address, own in found.of.items() if address[1] == "forward"}
+    assert (of["addmm"], of["tanh"], of["sigmoid"]) == ((0,), (1,), (2,))
+
+
+def test_own_nodes_of_the_module_that_is_called_are_a_part() -> None:
+    nodes = tuple(
+        Node(f"n{i}", "call_function", "f", frames=(at(5, 3, 9),), module=module)
+        for i, module in enumerate(("up.body.left.0", "up.body", "up.body.left.1", "up.body", "up.body.1"))
+    )
+    (found,) = units(with_nodes(nodes)).values()
+    assert [(u.tag, [address[2] for address in u.nodes]) for u in found.all] == [
+        ("left", ["n0", "n2"]),
+        ("n3 +1", ["n1", "n3"]),
+        ("body.1", ["n4"]),
+    ]
+    (one,) = units(with_nodes(nodes[1:2] + nodes[3:4])).values()
+    assert spans(one.all) == [("n3 +1", 3, 9)], "one part is the call itself"
 
 
 def test_lines_of_two_files_say_which() -> None:

@@ -36,13 +36,14 @@ export class LineUnits {
   }
 
   /**
-   * What stands at the end of a line: the tags of its units.
+   * What stands at the end of a line: the tags of its units. A line of the source is itself the unit, but for one that
+   * runs several modules.
    * @param {number} line
    */
   tags(line) {
     const { content, app } = this.listing;
-    const own = content.tagged && !this.segments.has(line) ? this.own.get(line) : undefined;
-    return own ? rowTags(app.model.units, own) : [];
+    const own = this.segments.has(line) ? undefined : this.own.get(line);
+    return own && (content.tagged || own.length > 1) ? rowTags(app.model.units, own) : [];
   }
 
   /**
