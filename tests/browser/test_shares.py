@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -123,4 +124,99 @@ def test_what_is_no_operation_is_no_share_of_the_operations(
     page.pin(python_line(capture, "parts.permute"))
     assert page.find(".flow-dynamo .flow-what").inner_text().startswith("4 of ")
     ledger = capture.ledger.inference if capture.ledger.inference.exists else capture.ledger.forward
-    assert page.find(".flow-aten .flow-what").inner_text() == f"none of {ledger.aten_ops} ops"
+    assert ledger.aten_ops
+    views = page.find(".flow-aten .flow-what").inner_text()
+    assert re.fullmatch(r"\d+ views, no op", views), views
+    names, more = _said(page.find(".flow-aten .flow-count").inner_text())
+    assert len(names) + more == int(views.split()[0])
+
+
+def _said(count: str) -> tuple[list[str], int]:
+    """The names on a chip, and how many more it says that there are."""
+    names, _, more = count.partition(" +")
+    return names.split(", "), int(more.replace(",", "") or 0)
+
+
+def _reached(saved: dict[str, Any], file: str, line: int) -> dict[str, list[dict[str, Any]]]:
+    """Of each stage of a saved record what came from a line: by the names in its JSON, and nothing of ours."""
+    (compilation,) = saved["compilations"]
+    found: dict[str, list[dict[str, Any]]] = {}
+    above: set[str] = set()
+    for stage in compilation["stages"]:
+        if "nodes" in stage:
+            own = [
+                node
+                for node in stage["nodes"]
+                if above & set(node.get("origins", ()))
+                or stage["stage"] == "dynamo"
+                and any((f["file"], f["line"]) == (file, line) for f in node.get("frames", ()))
+            ]
+            found[stage["stage"]], above = own, {node["name"] for node in own}
+        elif "kernels" in stage:
+            found["code"] = [k for k in stage["kernels"] if above & set(k["groups"])]
+    return found
+
+
+def test_names_rest_and_share_of_a_chip_are_of_one_set(
+    standalone: Callable[..., Page], tmp_path: Path
+) -> None:
+    """Two layers, each line of them: counted in the saved record, and the names are names of what is counted."""
+    import torch
+
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    scope: dict[str, Any] = {}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), scope)
+    with torch.no_grad():
+        capture = compile_lens.capture(scope["deep"](2), torch.rand(2, 8, 32))
+    saved = json.loads(capture.to_json())
+    page = Viewer(standalone(capture), capture)
+    for text in ("self.norm", "parts.permute", "softmax", "self.out(("):
+        address = python_line(capture, text)
+        found = _reached(saved, str(file), int(address[2].rpartition(":")[2]))
+        page.pin(address)
+        for chip, stage in (
+            ("aten", "inference"),
+            ("loops", "loops"),
+            ("groups", "groups"),
+            ("code", "code"),
+        ):
+            drawn = found[stage]
+            idle = ("nop", "input", "output", "constant")
+            if stage == "inference":
+                counted = [n["name"] for n in drawn if n.get("compute")]
+            else:
+                counted = [n["name"] for n in drawn if stage == "code" or n["kind"] not in idle]
+            names, more = _said(page.find(f".flow-{chip} .flow-count").inner_text())
+            share = page.find(f".flow-{chip} .flow-what").inner_text()
+            if not counted:
+                assert share.endswith((", no op", ", no loop", ", no group")), (text, chip, share)
+                assert len(names) + more == int(share.split()[0]) == len(drawn), (text, chip, share)
+            elif "code line" in share:
+                assert len(counted) == 1 and len(names) + more == int(share.split()[0]), (text, share)
+            else:
+                assert share.split()[:2] == [str(len(counted)), "of"], (text, chip, share)
+                assert len(names) + more == len(counted), (text, chip, names, more, counted)
+                if stage != "code":  # a long name of a kernel loses its middle
+                    assert set(names) <= set(counted), (text, chip, names, counted)
+        page.page.keyboard.press("Escape")
+
+
+def test_an_input_is_no_loop_and_what_is_elsewhere_is_none(standalone: Callable[..., Page]) -> None:
+    """An input stands in the drawing of the loops, and is none; a forward has none of what a backward made."""
+    from . import captures
+
+    capture = captures.sin_cos()
+    page = Viewer(standalone(capture), capture)
+    page.pin(("0/0", "forward.loops", "primals_1"))
+    assert page.find(".flow-loops").inner_text().split("\n") == ["primals_1", "1 input, no loop"]
+    page.page.keyboard.press("Escape")
+    seen = page.seen("backward").stage
+    made = {c.name for c in capture.compilations[0].graphs["backward"].calls}
+    page.pin(("0/0", "backward", sorted(made)[0]))
+    assert seen is not None
+    page.find(".flow-phase").first.click()
+    page.leave()
+    loops = page.find(".flow-loops").inner_text().split("\n")
+    whole = capture.ledger.forward.loops
+    assert loops == ["none", f"of {whole} loop"], "no total stands in the chain of one thing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 import samples
@@ -17,6 +18,9 @@ from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison import outline as targets
 from compile_lens.views.difference.outline import figure
 from compile_lens.views.findings.memory import memory
+from compile_lens.views.html import tables
+from compile_lens.views.html.markup import PHASE_COLOURS
+from compile_lens.views.words import outline
 from compile_lens.views.words.savings import saved, saving
 
 
@@ -53,6 +57,34 @@ def test_work_and_bytes_are_of_the_same_graphs() -> None:
         "work, 1 of 2 graphs: 2 eager ops → 1 launch",
         "memory traffic, 1 of 2 graphs, ATen operators before: ~144 B → ~72 B",
     ], "where no graph has both, each says of how many it is"
+
+
+@pytest.mark.parametrize(
+    ("eager", "launches", "said"),
+    [
+        (9, 12, "work, none saved: 9 eager ops → 12 launches"),
+        (2, 2, "work, none saved: 2 eager ops → 2 launches"),
+        (3, 2, "work: 3 eager ops → 2 launches"),
+    ],
+)
+def test_launches_that_are_not_fewer_are_no_saving(eager: int, launches: int, said: str) -> None:
+    one = dataclasses.replace(graph(eager, 128, 64).total, launches=Figure(launches))
+    (work, _) = (saved(each) for each in saving(_ledger(one)))
+    assert work == said
+    page = tables.savings(samples.sample(), _ledger(one))
+    (big,) = re.findall(rf'style="([^"]*)">{launches} launches', page)
+    assert (PHASE_COLOURS["inference"] in big) == (launches < eager)
+    assert ("none saved" in page.partition("launches")[2][:400]) == (launches >= eager)
+
+
+def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
+    """By hand: eager PyTorch moves 40, its ATen operators 75, and what is compiled 60."""
+    row = dataclasses.replace(graph(2, 75, 60).total, eager_bytes=Figure(40, MODELLED), launches=Figure(2))
+    _, moved = (saved(each) for each in saving(_ledger(row)))
+    assert moved == "memory traffic, eager operators before, none saved by fusion: ~40 B → ~60 B"
+    assert outline.basis_note([row]).endswith("bytes before: each ATen operator by itself")
+    same = dataclasses.replace(row, eager_bytes=row.bytes_before)
+    assert "ATen" not in outline.basis_note([same])
 
 
 @pytest.mark.parametrize(

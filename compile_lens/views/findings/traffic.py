@@ -13,7 +13,7 @@ from .places import size
 
 KEY, TITLE = "traffic", "Traffic"
 INTRO = (
-    "What each kernel moves and computes, modelled from sizes, beside what its operators would move alone (an operator "
+    "What each kernel moves and computes, modelled from sizes, beside what its ATen operators would move alone (one "
     "that two kernels compute stands with both; a special function, such as a sine, counts as "
     f"{SPECIAL_COST} operations); and whether memory or arithmetic bounds it."
 )
@@ -45,7 +45,7 @@ def traffic(capture: Record) -> Finding | None:
         sections.append(Prose("what is not known", tuple(notes[:20])))
     moved = traffic_of(capture)
     now = "unknown how much is" if moved.nbytes is None else size(moved.nbytes)
-    brief = [f"{now} moved, {size(moved.before)} if each operator ran alone"]
+    brief = [f"{now} moved, {size(moved.before)} if each ATen operator ran alone"]
     brief += words
     fact = f"{size(moved.nbytes)} moved" if moved.nbytes is not None else _verdict(line.bounds)
     if line.speed is not None:

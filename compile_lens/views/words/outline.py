@@ -418,6 +418,7 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 def basis_note(rows: Iterable[Row]) -> str:
     """What the marks in the ledger mean, for the rows shown; ``""`` if there are none."""
+    rows = list(rows)
     shown = [f for row in rows for f in row.figures]
     if not shown:
         return ""
@@ -426,6 +427,8 @@ def basis_note(rows: Iterable[Row]) -> str:
         said.append(f"~ is modelled {FROM_SIZES}")
     if any(f is None for f in shown):
         said.append("— is not known")
+    if any(row.bytes_before not in (None, row.eager_bytes) for row in rows):
+        said.append("bytes before: each ATen operator by itself")
     return "; ".join(said)
 
 

@@ -8,7 +8,8 @@ from compile_lens.record.figures import AtLeast, Figure, summed
 from . import outline
 from .launches import counted
 
-UNSAVED = "none saved by fusion"
+UNSAVED = "none saved"
+BY_FUSION = f"{UNSAVED} by fusion"
 EAGER = ", eager operators before"
 ATEN = ", ATen operators before"
 """What the bytes before are of: of eager PyTorch's own operators where they moved fewer; of ATen's where eager's are
@@ -20,7 +21,8 @@ def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
     where there is no such graph, each of those where it is.
 
     ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer. Where
-    they became more, both are given, and ``what`` says that nothing was saved.
+    they became more, both are given, and ``what`` says that nothing was saved; so it does of launches that are not
+    fewer than the eager operators.
     """
     out = []
     every = ledger.single
@@ -33,7 +35,10 @@ def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
             continue
         some = f", {len(known):,} of {outline.plural(len(every), 'graph')}" if len(known) < len(every) else ""
         if first == "eager_ops":
-            out.append((what + some, counted(before, "eager op"), counted(after, "launch", "launches")))
+            worse = f", {UNSAVED}" if _no_fewer(before, after) else ""
+            out.append(
+                (what + some + worse, counted(before, "eager op"), counted(after, "launch", "launches"))
+            )
         else:
             out.append(_bytes(what + some, known, before, after))
     return tuple(out)
@@ -46,11 +51,18 @@ def _bytes(
     eager = eager_bytes(rows)
     fewer = eager is not None and isinstance(aten, Figure) and eager < aten
     before = eager if eager is not None and fewer else aten
+    of = EAGER if fewer else ATEN if eager is None or eager != aten else ""
     if _unsaved(rows, before, after):
         worse = isinstance(before, Figure) and isinstance(after, Figure) and after > before
-        return f"{what}, {UNSAVED}", outline.amount(before) if worse else "", outline.amount(after)
-    of = EAGER if fewer else ATEN if eager is None or eager != aten else ""
+        said = f"{what}{of if worse else ''}, {BY_FUSION}"
+        return said, outline.amount(before) if worse else "", outline.amount(after)
     return what + of, outline.amount(before), outline.amount(after)
+
+
+def _no_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
+    """Whether no call makes fewer ``after`` than ``before``."""
+    most = before if isinstance(before, Figure) else before.most
+    return most is not None and (after if isinstance(after, Figure) else after.least) >= most
 
 
 def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
@@ -58,7 +70,7 @@ def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast)
         return True
     eager, launches = (summed(getattr(r, c) for r in rows) for c in ("eager_ops", "launches"))
     if isinstance(eager, Figure) and isinstance(launches, Figure):
-        if launches >= eager:
+        if _no_fewer(eager, launches):
             return True  # as many launches as eager PyTorch makes: none became part of another
     else:
         aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))

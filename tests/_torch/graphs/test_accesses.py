@@ -315,7 +315,7 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
     )
     text = str(found)
     assert f"memory traffic: {outline.amount(total.bytes_before)} →" in text
-    assert f"{outline.amount(total.bytes_before)} if each operator ran alone" in text
+    assert f"{outline.amount(total.bytes_before)} if each ATen operator ran alone" in text
 
 
 def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 
 import { labelOf } from "../data/reasons.js";
 import { isNeeded } from "../data/selection.js";
-import { button, grouped, h, put, shortened } from "../dom.js";
+import { button, grouped, h, plural, put, shortened } from "../dom.js";
 import { placeOf } from "./arrangement.js";
 import { flowSteps, phasesOf } from "./flow_steps.js";
 import { Popover } from "./popover.js";
@@ -17,6 +17,9 @@ import { litStages } from "./strip.js";
 
 /** Names in a chip before the rest is only counted. */
 const NAMES = 2;
+
+/** Kinds of what no stage counts, which a reader knows by name. */
+const PLAIN = new Set(["input", "output", "view"]);
 
 export class Flow {
   /**
@@ -239,7 +242,7 @@ export class Flow {
   }
 
   /**
-   * What is lit in a stage; lines of kernels rather than their kernel.
+   * What is lit in a stage; lines of one kernel rather than the kernel.
    * @param {number} stage
    */
   litIn(stage) {
@@ -257,8 +260,10 @@ export class Flow {
     // What is lit for a derivative alone is said where nothing else is.
     const own = lit.filter((item) => !isNeeded(marks.get(item) ?? 0));
     const shown = own.length ? own : lit;
-    const lines = kernels ? shown.filter((item) => item >= start + kernels) : [];
-    return lines.length ? lines : shown;
+    const first = start + kernels;
+    const lines = kernels ? shown.filter((item) => item >= first) : [];
+    const whole = kernels ? shown.filter((item) => item < first) : shown;
+    return lines.length && whole.length < 2 ? lines : whole;
   }
 
   /** Keeps the row as it is until what is pressed has had its click: the focus that goes with it would change the row. */
@@ -279,7 +284,8 @@ export class Flow {
     for (const chip of this.chips) {
       const { noun } = chip;
       const bits = chain && noun.stage >= 0 ? (lit.get(noun.stage) ?? 0) : 0;
-      const said = bits ? this.words(noun) : [noun.count, noun.what];
+      const beside = chain && noun.stage >= 0 ? ["none", `of ${noun.count}`] : [noun.count, noun.what];
+      const said = bits ? this.words(noun) : beside;
       chip.button.classList.toggle("lit", bits !== 0);
       if (said.join("\n") === chip.said) continue;
       chip.said = said.join("\n");
@@ -296,9 +302,9 @@ export class Flow {
   words(noun) {
     const { model } = this.app;
     const lit = this.litIn(noun.stage);
-    // What the stage counts before what it does not, such as inputs.
+    // Names, how many more and the share are of one set: what the stage counts; where that is none, what it does not.
     const counted = lit.filter((item) => model.counts(item));
-    const items = [...counted, ...lit.filter((item) => !model.counts(item))];
+    const items = counted.length ? counted : lit;
     const { start, kernels } = model.index.stages[noun.stage];
     const line = (/** @type {number} */ item) => model.lineNumber(item);
     const names = [
@@ -312,11 +318,14 @@ export class Flow {
     const more = items.length - short.length;
     const said = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
     if (items.length && isNeeded(this.app.selection.marks.get(items[0]) ?? 0)) return [said, "for a derivative"];
-    if (kernels && items[0] >= start + kernels)
-      return [said, items.length === 1 ? "line of the code" : "lines of the code"];
+    if (kernels && items[0] >= start + kernels) return [said, plural(items.length, "code line")];
     if (noun.stage === 0) return [said, "Python"];
     // Without a figure nothing can be a share of it.
-    if (Number.isNaN(Number.parseInt(noun.count, 10))) return [said, `${grouped(lit.length)} lit`];
-    return [said, `${counted.length ? grouped(counted.length) : "none"} of ${noun.count}`];
+    if (Number.isNaN(Number.parseInt(noun.count, 10))) return [said, `${grouped(items.length)} lit`];
+    if (counted.length) return [said, `${grouped(counted.length)} of ${noun.count}`];
+    const kinds = new Set(lit.map((item) => model.kind(item)));
+    const kind = kinds.size > 1 ? "" : [...kinds][0];
+    const what = PLAIN.has(kind) ? kind : "node";
+    return [said, `${plural(items.length, what)}, no ${noun.count.replace(/^\S+ |s$/g, "")}`];
   }
 }
