@@ -148,8 +148,10 @@ def _reached(saved: dict[str, Any], file: str, line: int) -> dict[str, list[dict
                 node
                 for node in stage["nodes"]
                 if above & set(node.get("origins", ()))
-                or stage["stage"] == "dynamo"
-                and any((f["file"], f["line"]) == (file, line) for f in node.get("frames", ()))
+                or (
+                    stage["stage"] == "dynamo"
+                    and any((f["file"], f["line"]) == (file, line) for f in node.get("frames", ()))
+                )
             ]
             found[stage["stage"]], above = own, {node["name"] for node in own}
         elif "kernels" in stage:
