@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compile_lens.measures.chain import Chain
@@ -416,19 +416,16 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{int(count):,} {one if count == 1 else many or one + 's'}"
 
 
-def basis_note(rows: Iterable[Row]) -> str:
+def basis_note(rows: Sequence[Row]) -> str:
     """What the marks in the ledger mean, for the rows shown; ``""`` if there are none."""
-    rows = list(rows)
     shown = [f for row in rows for f in row.figures]
     if not shown:
         return ""
+    apart = any(row.bytes_before not in (None, row.eager_bytes) for row in rows)
     said = ["counts are measured"]
-    if any(f is not None and f.basis == MODELLED for f in shown):
-        said.append(f"~ is modelled {FROM_SIZES}")
-    if any(f is None for f in shown):
-        said.append("— is not known")
-    if any(row.bytes_before not in (None, row.eager_bytes) for row in rows):
-        said.append("bytes before: each ATen operator by itself")
+    said += [f"~ is modelled {FROM_SIZES}"] * any(f is not None and f.basis == MODELLED for f in shown)
+    said += ["— is not known"] * any(f is None for f in shown)
+    said += ["bytes before: each ATen operator by itself"] * apart
     return "; ".join(said)
 
 
