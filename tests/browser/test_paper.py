@@ -135,6 +135,51 @@ def test_of_a_graph_that_is_too_large_all_is_printed_small(standalone: Standalon
     assert whole.bounding_box()["width"] <= 700 and whole.bounding_box()["height"] <= 500
 
 
+_WIDE_LINE = """import torch
+def f(x):
+    return torch.sin(x) * torch.cos(x) + torch.tanh(x) * torch.sigmoid(x) - torch.exp(x) * torch.log1p(x * x) + torch.sqrt(x.abs() + 1) / torch.erf(x) + x.tan()
+"""  # noqa: E501
+
+
+def test_a_graph_that_can_be_read_on_a_page_is_printed_whole(standalone: Standalone) -> None:
+    """Small, or turned: one of many boxes beside each other has room in the length of a page."""
+    capture = captures.written(_WIDE_LINE, "wide")
+    page = standalone(capture)
+    viewer = Viewer(page, capture)
+    viewer.ready("forward.code")
+    upright = viewer.find(".graph-svg > g").evaluate("g => [g.getBBox().width, g.getBBox().height]")
+    assert upright[0] > 1050 > upright[1], "wider than a page where its letters have 6 points"
+    paper = _printed(page)
+    graph = paper.locator(".paper-graph")
+    assert graph.count() == 1 and paper.locator(".paper-left", has_text="of this graph").count() == 0
+    nodes = graph.locator(".node")
+    assert nodes.count() == len(capture.compilations[0].graphs["forward"].nodes)
+    inside = """
+    graph => { const { left, top, right, bottom } = graph.getBoundingClientRect();
+      return [...graph.querySelectorAll(".face, text")].map((e) => e.getBoundingClientRect())
+        .every((e) => e.left >= left && e.right <= right && e.top >= top && e.bottom <= bottom); }
+    """
+    assert graph.evaluate(inside)
+    # Letters lie: what they are wide is how high they stand.
+    drawn = graph.evaluate("g => g.getBoundingClientRect().height / g.viewBox.baseVal.height")
+    assert 12 * drawn >= 8, "6 points"
+    assert graph.bounding_box()["height"] <= 1000 and graph.bounding_box()["width"] <= 700
+
+
+def test_names_of_calls_stand_below_a_line_that_is_broken(standalone: Standalone) -> None:
+    capture = captures.written(_WIDE_LINE, "broken")
+    page = standalone(capture)
+    Viewer(page, capture).ready("forward.code")
+    row = _printed(page).locator(".listing-line.calls")
+    names = row.locator(".call-name").evaluate_all("all => all.map((e) => e.getBoundingClientRect().toJSON())")
+    last = max(row.locator(".call").evaluate_all("all => all.map((e) => e.getBoundingClientRect().bottom)"))
+    assert len(names) >= 18
+    places = [(name["top"], name["left"], name["right"]) for name in names]
+    assert all(top >= last - 4 and right <= 718 for top, _, right in places)
+    rows = zip(sorted(places), sorted(places)[1:])
+    assert all(one[2] <= other[1] for one, other in rows if one[0] == other[0]), "and none over another"
+
+
 def test_long_lines_of_code_are_broken_also_without_a_script(standalone: Standalone) -> None:
     page = standalone(captures.layer())
     alive(page)

@@ -61,7 +61,7 @@ for (const page of ["viewer", "comparison"]) {
   const style = join(outdir, `${page}.min.css`);
   const { code } = await minify(await readFile(script, "utf8"), {
     ecma: 2022,
-    compress: { passes: 3, pure_getters: true, unsafe: true, unsafe_arrows: true },
+    compress: { passes: 3, lhs_constants: false, pure_getters: true, unsafe: true, unsafe_arrows: true },
     mangle: { properties },
     format: { ecma: 2022 },
   });

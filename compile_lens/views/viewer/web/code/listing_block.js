@@ -3,9 +3,9 @@
 import { coloursOf, HOVER, isNeeded, SELF } from "../data/selection.js";
 import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
-import { NARROW, NARROWEST } from "./looks.js";
+import { NARROWEST } from "./looks.js";
 import { cuts, hides, without } from "./tidy.js";
-import { besides, byCall, callNames, rowColours, signTag } from "./unit_marks.js";
+import { byCall, callNames, rowColours, signTag } from "./unit_marks.js";
 
 /** @import { LinePiece } from "./lines.js" */
 /** @import { Listing } from "./listing.js" */
@@ -102,7 +102,7 @@ export class ListingBlock {
     element.replaceChildren(...(sign ? [signTag(sign)] : []));
     const segments = this.listing.coloured.segments.get(line);
     if (segments) this.fillCalls(element, byCall(pieces, segments));
-    else this.append(element, (pieces = this.tidied(line, pieces)));
+    else this.append(element, this.tidied(line, pieces));
     const left = lines.end(line) - lines.cut(line, limit);
     if (left > 0)
       element.append(h("button", { type: "button", class: "listing-more" }, `… ${plural(left, "more character")}`));
@@ -110,14 +110,7 @@ export class ListingBlock {
       element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     if (segments) element.append(callNames(this.listing.app.model.units, segments));
     const tags = this.listing.coloured.tags(line);
-    if (tags.length)
-      element.append(
-        besides(
-          tags,
-          pieces.reduce((sum, [text]) => sum + text.length, 0),
-          this.listing.width < NARROW,
-        ),
-      );
+    if (tags.length) element.append(h("span", { class: "tags" }, tags));
     element.append(...this.listing.notes.elements(line));
     // A line that holds a button is no button itself; Enter pins it all the same.
     if (left <= 0 && !segments && element.dataset.item !== undefined) element.setAttribute("role", "button");

@@ -260,10 +260,14 @@ export class ListingRows {
   bringSideways(part) {
     const place = part.getBoundingClientRect();
     const frame = this.element.getBoundingClientRect();
-    if (place.left >= frame.left + 60 && place.right <= frame.right - 20) return;
+    // Tags cover the end of a long line.
+    const tags = part.closest(".listing-line")?.querySelector(".tags");
+    const right = tags ? tags.getBoundingClientRect().left : frame.right - 20;
+    if (place.left >= frame.left + 60 && place.right <= right) return;
     // Lines are read from their start: only what is far to the right leaves it.
     const from = place.left - frame.left + this.element.scrollLeft;
-    this.element.scrollLeft = from < frame.width * 0.7 ? 0 : from - frame.width / 2;
+    const room = right - frame.left;
+    this.element.scrollLeft = from < room * 0.7 ? 0 : from - room / 2;
   }
 
   resized() {

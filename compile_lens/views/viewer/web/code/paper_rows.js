@@ -8,6 +8,8 @@ import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 
 /** Rows of one listing that are printed: some ten pages. */
 const MOST_ROWS = 600;
+/** Letters of a line that is not broken. */
+const MOST_LETTERS = 88;
 
 /**
  * Says what of something is not printed.
@@ -34,6 +36,12 @@ export function paperRows(listing) {
       // Names below the calls of a line, and what happened at it, need their room.
       code.style.minHeight = code.style.height;
       code.style.height = numbers[i].style.height = "";
+      // Below a line that is broken no name would stand under its call.
+      const names = code.querySelector(".call-names");
+      names?.classList.toggle(
+        "broken",
+        listing.lines.length(listing.folds.at(number * BLOCK_ROWS + i).line) > MOST_LETTERS,
+      );
       found.push(h("div", { class: "paper-row" }, numbers[i], code));
     });
   }

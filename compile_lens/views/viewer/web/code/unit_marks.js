@@ -49,17 +49,6 @@ export function roomOf(tags, narrow) {
 }
 
 /**
- * What stands at the end of a row. Where there is no room for it beside the row's text it gives way, and comes into
- * view as one scrolls.
- * @param {HTMLElement[]} tags
- * @param {number} letters of the text
- * @param {boolean} narrow
- */
-export function besides(tags, letters, narrow) {
-  return h("span", { class: "tags", style: `--need:${letters}ch + ${roomOf(tags, narrow)}px` }, tags);
-}
-
-/**
  * The tags of a row.
  * @param {Units} units
  * @param {readonly number[]} own by number

@@ -309,8 +309,7 @@ export class FusionPane {
     if ((mark | before) & SELF)
       element.setAttribute("aria-pressed", String(this.app.selection.isPinned([Number(element.dataset.item)])));
     const dots = element.querySelector(".fusion-dots");
-    if (dots && (colours.length > 1 || dots.firstChild))
-      put(dots, ...colours.slice(1).map((colour) => h("i", { class: `pin-dot-${colour}` })));
+    if (dots && (colours.length > 1 || dots.firstChild)) put(dots, ...colours.slice(1).map(() => h("i")));
   }
 
   /** @param {number[]} items */

@@ -265,6 +265,14 @@ export class Drawing {
     this.queue = [...here, ...later];
   }
 
+  /** Puts all on the page at once: what is printed whole. */
+  complete() {
+    const { seen, width, height } = this;
+    this.sort({ x: 0, y: 0, width, height });
+    this.seen = seen;
+    while (this.queue.length > 0) this.slice(this.queue);
+  }
+
   /**
    * Puts a box or stub on the page at once, with the boxes around it.
    * @param {BoxView | StubView} stop

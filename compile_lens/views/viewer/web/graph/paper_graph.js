@@ -1,14 +1,14 @@
-// A graph as it is printed: whole if it fits on a page or two and can be read there, else what of it is in view, and an
-// overview of the whole in which that has a frame.
+// A graph as it is printed: whole if it can be read on a page, upright or turned, else what of it is in view, and an overview
+// of the whole in which that has a frame.
 
 import { notPrinted } from "../code/paper_rows.js";
 import { plural, s } from "../dom.js";
 
 /** @import { Drawing } from "./drawing.js" */
 
-/** Pixels of CSS that a page of A4 has within its margins, and how small what is written in a graph may become. */
+/** Pixels of CSS that a page of A4 has within its margins, and how small letters of 12 pixels may become: 6 points. */
 const PAPER = { width: 700, height: 1000 };
-const SMALLEST = 0.7;
+const SMALLEST = 8 / 12;
 
 /** Blank ground around a drawing. */
 const MARGIN = 12;
@@ -18,19 +18,21 @@ const MARGIN = 12;
  * @returns {Element[]}
  */
 export function paperGraph(drawing) {
-  const { width, height, seen } = drawing;
+  const { seen } = drawing;
+  const [width, height] = [drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN];
+  const upright = Math.min(1, PAPER.width / width, PAPER.height / height);
+  const turned = Math.min(1, PAPER.height / width, PAPER.width / height);
+  const whole = Math.max(upright, turned) >= SMALLEST;
+  if (whole) drawing.complete();
   const svg = /** @type {SVGSVGElement} */ (drawing.element.cloneNode(true));
   svg.classList.add("paper-graph");
   svg.firstElementChild?.removeAttribute("transform");
-  const whole = drawing.culling.whole(drawing) && PAPER.width / width >= SMALLEST && PAPER.height / height >= SMALLEST;
-  const [x, y, w, h] = whole
-    ? [-MARGIN, -MARGIN, width + 2 * MARGIN, height + 2 * MARGIN]
-    : [seen.x, seen.y, seen.width, seen.height];
-  const scale = Math.min(1, PAPER.width / w, PAPER.height / h);
-  svg.setAttribute("viewBox", `${x} ${y} ${w} ${h}`);
-  svg.setAttribute("width", String(Math.round(w * scale)));
-  svg.setAttribute("height", String(Math.round(h * scale)));
-  if (whole) return [svg];
+  if (whole && upright < SMALLEST) {
+    svg.firstElementChild?.setAttribute("transform", "rotate(-90)");
+    return [fitted(svg, -MARGIN, MARGIN - width, height, width)];
+  }
+  if (whole) return [fitted(svg, -MARGIN, -MARGIN, width, height)];
+  fitted(svg, seen.x, seen.y, seen.width, seen.height);
   // What is beyond would be drawn over what follows.
   svg.classList.add("paper-part");
   return [
@@ -38,6 +40,22 @@ export function paperGraph(drawing) {
     notPrinted(`what of this graph, of ${plural(drawing.boxes.length, "box", "boxes")}, is not in view. All of it:`),
     overview(drawing),
   ];
+}
+
+/**
+ * As large as it is, or as there is room.
+ * @param {SVGSVGElement} svg
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ */
+function fitted(svg, x, y, width, height) {
+  const scale = Math.min(1, PAPER.width / width, PAPER.height / height);
+  svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+  svg.setAttribute("width", String(Math.round(width * scale)));
+  svg.setAttribute("height", String(Math.round(height * scale)));
+  return svg;
 }
 
 /**

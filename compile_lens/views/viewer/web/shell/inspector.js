@@ -129,7 +129,7 @@ export class Inspector {
       h("span", { class: "chip-where" }, where),
     );
     const unpin = button("×", () => undefined, { class: "chip-unpin", label: `Unpin ${name}` });
-    return h("span", { class: `chip pin-chip-${pin.colour}`, "data-pin": number }, show, unpin);
+    return h("span", { class: "chip", "data-pin": number }, show, unpin);
   }
 
   /** A Python line goes by its file's name alone. @param {Pin} pin */

@@ -67,7 +67,7 @@ export class Strip {
       const colours = coloursOf(bits);
       put(
         card.dots,
-        colours.map((colour) => h("i", { class: `strip-dot strip-dot-${colour}` })),
+        colours.map(() => h("i", { class: "strip-dot" })),
         colours.length === 0 && bits & HOVER ? h("i", { class: "strip-dot strip-dot-hover" }) : null,
       );
     }
