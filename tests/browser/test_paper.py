@@ -171,7 +171,9 @@ def test_names_of_calls_stand_below_a_line_that_is_broken(standalone: Standalone
     page = standalone(capture)
     Viewer(page, capture).ready("forward.code")
     row = _printed(page).locator(".listing-line.calls")
-    names = row.locator(".call-name").evaluate_all("all => all.map((e) => e.getBoundingClientRect().toJSON())")
+    names = row.locator(".call-name").evaluate_all(
+        "all => all.map((e) => e.getBoundingClientRect().toJSON())"
+    )
     last = max(row.locator(".call").evaluate_all("all => all.map((e) => e.getBoundingClientRect().bottom)"))
     assert len(names) >= 18
     places = [(name["top"], name["left"], name["right"]) for name in names]
