@@ -241,7 +241,9 @@ def of_environment(known: tuple[DynamicDim, ...], shapes: Any) -> tuple[DynamicD
 
 def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
     """What is a symbol in torch's shape environment, and did not become one value, with what was seen; of a tensor's
-    base, which a program does not name, nothing."""
+    base, which a program does not name, nothing; nor of what a tensor holds, which is data, unless a guard asks for it.
+    """
+    asked = {symbol for guard in getattr(shapes, "guards", ()) for symbol in guard.expr.free_symbols}
     found = []
     new = hasattr(shapes, "backed_var_to_val")  # torch 2.11 has the other name, of which 2.13 warns
     seen = getattr(shapes, "backed_var_to_val" if new else "var_to_val", {})
@@ -251,8 +253,10 @@ def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
             continue
         for source in sources:
             name = source.name if isinstance(source.name, str) else source.name()
-            if "._base." not in name and not source.is_ephemeral():
-                found.append(_symbol(_NUMBER.sub(r"\g<source>", name), str(now), seen.get(symbol)))
+            told = _NUMBER.sub(r"\g<source>", name)
+            held = told.endswith(".item()") and not now.free_symbols & asked
+            if "._base." not in name and not source.is_ephemeral() and not held:
+                found.append(_symbol(told, str(now), seen.get(symbol)))
     return tuple(found)
 
 

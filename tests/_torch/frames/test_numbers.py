@@ -40,3 +40,23 @@ def test_a_function_that_is_skipped_leaves_a_gap(plain: dict[str, Any]) -> None:
 def test_one_line_that_breaks_two_frames_is_told_as_one_place() -> None:
     said = verdict(capture(broken_programs.around_the_loop, torch.rand(4)))
     assert "2 graph breaks at 1 place, 1 function skipped" in said
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_what_a_tensor_holds_is_no_size(target: str | None) -> None:
+    """Dynamo has a symbol for what each integer on the CPU holds, such as the count of batches that every batch norm
+    has. A form is for all that a tensor may hold, without a word; and on a device there is no such symbol."""
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
+    made = capture(module, torch.rand(2, 3, 8, 8), **({"target": target} if target else {}))
+    assert made.compilations[0].dynamic == ()
+    assert "num_batches_tracked.item()" not in str(made)
+
+
+def test_what_a_tensor_holds_is_told_where_a_guard_asks_for_it() -> None:
+    def asks(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        k = n.item()
+        return x * k if k > 3 else x - k
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        made = capture(asks, torch.rand(4), torch.tensor(7))
+    assert [(one.source, one.hint) for one in made.compilations[0].dynamic] == [("L['n'].item()", 7)]
