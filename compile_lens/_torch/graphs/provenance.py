@@ -191,8 +191,10 @@ class JointOrigins:
 
     def derivative(self, node: torch.fx.Node) -> bool:
         """Whether autograd made it, for the derivative of what it came from."""
-        made = node.op in ("call_function", "get_attr")
-        return made and not self._traces(node) and bool(self._names(node))
+        if self._traces(node) or node.op not in ("call_function", "get_attr"):
+            return False
+        value = _written_back(node)
+        return bool(self._names(node)) if value is None else self.derivative(value)
 
     def _traces(self, node: torch.fx.Node) -> tuple[str, ...]:
         found = self._traced.get(node)
@@ -212,10 +214,22 @@ class JointOrigins:
             if not names and node.meta.get("is_gradient_acc"):
                 # Autograd adds up gradients of one tensor: it serves every operator that a summand came from.
                 names = tuple(dict.fromkeys(n for arg in node.all_input_nodes for n in self._names(arg)))
+            elif not names and (value := _written_back(node)) is not None:
+                names = self._names(value)
             elif not names and "seq_nr" in node.meta and node.op != "output":
                 names = self._first.get(node.meta["seq_nr"], ())
         self._cache[node] = names
         return names
+
+
+def _written_back(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The value that AOTAutograd writes into an input at the end of the graph (running statistics, the parameters of a
+    step), as the program changed it in place. Its number is that of whatever came last: its value says what it is of.
+    """
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
+        return None
+    place, *rest = node.all_input_nodes or (node,)
+    return rest[0] if place.op == "placeholder" and len(rest) == 1 else None
 
 
 def _is_tangent(node: torch.fx.Node) -> bool:

@@ -1,0 +1,83 @@
+"""What a program changes in place is written into its inputs at the end of the graph: each write is of its own line."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compile_lens import capture
+from compile_lens.record.graph import Node
+from compile_lens.results.capture import Capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+class Statistics(torch.nn.Module):
+    """Counts its calls, keeps running statistics, and has a last line that changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4)
+        self.calls = torch.nn.Buffer(torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        y = self.norm(x)
+        return torch.cos(y).sum()
+
+
+COUNTED, NORMED, LAST = (Statistics.forward.__code__.co_firstlineno + i for i in (1, 2, 3))
+
+
+def writes(made: Capture, key: str) -> list[Node]:
+    return [n for n in made.compilations[0].graphs[key].nodes if n.target == "aten.copy_.default"]
+
+
+def lines(made: Capture, key: str, names: list[str]) -> list[set[int]]:
+    found = []
+    for name in names:
+        above = made.chain.ancestors((made.compilations[0].id, key, name))
+        found.append({int(a[2].rpartition(":")[2]) for a in above if a[1] == "python"})
+    return found
+
+
+@pytest.mark.parametrize("key", ["joint", "forward"])
+def test_what_is_written_back_in_a_training_step_is_of_the_line_that_changed_it(key: str) -> None:
+    made = capture(Statistics(), torch.rand(5, 4))
+    found = writes(made, key)
+    assert lines(made, key, [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
+    assert not any(n.derivative for n in found)
+    # No line is of the forward for the sake of the derivative of the last one.
+    assert f"needed by the derivative of {__file__.rpartition('/')[2]}:{LAST}" not in str(made)
+
+
+def test_what_is_written_back_without_gradients_is_of_its_line() -> None:
+    with torch.no_grad():
+        made = capture(Statistics(), torch.rand(5, 4))
+    found = writes(made, "inference")
+    assert lines(made, "inference", [n.name for n in found]) == [{COUNTED}, {NORMED}, {NORMED}, {NORMED}]
+
+
+def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
+    """Only a user's own backward changes an input of the backward; the value says that it is one."""
+
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(
+            ctx: torch.autograd.function.FunctionCtx, x: torch.Tensor, seen: torch.Tensor
+        ) -> torch.Tensor:
+            ctx.save_for_backward(seen)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):  # type: ignore[no-untyped-def]
+            (seen,) = ctx.saved_tensors
+            seen.copy_(grad.sin())
+            return grad * 2, None
+
+    made = capture(lambda x, seen: Kept.apply(x, seen), torch.rand(4, requires_grad=True), torch.zeros(4))
+    found = writes(made, "joint")
+    assert len(found) == 1
+    for node in found:
+        value = next(n for n in made.compilations[0].graphs["joint"].nodes if n.name == node.inputs[1])
+        assert node.derivative == value.derivative and node.origins == value.origins
