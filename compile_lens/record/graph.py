@@ -56,10 +56,14 @@ class Frame:
     @property
     def address(self) -> str:
         """Its place as ``capture.chain`` and ``capture.why`` take it, without the folder: ``"model.py:7:11-23"``."""
-        place = f"{self.file.replace(chr(92), '/').rpartition('/')[2] or self.file}:{self.line}"
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2] or self.file}:{self.within}"
+
+    @property
+    def within(self) -> str:
+        """Its place in its file, ``"7:11-23"``; ``"7"`` where its columns are not known, or it ends in another line."""
         if self.column is None or self.end_column is None or self.end_column <= self.column:
-            return place  # not known, or it ends in another line
-        return f"{place}:{self.column}-{self.end_column}"
+            return str(self.line)
+        return f"{self.line}:{self.column}-{self.end_column}"
 
     def __str__(self) -> str:
         """``"model.py:7:11-23 in f: torch.sin(x)"``."""

@@ -131,6 +131,8 @@ def _header(out: _Out, capture: Record, ledger: Ledger) -> None:
         out.listing(failure.message, "text", TEXT_LIMIT)
         if failure.traceback:
             out.listing(failure.traceback, "text", TEXT_LIMIT)
+    if why := sentences.no_source(capture):
+        out.add(escape(why))
     for source in capture.sources[:_MANY]:
         out.add(f"{code(source.name)} in {code(f'{source.file}:{source.first_line}')}:")
         out.listing(source.text, "python", TEXT_LIMIT)
@@ -150,7 +152,7 @@ def _eager(out: _Out, capture: Record) -> None:
         said += [f"More: {escape(reason.link)}"] if reason.link else []
         out.add("\n\n".join(words for words in said if words))
         lines = [
-            f"- {code(f'{f.file}:{f.line}')} in {code(plain(f.function))}"
+            f"- {code(f'{f.file}:{f.within}')} in {code(plain(f.function))}"
             + (f": {code(f.text.strip())}" if f.text.strip() else "")
             for f in one.ending.frames
         ]

@@ -83,6 +83,8 @@ def _outcome(paper: Paper, capture: Record, ledger: Ledger) -> None:
     paper.text_block(outcome.verdict(capture), f"  {mark} ", "    ", limit=6)
     for saving in savings.saving(ledger):
         paper.text_block(savings.saved(saving), "    ", "      ", limit=3)
+    if why := sentences.no_source(capture):
+        paper.text_block(why, "    ", "      ")
     if capture.failure is not None:
         paper.text_block(capture.failure.message, "    ")
         if capture.compilations:
@@ -281,7 +283,7 @@ def _place(paper: Paper, one: outcome.Eager) -> None:
     if reason.link:
         paper.text_block(reason.link, "    more: ", "      ", limit=2)
     for frame in one.ending.frames[-5:]:
-        paper.line(f"    at {frame.file}:{frame.line} in {plain(frame.function)}")
+        paper.line(f"    at {frame.file}:{frame.within} in {plain(frame.function)}")
         if frame.text.strip():
             paper.line(f"       {frame.text.strip()}")
 

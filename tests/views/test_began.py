@@ -113,3 +113,26 @@ def test_why_each_began() -> None:
     ]
     # Another function than the one in which the graph broke was called by something else.
     assert began(_program(first, dataclasses.replace(called, function="other")), 1) == Began("called")
+
+
+def test_what_follows_two_breaks_of_one_line_is_told_apart_by_the_call() -> None:
+    """By hand; the same line broke at 4 and at 33. Where a break was passed over nobody can tell which is continued."""
+
+    def broke(name: str, id: str, start: int, end: int) -> Compilation:
+        return Compilation(id, name, "f.py", 7, ending=Ending("graph break", "", (at(start, end),)))
+
+    def at(start: int, end: int) -> Frame:
+        return Frame("f.py", 7, "f", "g(); h()", start, end)
+
+    rest = "torch_dynamo_resume_in_f_at_7"
+    first, second = broke("f", "0/0", 4, 31), broke(rest, "1/0", 33, 60)
+    last = Compilation("2/0", rest, "f.py", 7)
+    record = _program(first, second, last)
+    assert [began(record, number).short for number in (1, 2)] == [
+        "continues after the break at 7:4-31",
+        "continues after the break at 7:33-60",
+    ]
+    passed = _program(first, broke("f", "0/1", 33, 60), dataclasses.replace(last, id="1/0"), last)
+    assert {began(passed, number).short for number in (2, 3)} == {"continues after the break"}
+    plain = _program(first, last)
+    assert began(plain, 1).short == "continues after the break", "there is one break in the line"

@@ -45,7 +45,7 @@ def _place(one: outcome.Eager) -> str:
             strong = span(title, f"font-weight:600;color:{FAINT};margin-right:6px")
             parts.append(div(strong + block(short(said)), f"{look};margin:6px 0 0"))
     for frame in one.ending.frames:
-        at = mono(f"{frame.file}:{frame.line}", "font-size:12px")
+        at = mono(f"{frame.file}:{frame.within}", "font-size:12px")
         at += faint(f" in {text(plain(frame.function))}", "font-size:12px")
         line = frame.text.strip()
         code = div(mono(line, "font-size:12px"), "padding-left:18px") if line else ""

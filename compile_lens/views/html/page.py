@@ -228,7 +228,8 @@ def _findings(capture: Record) -> str:
 
 def _sources(capture: Record, budget: Budget) -> str:
     if not capture.sources:
-        return ""
+        why = sentences.no_source(capture)
+        return note(text(why)) if why else ""
     parts = [heading("Source", sentences.SOURCES, "sources-heading")]
     for source in capture.sources[:_MANY]:
         parts.append(source_head(source, instances(capture).get(source, ())))

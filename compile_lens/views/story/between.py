@@ -10,8 +10,8 @@ from .whole import story
 
 TITLE = "In between"
 
-_KEYS = ("inlined", "fused", "one_loop", "traffic")
-_MOST = 3
+_KEYS = ("inlined", "fused", "one_loop", "counts", "traffic")
+_MOST = 4
 _SHORT = 170
 """Characters of a sentence that is among the few; longer ones are in the story."""
 

@@ -93,6 +93,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "together": "{name} 分成几部分计算，分别在 {kernels} 中。",
     "computed_again": "{name} 被计算了不止一次：在 {kernels} 中。",
     "launches": "每次调用的启动次数：{n}。",
+    "counts": "{groups}、{kernels}、{launches}：{clause}。",
     "peak": "同一时刻最多占用 {bytes}。",
     "reused": ("{n}沿用了其他缓冲区的内存。",) * 2,
     "traffic": "每个 ATen 算子单独运行要搬运 {before}；融合之后搬运 {after}。",
@@ -137,6 +138,11 @@ _NOUNS = {
     "launch": "次启动",
     "buffer": "个缓冲区",
     "time": "次",
+    "counts.again": "个内核启动了不止一次",
+    "counts.gathered": "个内核在一次启动中计算多个组",
+    "counts.parted": "个组分在多个内核中",
+    "counts.beside": "个内核不属于任何组",
+    "counts.unseen": "个组不知道在哪个内核中",
 }
 
 NOUNS = {key: (noun, noun) for key, noun in _NOUNS.items()}

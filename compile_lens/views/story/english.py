@@ -123,6 +123,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "together": "{name} is computed in parts, by {kernels}.",
     "computed_again": "{name} is computed more than once: by {kernels}.",
     "launches": "Launches in one call: {n}.",
+    "counts": "{groups}, {kernels}, {launches}: {clause}.",
     "peak": "At most {bytes} are held at once.",
     "reused": ("{n} takes over the memory of another.", "{n} take over the memory of another."),
     "traffic": "Each ATen operator by itself would move {before}; what is left after fusion moves {after}.",
@@ -168,6 +169,14 @@ NOUNS = {
     "launch": ("launch", "launches"),
     "buffer": ("buffer", "buffers"),
     "time": ("time", "times"),
+    "counts.again": ("kernel is launched more than once", "kernels are launched more than once"),
+    "counts.gathered": (
+        "kernel computes several groups in one launch",
+        "kernels compute several groups in one launch",
+    ),
+    "counts.parted": ("group is in several kernels", "groups are in several kernels"),
+    "counts.beside": ("kernel is of no group", "kernels are of no group"),
+    "counts.unseen": ("group is in no known kernel", "groups are in no known kernel"),
 }
 
 WORDS = {

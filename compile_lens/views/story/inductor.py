@@ -61,6 +61,8 @@ def _phase(here: Teller, compilation: Compilation, phase: str, row: Row, origins
         _kernels(here, code, origins)
     if row.launches is not None:
         here.say("launches", f"{phase}.code", n=Amount(row.launches))
+    if code is not None:
+        _counts(here, code, compilation.graphs.get(f"{phase}.groups"), row)
     _memory(here, compilation, phase)
     _traffic(here, phase, row)
 
@@ -156,6 +158,40 @@ def _kernels(here: Teller, code: Code, origins: Origins) -> None:
                 shared.setdefault(name, (kernel.name, *others))
         for name, kernels in list(shared.items())[:SOME]:
             here.say(key, code.key, kernels, name=name, kernels=Names(kernels))
+
+
+def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
+    """Why a phase has not as many groups as kernels, and as many launches: as the kernels say of their groups."""
+    kernels = code.kernels
+    if graph is None or not isinstance(row.groups, Figure) or not isinstance(row.launches, Figure):
+        return
+    if row.groups == len(kernels) == row.launches:
+        return
+    named = [name for kernel in kernels for name in dict.fromkeys(kernel.groups)]
+    groups = [node.name for node in walk(graph) if node.compute and node.kind != "nop"]
+    found = {
+        "again": [k.name for k in kernels if k.launches > 1],
+        "gathered": [k.name for k in kernels if len(k.groups) > max(k.launches, 1)],
+        "parted": [name for name in dict.fromkeys(named) if named.count(name) > 1],
+        "beside": [k.name for k in kernels if not k.groups],
+        "unseen": [name for name in groups if name not in named],
+    }
+    language = here.language
+    said = [
+        language.counted(len(names), *language.nouns[f"counts.{key}"])
+        for key, names in found.items()
+        if names
+    ]
+    if said:
+        here.say(
+            "counts",
+            code.key,
+            [name for key in ("again", "gathered", "beside") for name in found[key]],
+            groups=Amount(row.groups, "group"),
+            kernels=Amount(len(kernels), "kernel"),
+            launches=Amount(row.launches, "launch"),
+            clause=language.separator.join(said),
+        )
 
 
 def _calls(here: Teller, code: Code, found: list[Kernel]) -> None:

@@ -56,6 +56,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "breaks": _breaks(capture),
         "savings": [list(map(line, saving)) for saving in savings.saving(ledger)],
         "ledger": _ledger(ledger),
+        "noSource": line(sentences.no_source(capture)),
         "sources": [
             _source(source, texts.sources[number], items, instances(capture).get(source, ()))
             for number, source in enumerate(capture.sources[:SOURCES])
@@ -175,7 +176,13 @@ def _breaks(capture: Record) -> list[dict[str, object]]:
     for ending, count in outcome.broken(capture)[:MANY]:
         reason = outcome.reason(ending)
         where = ending.frames[-1] if ending.frames else Frame("", 0, "")
-        told = {"file": line(where.file), "line": where.line, "count": count}
+        told = {
+            "file": line(where.file),
+            "line": where.line,
+            "count": count,
+            "start": where.column,
+            "end": where.end_column,
+        }
         found.append({**told, "what": block(reason.what), "hint": block(reason.hint)})
     return found
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compile_lens.record.breaks import BREAK
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame
 
 CALLED = "called"
 
@@ -118,11 +120,35 @@ def _called(capture: Record, number: int) -> str:
 
 
 def _continues(capture: Record, number: int, function: str, line: int) -> str:
-    for one in capture.compilations[:number]:
+    """Several breaks in one line are told apart by their calls. Torch says of what follows one only its line; it is
+    one code, so a break that another code continues is not what this one does."""
+    here = _breaks(capture.compilations[:number], function, line)
+    if not here:
+        return "continues after a break"
+    said = "continues after the call" if len(here[0]) > 1 else "continues after the break"
+    if len(_breaks(capture.compilations, function, line)) == 1:
+        return said
+    codes: dict[str, int] = {}
+    for at, one in enumerate(capture.compilations[: number + 1]):
+        if one.function == capture.compilations[number].function:
+            codes.setdefault(one.id.partition("/")[0], at)
+    # Each continued the one break that no code before it did, or nobody can tell.
+    if any(
+        len(_breaks(capture.compilations[:at], function, line)) != i for i, at in enumerate(codes.values(), 1)
+    ):
+        return said
+    own = here[list(codes).index(capture.compilations[number].id.partition("/")[0])][0]
+    return f"{said} at {own.within}" if own.within != str(line) else said
+
+
+def _breaks(compilations: Iterable[Compilation], function: str, line: int) -> list[tuple[Frame, ...]]:
+    """The stacks of the breaks in a line of a function, the first of each call in it."""
+    found: dict[tuple[int | None, int | None], tuple[Frame, ...]] = {}
+    for one in compilations:
         frames = one.ending.frames if one.ending and one.ending.kind == BREAK else ()
         if frames and (frames[0].function, frames[0].line) == (function, line):
-            return "continues after the call" if len(frames) > 1 else "continues after the break"
-    return "continues after a break"
+            found.setdefault((frames[0].column, frames[0].end_column), frames)
+    return list(found.values())
 
 
 def _plain(text: str) -> str:

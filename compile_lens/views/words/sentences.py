@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from compile_lens.measures.ends import NO_WORK
 from compile_lens.measures.neighbours import Apart
+from compile_lens.measures.source_units import units
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import UNSAID_ORIGIN
 from compile_lens.record.kernel import Kernel
 
 from . import outcome, outline
+from .characters import flat
 
 LEDGER = "what there was to do, and what fusion left of it"
 SOURCES = "the functions that were seen"
@@ -42,6 +44,19 @@ ALL: dict[str, str | dict[str, str]] = {
     "unsaidOrigin": UNSAID_ORIGIN,
 }
 """Those that are the same for every capture, by the names that the live page has for them."""
+
+
+def no_source(capture: Record) -> str:
+    """Why no source stands beside what was made of it; ``""`` where there is one, or nothing was compiled."""
+    if capture.sources or not capture.compilations:
+        return ""
+    file = flat(capture.compilations[0].file)
+    if file.startswith("<"):
+        why = f"the code is from {file}, which is no file"
+    else:
+        why = f"{file} could not be read" if file else "where the code stands is not known"
+    colours = "" if any(each.all for each in units(capture).values()) else "; no line gives a colour"
+    return f"No Python source: {why}{colours}."
 
 
 def below(capture: Record) -> str:

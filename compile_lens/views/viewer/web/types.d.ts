@@ -31,10 +31,20 @@ export interface Core {
   /** Where Python took over: what happened, and the compiler's reason. */
   eager: Eager[];
   /** Where graphs broke, a place of the source each, and how often; "" and 0 where it is not known. */
-  breaks: { file: string; line: number; count: number; what: string; hint: string }[];
+  breaks: {
+    file: string;
+    line: number;
+    count: number;
+    what: string;
+    hint: string;
+    start: number | null;
+    end: number | null;
+  }[];
   /** `[what, before, after]`, `~` marks a modelled figure. */
   savings: [string, string, string][];
   ledger: Ledger;
+  /** Why there are none; "" where there are. */
+  noSource: string;
   sources: Source[];
   compilations: Compilation[];
   /** The compilation that is shown at first. */

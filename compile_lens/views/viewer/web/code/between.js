@@ -6,8 +6,8 @@ import { h, put } from "../dom.js";
 /** @import { StoryData } from "../types.d.ts" */
 
 /** Sentences that tell it, and how many of them stand there. */
-const KEYS = ["inlined", "fused", "one_loop", "traffic"];
-const MOST = 3;
+const KEYS = ["inlined", "fused", "one_loop", "counts", "traffic"];
+const MOST = 4;
 /** Characters of a sentence that has its place there; others are in the story. */
 const SHORT = 170;
 
@@ -28,7 +28,7 @@ export function between(app, stage) {
     if (said.length === 0) return;
     put(
       element,
-      h("b", {}, "In between"),
+      h("b", {}, `In between, all of ${phase}`),
       said.map(({ text }) => h("p", {}, text)),
     );
     element.hidden = false;

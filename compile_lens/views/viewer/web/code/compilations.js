@@ -30,19 +30,30 @@ export function notesIn(core, { file, first, code }) {
       start: fault.start ?? undefined,
       end: fault.end ?? undefined,
     });
-  for (const { what, hint, file: where, line, count } of core.breaks) {
+  for (const { what, hint, file: where, line, count, start, end } of core.breaks) {
     const at = line - first + 1;
     const known = found.get(at);
     if (where !== file || at < 1 || at > lines || known?.failed) continue;
-    const text = `${count > 1 ? plural(count, "graph break") : "graph break"}: ${shortened(what, REASON)}`;
+    // Of several in a line each names its call, as `chain` takes it.
+    const several = core.breaks.filter((one) => one.file === file && one.line === line).length > 1;
+    const place = several && end !== null ? ` at ${line}:${start}-${end}` : "";
+    const text = `${count > 1 ? plural(count, "graph break") : "graph break"}${place}: ${shortened(what, REASON)}`;
     found.set(at, {
       text: known ? `${known.text}; ${text}` : text,
-      hint: known ? known.hint : advice(hint),
+      hint: joined([known?.hint, advice(hint)]),
       title: [known?.title, what, hint].filter(Boolean).join("\n"),
-      whole: hint && (known?.whole ?? `Hint: ${hint.replace(/\s+/g, " ")}`),
+      whole: joined([known?.whole, hint && `Hint: ${hint.replace(/\s+/g, " ")}`]),
     });
   }
   return found;
+}
+
+/**
+ * What several advise, each once.
+ * @param {(string | undefined)[]} words
+ */
+function joined(words) {
+  return [...new Set(words.filter(Boolean))].join(" ");
 }
 
 /**

@@ -33,7 +33,7 @@ export function launchRow(units, kernel, number) {
     h("span", { class: "code-name" }, kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_/, "")),
     kernel.launches > 1 ? h("span", { class: "launch-times" }, `×${kernel.launches}`) : null,
     h("span", { class: "launch-kind" }, kernel.language === "extern" ? "library" : kernel.kind),
-    h("span", { class: "launch-bytes" }, kernel.traffic.replace("~", "")),
+    h("span", { class: "launch-bytes" }, kernel.traffic),
   ];
 }
 
@@ -51,15 +51,20 @@ export function markLaunch(tab, lit) {
 const BEGINNING = 12;
 
 /**
- * The kernel to begin with, counted from 1: the one that joins the most lines or calls among those that are launched
- * first, else the first that has a source; 0 where none has one.
+ * The kernel to begin with, counted from 1, and why: the one that joins the most lines or calls among those that are
+ * launched first, else the first that has a source; 0 where none has one.
  * @param {Units} units
  * @param {KernelData[]} kernels
  */
 export function mostJoined(units, kernels) {
   const joined = kernels.map((kernel) => (kernel.source ? units.of(kernel.item).length : -1));
   const most = Math.max(-1, ...joined.slice(0, BEGINNING));
-  return (most < 0 ? joined.findIndex((count) => count >= 0) : joined.indexOf(most)) + 1;
+  const page = (most < 0 ? joined.findIndex((count) => count >= 0) : joined.indexOf(most)) + 1;
+  const rest = kernels.length > BEGINNING ? `first ${BEGINNING}` : "others";
+  const own = most > 0 ? units.of(kernels[page - 1].item) : [];
+  const what = own.every((unit) => /^(.+:)?\d+$/.test(units.all[unit].tag)) ? "lines" : "calls";
+  const why = most > 0 ? `none of the ${rest} joins more ${what}` : "the first with a source";
+  return { page, why: kernels.length > 1 ? why : "" };
 }
 
 /**

@@ -73,8 +73,8 @@ export class CodePane {
       copyButton(app, () => this.text()),
     );
     /** The kernel that is shown, or was before the module. */
-    const joined = mostJoined(app.model.units, data.kernels);
-    this.kernel = joined || (data.kernels.length ? 1 : MODULE);
+    this.first = mostJoined(app.model.units, data.kernels);
+    this.kernel = this.first.page || (data.kernels.length ? 1 : MODULE);
     const [only] = data.kernels.length === 1 && listed > 1 ? data.kernels : [];
     this.heads = [
       this.headTab("kernel", "code-kernels", only?.item),
@@ -90,7 +90,7 @@ export class CodePane {
     this.body = h("div", { class: "code-body" });
     this.element = h("div", { class: "code-pane" }, list?.element, this.body);
     standForKernels(app, this.element);
-    this.open(joined);
+    this.open(this.first.page);
   }
 
   /** What leads to the kernels and to the module, for the head of the pane. */

@@ -9,6 +9,9 @@ import { h } from "../dom.js";
 /** Tags of a row; the rest is only counted. */
 const MOST_TAGS = 4;
 
+/** Pixels from the start of a row in which the grounds of all its units are. */
+const ROW_FILLS = 320;
+
 /** How wide a character of a tag under a line is, beside one of the line. */
 export const TAG_SCALE = 0.82;
 
@@ -22,7 +25,9 @@ export function rowColours(units, own, lit) {
   const shown = lit ? own.filter((unit) => lit.has(unit)) : own;
   const colour = (/** @type {number} */ unit) => units.all[unit].colour;
   const fills = shown.map((unit) => `var(--unit-${colour(unit)}-row)`);
-  const ground = fills.length === 0 ? "none" : `linear-gradient(90deg,${fills.length > 1 ? fills : [fills, fills]})`;
+  // All of them within what any pane shows of a row, however long it is.
+  const stops = fills.map((fill, i) => `${fill} ${Math.round(ROW_FILLS * ((i + 0.5) / fills.length))}px`);
+  const ground = fills.length === 0 ? "none" : `linear-gradient(90deg,${fills.length > 1 ? stops : [fills, fills]})`;
   const bars = own.map((unit, i) => {
     const ink = lit && !lit.has(unit) ? "var(--unit-off)" : `var(--unit-${colour(unit)}-bar)`;
     return `${ink} ${(100 * i) / own.length}% ${(100 * (i + 1)) / own.length}%`;

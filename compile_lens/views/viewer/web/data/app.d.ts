@@ -32,6 +32,8 @@ export interface Pane {
   far?(items: number[]): number;
   /** What a graph says of itself above its drawing. */
   readonly note?: HTMLElement;
+  /** Of code the kernel that opened first, counted from 1, and why that one. */
+  readonly first?: { page: number; why: string };
   /** Items of what is shown and has a colour, from the top, each with the pixels from the view to it. */
   inView?(): [number, number][];
   /** What leads to the kernels of a generated module and to all of it; each says whether it is shown. */

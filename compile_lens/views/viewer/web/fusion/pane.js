@@ -111,9 +111,9 @@ export class FusionPane {
         ? []
         : [
             h("span", { class: "fusion-gap" }),
-            step(before.replace("~", ""), "B before"),
+            step(before, "B before"),
             arrow(),
-            step(after.replace("~", ""), "B after"),
+            step(after, "B after"),
             h("span", { class: "fusion-note", title: this.app.model.core.words.modelled }, "modelled"),
           ];
     return h("div", { class: "fusion-summary" }, ...counts, ...bytes);

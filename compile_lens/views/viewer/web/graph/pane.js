@@ -171,6 +171,7 @@ export class GraphPane {
     this.drawing.element.setAttribute("aria-label", `graph of ${shortened(name, 200)}: ${plural(this.count, "node")}`);
     const notes = [scene?.note ?? "there is no drawing"];
     if (this.body < 0 && !notes[0]) notes[0] = "this graph was not drawn";
+    notes.push(this.app.model.core.noSource);
     put(this.note, [notes.filter(Boolean).join(" "), ...nextSteps(this)]);
     this.note.hidden = this.note.textContent === "";
     this.viewport.element.hidden = this.body < 0;

@@ -47,7 +47,8 @@ export async function firstLook(app, shown, first, phone) {
     frame.follow([...far.keys()].sort((one, other) => Number(far.get(one)) - Number(far.get(other)) || one - other));
     const note = frame.pane?.note;
     if (!note) continue;
-    note.append(" Shown first: what the open kernel computes.");
+    const why = code?.pane?.first?.why;
+    note.append(` Shown first: what the open kernel computes${why ? `; ${why}` : ""}.`);
     note.hidden = false;
   }
 }

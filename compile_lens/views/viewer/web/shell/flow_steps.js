@@ -157,6 +157,8 @@ function reached(core, stages, number, phase, lines) {
       missing: "",
       meaning: core.words.sources,
     });
+  else if (core.noSource)
+    found.push({ name: "python", count: "none", what: "Python", stage: -1, missing: core.noSource, meaning: "" });
   const { ending, guards } = compilation;
   const traced = ending || guards.length ? placeOfFinding(TRACED, 0) : null;
   const dynamo = step(shared, "dynamo");

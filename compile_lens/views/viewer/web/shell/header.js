@@ -143,12 +143,12 @@ function headline(core) {
     "div",
     { class: "top-savings" },
     core.savings.map(([what, before, after], i) => {
-      const modelled = before.startsWith("~") || after.startsWith("~");
+      const modelled = after.includes("~");
       const [of] = /\w+ operators(?= before)/.exec(what) ?? [];
       const [some] = i ? [] : (/[\d,]+ of [\d,]+ graphs?/.exec(what) ?? []);
       return h(
         "span",
-        { class: "saving", title: modelled ? `${what}, modelled` : what },
+        { class: "saving", title: titleOf(what, after) },
         before ? figure("saving-before", before) : null,
         before ? h("span", { class: "saving-arrow" }, " → ") : null,
         figure(`saving-${what.includes("none saved") ? "before" : "after"}`, after),
@@ -195,10 +195,26 @@ function aboutCapture(core) {
       core.environment.map((fact) => h("span", { class: "fact" }, fact)),
       core.created ? h("time", { class: "fact", datetime: core.created }, core.created) : null,
     ),
+    savingList(core),
     inputList(core),
     eagerList(core),
     core.outcome.failure ? null : core.outcome.below ? h("p", { class: "top-nothing" }, core.outcome.below) : null,
   );
+}
+
+/**
+ * The headline in whole words: it is cut where the page is narrow.
+ * @param {Core} core
+ */
+function savingList({ savings }) {
+  return savings.map(([what, before, after]) =>
+    h("p", { class: "top-inputs" }, `${titleOf(what, after)}: ${before ? `${before} → ` : ""}${after}`),
+  );
+}
+
+/** @param {string} what @param {string} after */
+function titleOf(what, after) {
+  return after.includes("~") ? `${what}, modelled` : what;
 }
 
 /**
