@@ -116,7 +116,7 @@ def test_why_each_began() -> None:
 
 
 def test_what_follows_two_breaks_of_one_line_is_told_apart_by_the_call() -> None:
-    """By hand; the same line broke at 4 and at 33. Where a break was passed over nobody can tell which is continued."""
+    """By hand: the line broke at 4 and at 33. Where a break was passed over nobody can tell which is continued."""
 
     def broke(name: str, id: str, start: int, end: int) -> Compilation:
         return Compilation(id, name, "f.py", 7, ending=Ending("graph break", "", (at(start, end),)))
