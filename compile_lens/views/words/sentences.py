@@ -54,7 +54,7 @@ def no_source(capture: Record) -> str:
     if file.startswith("<"):
         why = f"the code is from {file}, which is no file"
     else:
-        why = f"{file} could not be read" if file else "where the code stands is not known"
+        why = f"the file {file} was not read" if file else "where the code stands is not known"
     colours = "" if any(each.all for each in units(capture).values()) else "; no line gives a colour"
     return f"No Python source: {why}{colours}."
 
