@@ -573,15 +573,19 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
     assert note.inner_text().startswith("graph break: ") and ending.hint.split("\n")[0] in str(
         note.locator(".listing-note-text").get_attribute("title")
     )
-    # A click shows all that is advised, another its beginning.
+    rows = source.locator(".compilation")
+    assert rows.first.get_attribute("aria-pressed") == "true"
+    # A click shows all that is advised, another its beginning; and what follows the break, as its row does.
     advice = note.locator(".listing-hint")
     begun, whole = advice.inner_text(), " ".join(ending.hint.split())
     assert begun.endswith("…") and whole not in advice.inner_text()
     for all_of_it in (True, False):
         note.click()
         assert (whole in advice.inner_text()) == all_of_it
+        assert rows.nth(1).get_attribute("aria-pressed") == "true"
     assert advice.inner_text() == begun
-    rows = source.locator(".compilation")
+    rows.first.click()
+    page.frame()
     cells = [[" ".join(c.split()) for c in row.locator("span").all_inner_texts()] for row in rows.all()]
     name, line = shown.compilations[0].function, ending.frames[-1].line
     # The ledger and the tabs of compilations have the name that the table has.
@@ -730,6 +734,54 @@ def test_the_device_gives_way_to_the_name(
     assert stamp.device(shown) in str(page.find(".top-device").get_attribute("title"))
     page.find(".top-about").click()
     assert stamp.device(shown) in page.find(".about").inner_text()
+
+
+@pytest.mark.parametrize("viewport", [(1000, 720), (820, 600), (390, 844)])
+@pytest.mark.parametrize("made", [captures.graph_break, captures.on_h100, captures.wrong_shapes])
+def test_the_device_is_seen_on_small_pages(
+    viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
+) -> None:
+    """In as few words as there is room for, that of a target beside a long name as well."""
+    shown = made()
+    long = {"function": "a_function_whose_name_is_long"} if made is captures.on_h100 else {}
+    page = viewer(dataclasses.replace(shown, **long))
+    name, top = box(page.find(".top-device b")), box(page.find(".top"))
+    room = box(page.find(".top-room"))
+    assert room["y"] <= name["y"] and name["y"] + name["height"] <= room["y"] + room["height"]
+    assert top["x"] <= name["x"] and name["x"] + name["width"] <= room["x"] + room["width"] <= viewport[0]
+    said = page.find(".top-device b").inner_text()
+    assert "h100" in said if made is captures.on_h100 else said == "cpu"
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_a_long_name_is_read_in_its_order(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(dataclasses.replace(captures.sin_cos(), function="a_function_whose_name_is_very_long_" * 2))
+    start, end = box(page.find(".name-start")), box(page.find(".name-end"))
+    assert end["y"] + end["height"] >= start["y"] + start["height"] - 1, "its end stands last"
+    assert box(page.find(".top-name"))["width"] <= 390
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_the_table_of_compilations_says_what_it_counts(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    page = viewer(captures.graph_break())
+    words = page.find(".compilations-what")
+    assert words.inner_text() == "eager ops → launches"
+    work = box(page.find(".compilation-work").first)
+    assert abs(box(words)["x"] + box(words)["width"] - work["x"] - work["width"]) <= 4, "above the column"
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_a_break_in_a_coloured_line_warns_too(viewer: Open, viewport: tuple[int, int]) -> None:
+    text = "import torch\ndef f(x):\n    y = torch.sin(x) * 2\n    a = torch.tanh(y).sum().item()\n    return y + a\n"
+    page = viewer(captures.written(text, "coloured_break"))
+    line = page.find(".listing-line.coloured:has(.listing-note)")
+    assert "item()" in line.inner_text()
+    grounds = line.locator(".listing-note").evaluate(
+        "e => [getComputedStyle(e).backgroundColor, getComputedStyle(e).getPropertyValue('--warn-soft')]"
+    )
+    assert grounds[0] == "rgb(255, 243, 220)", grounds
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])

@@ -146,6 +146,23 @@ def test_below_a_library_call_what_happened_in_between_is_read_to_its_end(viewer
     assert foot.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
 
 
+@pytest.mark.parametrize("viewport", [(820, 600)])
+def test_a_source_that_does_not_open_at_its_beginning_says_so(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
+    scrolled = set()
+    for made in (deep, captures.sin_cos):
+        page = viewer(made())
+        top = page.find(".source-scroll").evaluate("e => e.scrollTop")
+        said = page.find(".frame-remark:visible").all()
+        assert len(said) == (top > 0)
+        for words in said:
+            assert words.inner_text() == "at the kernel's lines"
+            assert words.evaluate("e => e.scrollWidth <= e.clientWidth"), "whole"
+        scrolled.add(top > 0)
+    assert scrolled == {True, False}
+
+
 @pytest.mark.parametrize("viewport", [(390, 844)], ids=["phone"])
 def test_on_a_phone_a_source_with_breaks_is_whole_with_its_table(viewer: Open) -> None:
     page = viewer(captures.graph_break())

@@ -17,7 +17,7 @@ from compile_lens.record.messages import plain
 
 from ..findings import findings
 from ..words import outcome, outline, savings, sentences, stamp
-from ..words.began import began
+from ..words.began import after, began
 from ..words.outline import COLUMN_MEANINGS as MEANINGS
 from .findings import finding_head
 from .index import full_title
@@ -182,6 +182,7 @@ def _breaks(capture: Record) -> list[dict[str, object]]:
             "count": count,
             "start": where.column,
             "end": where.end_column,
+            "next": after(capture, ending),
         }
         found.append({**told, "what": block(reason.what), "hint": block(reason.hint)})
     return found

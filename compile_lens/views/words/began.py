@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compile_lens.record.breaks import BREAK
+from compile_lens.record.breaks import BREAK, Ending
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
@@ -149,6 +149,17 @@ def _breaks(compilations: Iterable[Compilation], function: str, line: int) -> li
         if frames and (frames[0].function, frames[0].line) == (function, line):
             found.setdefault((frames[0].column, frames[0].end_column), frames)
     return list(found.values())
+
+
+def after(capture: Record, ending: Ending) -> int:
+    """The number of the compilation that goes on after a break, counted from 0; where none does, of the one that broke;
+    -1 without either."""
+    top = ending.frames[0] if ending.frames else None
+    for number, one in enumerate(capture.compilations):
+        rest = _RESUME.fullmatch(one.function)
+        if rest and top and (one.file, rest[1], int(rest[2])) == (top.file, top.function, top.line):
+            return number
+    return next((i for i, one in enumerate(capture.compilations) if one.ending == ending), -1)
 
 
 def _plain(text: str) -> str:

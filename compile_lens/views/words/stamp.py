@@ -47,6 +47,8 @@ def short(capture: Record) -> str:
     """The same in a few words, to stand beside the name of the device."""
     codes = [code for c in capture.compilations for code in c.code.values()]
     found = dict.fromkeys(code.stamp for code in codes)
+    if capture.target is not None and not codes:
+        return "nothing generated"
     if any(code.model for code in codes):
         return f"device not here, {'; '.join(_MODELLED.get(stamp, stamp) for stamp in found)}"
     return "code only, not run" if [*found] == ["generated only"] else of_capture(capture)

@@ -39,6 +39,7 @@ export interface Core {
     hint: string;
     start: number | null;
     end: number | null;
+    next: number;
   }[];
   /** `[what, before, after]`, `~` marks a modelled figure. */
   savings: [string, string, string][];

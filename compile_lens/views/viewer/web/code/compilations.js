@@ -30,7 +30,7 @@ export function notesIn(core, { file, first, code }) {
       start: fault.start ?? undefined,
       end: fault.end ?? undefined,
     });
-  for (const { what, hint, file: where, line, count, start, end } of core.breaks) {
+  for (const { what, hint, file: where, line, count, start, end, next } of core.breaks) {
     const at = line - first + 1;
     const known = found.get(at);
     if (where !== file || at < 1 || at > lines || known?.failed) continue;
@@ -42,6 +42,7 @@ export function notesIn(core, { file, first, code }) {
       text: known ? `${known.text}; ${text}` : text,
       hint: joined([known?.hint, advice(hint)]),
       title: [known?.title, what, hint].filter(Boolean).join("\n"),
+      next: known?.next ?? (next < core.compilations.length ? next : -1),
       whole: joined([known?.whole, hint && `Hint: ${hint.replace(/\s+/g, " ")}`]),
     });
   }
@@ -93,7 +94,12 @@ export class CompilationTable {
         { class: "source-head" },
         h("h2", { class: "source-name" }, "Compilations"),
         h("span", { class: "source-place" }, `${compilations.length}, ${working} with work`),
-        h("span", { class: "compilations-what", "aria-hidden": "true" }, "eager ops → launches · why"),
+        h(
+          "span",
+          { class: "compilations-what", "aria-hidden": "true" },
+          "eager ops → launches",
+          h("span", {}, " · why"),
+        ),
       ),
       this.rows,
       compilations.length > MOST ? h("p", { class: "note" }, `and ${compilations.length - MOST} more`) : null,

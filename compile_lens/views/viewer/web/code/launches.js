@@ -1,12 +1,12 @@
 // A kernel in the list of launches: the bar of the lines that it joins, its name, how often and what for.
 
-import { h, shortened } from "../dom.js";
+import { h } from "../dom.js";
 
 /** @import { Units } from "../data/units.js" */
 /** @import { KernelData } from "../types.d.ts" */
 
 /** Characters that a bar has room for. */
-const CHARACTERS = 15;
+const CHARACTERS = 20;
 /** Parts of a bar; the rest is only counted. */
 const MOST_PARTS = 6;
 
@@ -21,9 +21,8 @@ export function launchRow(units, kernel, number) {
   const room = Math.floor(CHARACTERS / shown.length);
   const parts = shown.map((unit) => {
     const { colour, tag } = units.all[unit];
-    // Of a line that has no room for its file the number is whole.
-    const word = tag.length <= room ? tag : (/:(\d+)$/.exec(tag)?.[1] ?? shortened(tag, Math.max(4, room)));
-    return h("span", { class: `part unit-${colour}`, "data-part": unit, "data-tag": word });
+    const word = partName(tag, Math.max(5, room));
+    return h("span", { class: `part unit-${colour}`, "data-part": unit, "data-tag": word, title: tag });
   });
   if (own.length > shown.length)
     parts.push(h("span", { class: "part part-more", "data-tag": `+${own.length - shown.length}` }));
@@ -35,6 +34,20 @@ export function launchRow(units, kernel, number) {
     h("span", { class: "launch-kind" }, kernel.language === "extern" ? "library" : kernel.kind),
     h("span", { class: "launch-bytes" }, kernel.traffic),
   ];
+}
+
+/**
+ * A name in so many characters: of a line without room for its file the number is whole, and so is that of a call.
+ * @param {string} tag
+ * @param {number} room
+ */
+export function partName(tag, room) {
+  if (tag.length <= room) return tag;
+  const line = /:(\d+)$/.exec(tag)?.[1];
+  const short = line ?? tag.replaceAll("_", "");
+  if (line || short.length <= room) return short;
+  const [number] = /\d*$/.exec(short) ?? [""];
+  return `${short.slice(0, Math.max(2, room - 1 - number.length))}…${number}`;
 }
 
 /**

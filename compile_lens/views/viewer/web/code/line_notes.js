@@ -10,6 +10,7 @@ import { h } from "../dom.js";
  * @property {string} title more of it; "" without
  * @property {string} [hint] what to do, below it
  * @property {string} [whole] all of that, once it was clicked
+ * @property {number} [next] the compilation that a click shows: what follows a break; -1 for none
  * @property {boolean} [failed] whether it all stopped here; else it is a break
  * @property {number} [start] the first character of what it is about
  * @property {number} [end]
@@ -46,6 +47,22 @@ export class LineNotes {
     if (!this.all.get(line + 1)?.whole) return;
     if (!this.open.delete(line)) this.open.add(line);
     if (this.fit(this.listing.rows.element.clientWidth)) this.listing.rows.arrange();
+  }
+
+  /** @param {number} line counted from 0 */
+  click(line) {
+    this.toggle(line);
+    this.lead(line);
+  }
+
+  /**
+   * Shows the compilation that follows a break, as its row in the table does. False if there is none.
+   * @param {number} line counted from 0
+   */
+  lead(line) {
+    const { next = -1 } = this.all.get(line + 1) ?? {};
+    if (next >= 0) this.listing.app.choose(next);
+    return next >= 0;
   }
 
   /** What is advised at a line, as far as it is shown. @param {number} line counted from 0 */
@@ -89,7 +106,7 @@ export class LineNotes {
     if (!note) return [];
     const below = this.below.has(line);
     const hint = this.hint(line);
-    const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}${note.whole ? " more" : ""}`;
+    const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}${note.whole || (note.next ?? -1) >= 0 ? " more" : ""}`;
     const names = this.listing.coloured.segments.has(line) ? 20 : 0;
     const text = h("span", { class: "listing-note-text", title: note.title || null }, note.text);
     const made = h(

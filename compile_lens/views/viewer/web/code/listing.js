@@ -135,8 +135,7 @@ export class Listing {
    */
   hover(row, unit = -1) {
     if (row === this.over && unit === this.overUnit) return;
-    this.over = row;
-    this.overUnit = unit;
+    [this.over, this.overUnit] = [row, unit];
     this.preview(row < 0 && this.kept && this.rows.focused() ? this.rows.active : row, unit);
   }
 
@@ -170,7 +169,7 @@ export class Listing {
     const { line, fold } = this.folds.at(row);
     if (fold >= 0) this.toggle(fold);
     else if (event.target instanceof Element && event.target.closest(".listing-more")) this.extend(line);
-    else if (event.target instanceof Element && event.target.closest(".listing-note")) this.notes.toggle(line);
+    else if (event.target instanceof Element && event.target.closest(".listing-note")) this.notes.click(line);
     else if (Math.hypot(event.clientX - this.down[0], event.clientY - this.down[1]) < 4)
       this.pin(row, unitUnder(event));
   }
@@ -201,9 +200,10 @@ export class Listing {
     } else if (event.key in steps) {
       this.rows.focus(Math.max(0, Math.min(this.rows.active + steps[event.key], this.folds.rows - 1)));
     } else if (onLine && (event.key === "Enter" || event.key === " ")) {
-      this.notes.toggle(this.folds.at(this.rows.active).line);
+      const { line } = this.folds.at(this.rows.active);
+      this.notes.toggle(line);
       if (this.itemsAt(this.rows.active).length) this.pin(this.rows.active);
-      else this.app.say(event.target.title || "the record links nothing to this line");
+      else if (!this.notes.lead(line)) this.app.say(event.target.title || "the record links nothing to this line");
     } else {
       return;
     }

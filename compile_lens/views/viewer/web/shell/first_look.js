@@ -46,9 +46,16 @@ export async function firstLook(app, shown, first, phone) {
     const far = new Map(frame.own(wanted).map((item) => [item, frame.far([item])]));
     frame.follow([...far.keys()].sort((one, other) => Number(far.get(one)) - Number(far.get(other)) || one - other));
     const note = frame.pane?.note;
-    if (!note) continue;
     const why = code?.pane?.first?.why;
-    note.append(` Shown first: what the open kernel computes${why ? `; ${why}` : ""}.`);
-    note.hidden = false;
+    const whole = `Shown first: what the open kernel computes${why ? `; ${why}` : ""}.`;
+    if (note) {
+      note.append(`${note.hidden ? "" : "."} ${whole}`);
+      note.hidden = false;
+      continue;
+    }
+    const facts = frame.element.querySelector(".frame-facts");
+    facts?.classList.add("frame-remark");
+    facts?.setAttribute("title", whole);
+    facts?.replaceChildren("at the kernel's lines");
   }
 }

@@ -58,7 +58,7 @@ export function pageHeader(core, find, standalone, lead) {
  */
 function fit(top) {
   for (const [name, ...ways] of [
-    ["top-room", "top-brief", "top-gone"],
+    ["top-room", "top-brief", "top-brief top-least", "top-gone"],
     ["top-place", "top-gone"],
   ]) {
     const place = top.querySelector(`.${name}`);
