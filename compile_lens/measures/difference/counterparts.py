@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compile_lens.record.capture import Record
 
 from ..address import Address
 from .difference import phases_of
 from .kernels import Work, paired, works
+from .operators import node_differences
 from .side import Side, matched
 from .texts import hunks, lines
 
@@ -39,26 +40,51 @@ class Module:
 
 @dataclass(frozen=True)
 class Counterparts:
-    """Dynamo's nodes of the first and those of the second that are the same, and the modules side by side."""
+    """What of the first and of the second stands for each other.
+
+    Attributes:
+        nodes: Dynamo's nodes that are the same, as ``diff`` matches them.
+        modules: the generated modules side by side.
+        lowered: nodes of the graphs handed to Inductor, and of those that it lowers, that are the same.
+        differ: of each side the nodes of the graphs handed to Inductor that the other has not, or has otherwise; the
+            words are ``""`` for those that it has not.
+    """
 
     nodes: tuple[tuple[Address, Address], ...]
     modules: tuple[Module, ...]
+    lowered: tuple[tuple[Address, Address], ...] = ()
+    differ: tuple[dict[Address, str], dict[Address, str]] = field(default_factory=lambda: ({}, {}))
 
 
 def counterparts(a: Record, b: Record) -> Counterparts:
     """What of ``a`` and ``b`` stands for each other."""
     sides = Side(a), Side(b)
-    stages = [side.stage("dynamo") for side in sides]
-    same = matched(sides, ("dynamo", "dynamo"))
-    nodes = tuple((stages[0][one].address, stages[1][two].address) for one, two in same.pairs.items())
-    modules = [module for phases in phases_of(*sides) for module in _modules(sides, phases)]
+    pairs = phases_of(*sides)
+    lowered: list[tuple[Address, Address]] = []
+    differ: tuple[dict[Address, str], dict[Address, str]] = ({}, {})
+    for keys in pairs:
+        after = (f"{keys[0]}.post_grad", f"{keys[1]}.post_grad")
+        lowered += (pair for some in (keys, after) for pair in _nodes(sides, some))
+        for own, found in zip(differ, node_differences(sides, keys, matched(sides, keys))):
+            own.update(found)
+    for number, (side, own) in enumerate(zip(sides, differ)):
+        known = {keys[number] for keys in pairs}
+        own.update((i.address, "") for phase in side.phases if phase not in known for i in side.stage(phase))
+    modules = [module for phases in pairs for module in _modules(sides, phases)]
     told = {place for module in modules for place in module.places}
     for number, side in enumerate(sides):
         for phase in side.phases:
             for place in dict.fromkeys((c.id, phase) for c, _, _ in side.kernels(phase)):
                 if place not in told:
                     modules.append(_alone(number, place, side))
-    return Counterparts(nodes, tuple(modules))
+    nodes = tuple(_nodes(sides, ("dynamo", "dynamo")))
+    return Counterparts(nodes, tuple(modules), tuple(lowered), differ)
+
+
+def _nodes(sides: tuple[Side, Side], keys: tuple[str, str]) -> Iterator[tuple[Address, Address]]:
+    """The nodes of a stage of each that are the same."""
+    a, b = (side.stage(key) for side, key in zip(sides, keys))
+    return ((a[one].address, b[two].address) for one, two in matched(sides, keys).pairs.items())
 
 
 def _alone(number: int, place: Place, side: Side) -> Module:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Literal, Node, Ref
 
+from ..address import Address
 from .inputs import handed
 from .matching import Item, Match, device, signatures
 from .side import Side
@@ -87,6 +88,25 @@ def _changed(
         times = f"{len(some)} × " if len(some) > 1 else ""
         places = sides[1].lines(i.address for i in some)
         yield Change(level, CHANGED, f"{where}{times}{how}", places, follows=True)
+
+
+def node_differences(
+    sides: tuple[Side, Side], key: tuple[str, str], found: Match
+) -> tuple[dict[Address, str], dict[Address, str]]:
+    """The nodes of a stage that one side alone has, with ``""``, and pairs that differ by themselves, with how."""
+    a, b = (side.stage(k) for side, k in zip(sides, key))
+    pairs = _Pairs(Words(sides[0], key[0]), Words(sides[1], key[1]), found)
+    ones, twos = signatures(a), signatures(b)
+    own: tuple[dict[Address, str], dict[Address, str]] = (
+        {a[n].address: "" for n in found.only_a},
+        {b[n].address: "" for n in found.only_b},
+    )
+    for one, two in found.pairs.items():
+        x, y = a[one], b[two]
+        if ones[one] != twos[two]:
+            how = ", ".join(filter(None, (pairs.arguments(x, y), _made(x, y)))) or OTHERWISE
+            own[0][x.address] = own[1][y.address] = how
+    return own
 
 
 OTHERWISE = "its results are others"

@@ -74,6 +74,8 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
         "modules": modules,
         "alike": "another target has them too, or they are of no Python line",
         "same": None,
+        "lowered": [],
+        "differ": [[] for _ in captures],
         "sources": [],
         "levels": [
             {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from compile_lens.measures.address import Address
 from compile_lens.measures.difference.counterparts import Module, Place, counterparts
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, place
@@ -32,7 +33,11 @@ def compared(found: DifferenceRecord) -> dict[str, object]:
     a, b = found.captures
     items = Items(a), Items(b)
     beside_each_other = counterparts(a, b)
-    same = ((items[0].item(one), items[1].item(two)) for one, two in beside_each_other.nodes)
+
+    def numbered(pairs: Iterable[tuple[Address, Address]]) -> list[tuple[int | None, int | None]]:
+        found = ((items[0].item(one), items[1].item(two)) for one, two in pairs)
+        return [pair for pair in found if None not in pair]
+
     return {
         "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
         "headline": "",
@@ -46,9 +51,20 @@ def compared(found: DifferenceRecord) -> dict[str, object]:
             _module(module, items, (a, b), bool(found)) for module in beside_each_other.modules[:MANY]
         ],
         "alike": "the same on both sides",
-        "same": [pair for pair in same if None not in pair],
+        "same": numbered(beside_each_other.nodes),
+        "lowered": numbered(beside_each_other.lowered),
+        "differ": [
+            [
+                [item, line(words)]
+                for address, words in own.items()
+                if (item := known.item(address)) is not None
+            ]
+            if found
+            else []
+            for known, own in zip(items, beside_each_other.differ, strict=True)
+        ],
         # Names and places of a program are no difference: where nothing else is, no line has a sign.
-        "sources": _sources(a, b) if found else [],
+        "sources": (_sources(a, b) or _traced(items, (a, b))) if found else [],
         "levels": [
             {
                 "title": line(part.title),
@@ -131,6 +147,23 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
                         [number, at + 1, line(f"the other has: {words}" if words else "only here")]
                     )
     return found
+
+
+def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list[list[list[object]]]:
+    """The same of one source for both whose lines were not all recorded on each side: those of one alone."""
+    known = [{(file, int(number)) for _, _, place in one.lines for file, _, number in (place.rpartition(":"),)}
+             for one in items]  # fmt: skip
+    if known[0] == known[1]:
+        return []
+    return [
+        [
+            [number, at - source.first_line + 1, "only here: the other ran no tensor operation of this line"]
+            for number, source in enumerate(capture.sources)
+            for file, at in sorted(known[side] - known[1 - side])
+            if file == source.file and 0 <= at - source.first_line < len(source.text.splitlines())
+        ]
+        for side, capture in enumerate(captures)
+    ]
 
 
 def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int | None, int | None]]:

@@ -292,6 +292,10 @@ export interface Compared {
   alike: string;
   /** Items of the first and the second that are the same; null where all are of one program. */
   same: [number, number][] | null;
+  /** The same of the graphs that Inductor is handed and lowers. */
+  lowered: [number, number][];
+  /** For each column `[item, words]`: nodes of graphs that the other has otherwise, or has not, with no words. */
+  differ: [number, string][][];
   /** For each column `[source, line of it, words]`: lines that the other lacks; empty where one source is that of all. */
   sources: [number, number, string][][];
   levels: { title: string; open: boolean; changes: ComparedChange[] }[];

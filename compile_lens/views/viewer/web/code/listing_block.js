@@ -109,6 +109,7 @@ export class ListingBlock {
     else if (words.has(line + 1))
       element.append(h("span", { class: "listing-word", "data-word": words.get(line + 1) }));
     if (segments) element.append(callNames(this.listing.app.model.units, segments));
+    this.listing.rows.wrap?.apply(element, line);
     const tags = this.listing.coloured.tags(line);
     if (tags.length) element.append(h("span", { class: "tags" }, tags));
     element.append(...this.listing.notes.elements(line));

@@ -4,6 +4,7 @@ import { h } from "../dom.js";
 import { CALL_NAMES } from "./line_units.js";
 import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 
+/** @import { Wrap } from "../shell/comparison_wrap.js" */
 /** @import { Listing } from "./listing.js" */
 
 /** Pixels of a row, where nothing else is said. */
@@ -34,6 +35,8 @@ export class ListingRows {
     this.body = h("div", { class: "listing-body", style: `--digits:${digits};min-width:max(100%, calc(${width}))` });
     this.element = h("div", { class: "listing-box" }, this.body);
     this.viewport = viewport ?? this.element;
+    /** What breaks lines that are too long. @type {Wrap | null} */
+    this.wrap = null;
     /** @type {Map<number, ListingBlock>} */
     this.blocks = new Map();
     /** The row that is the listing's tab stop. */
@@ -78,11 +81,12 @@ export class ListingRows {
   /** Finds the rows that have something below their text: the names of calls, a note. */
   measure() {
     const { coloured, folds, notes } = this.listing;
+    const { wrap } = this;
     this.taller.clear();
-    for (const line of new Set([...coloured.segments.keys(), ...notes.below.keys()])) {
+    for (const line of new Set([...coloured.segments.keys(), ...notes.below.keys(), ...(wrap?.breaks.keys() ?? [])])) {
       if (!folds.shows(line)) continue;
       const names = coloured.segments.has(line) ? CALL_NAMES : 0;
-      this.taller.set(folds.row(line), names + (notes.below.get(line) ?? 0));
+      this.taller.set(folds.row(line), names + (notes.below.get(line) ?? 0) + (wrap?.more(line) ?? 0));
     }
   }
 

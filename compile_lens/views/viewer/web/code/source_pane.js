@@ -25,9 +25,11 @@ export class SourcePane {
   /**
    * @param {App} app
    * @param {[number, number, string][]} [own] sources by number, lines of them that another lacks, and what is said
+   * @param {(listings: Listing[], width: number) => void} [wrap] breaks lines that are too long
    */
-  constructor(app, own = []) {
+  constructor(app, own = [], wrap = (listings, width) => undefined) {
     this.app = app;
+    this.wrap = wrap;
     const { sources } = app.model.core;
     /** @type {Map<number, Map<number, string>>} */
     this.signs = new Map();
@@ -184,6 +186,7 @@ export class SourcePane {
     // It may have become wider by that.
     const { clientWidth } = this.scroller;
     if (clientWidth !== width) setFitting(listings, clientWidth, rows <= FEW_ROWS && clientWidth >= ROOMY);
+    this.wrap(listings, clientWidth);
   }
 
   /** Brings the line where it failed into view, once there is room to be in. */

@@ -32,8 +32,9 @@ export class GraphPane {
    * @param {App} app
    * @param {number} stage
    * @param {GraphData} data
+   * @param {GraphWords} [words]
    */
-  constructor(app, stage, data) {
+  constructor(app, stage, data, words) {
     const { start, count } = app.model.index.stages[stage];
     const names = app.model.index.names.slice(start, start + count);
     this.app = app;
@@ -44,7 +45,7 @@ export class GraphPane {
     this.holders = new Holders(data);
     this.drawing = new Drawing(
       data,
-      new GraphWords(data, names, app.model.core.words.saved),
+      words ?? new GraphWords(data, names, app.model.core.words.saved),
       start,
       (items) => app.selection.isPinned(items),
       app.model.units,

@@ -100,6 +100,7 @@ export class Pieces {
         title,
         ...cardShapes(view.shown, w, h, this.drawing.words.savedIn(box), banded),
         ...unitShapes(this.drawing.units, view.units, box, w, h),
+        ...this.drawing.words.signs(box, h),
       );
     }
     card.setAttribute("aria-label", this.drawing.words.label(box) + (inside ? ", open" : ""));

@@ -73,6 +73,16 @@ export class GraphWords {
       .join("\n");
   }
 
+  /**
+   * What else stands on a box.
+   * @param {BodyBox} box
+   * @param {number} height
+   * @returns {SVGElement[]}
+   */
+  signs(box, height) {
+    return [];
+  }
+
   /** @param {BodyBox} box */
   nodeTip(box) {
     const { strings, outputs, tensors, module, moduleType, frames } = this.data;

@@ -9,15 +9,19 @@ import { button, h, plural, put } from "../dom.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
 import { decodeComparison, encodeComparison } from "./comparison_address.js";
 import { ComparisonGraph } from "./comparison_graph.js";
-import { noteLone, openBeside, openPartners, revealAll } from "./comparison_kernels.js";
+import { Held, revealAll } from "./comparison_held.js";
+import { noteLone, openBeside, openPartners } from "./comparison_kernels.js";
+import { LoneNote } from "./comparison_lone.js";
 import { comparisonPaper } from "./comparison_paper.js";
-import { partnerOf } from "./comparison_pairs.js";
+import { openSource, showIn } from "./comparison_first.js";
+import { pairedKernels, partnerOf } from "./comparison_pairs.js";
 import { reasonsOf } from "./comparison_reasons.js";
-import { onlyDifferences } from "./comparison_rows.js";
+import { byKernel, onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
 import { headerOf } from "./comparison_summary.js";
 import { stepsOf } from "./comparison_steps.js";
 import { otherCounts } from "./comparison_words.js";
+import { wrapAll } from "./comparison_wrap.js";
 import { FindAll } from "./find.js";
 import { hearKeys, showKeys } from "./keys.js";
 
@@ -43,7 +47,8 @@ export async function openComparison(host, parts, unpack, standalone) {
     }),
   );
   const [first, second] = sides;
-  if (compared.same && first && second) second.pair(first, compared.same);
+  if (compared.same && first && second)
+    second.pair(first, compared.same, [...compared.lowered, ...pairedKernels(compared.modules)]);
   const page = new ComparisonPage(host, compared, sides, standalone, voice);
   hearKeys(host, standalone, (event) => page.key(event));
   await page.open();
@@ -77,6 +82,7 @@ class ComparisonPage {
       const pins = this.sides[side]?.selection.pins ?? [];
       return encodeComparison({ module, only, side, pins }, this.rest, this.indices);
     });
+    this.lone = new LoneNote(compared);
     this.trouble = h("p", { class: "link-trouble", role: "status", hidden: true });
     this.busy = false;
     // The first has its colours from its record; the others take them over.
@@ -92,7 +98,7 @@ class ComparisonPage {
     }
     // One source for all, unless each has its own.
     const shown = compared.sources.length ? this.there : this.there.slice(0, 1);
-    this.sources = shown.map((side, number) => new SourcePane(side.app, compared.sources[number]));
+    this.sources = shown.map((side, number) => new SourcePane(side.app, compared.sources[number], wrapAll));
     this.graph = new ComparisonGraph(compared, sides);
     this.band = h(
       "section",
@@ -119,9 +125,11 @@ class ComparisonPage {
         this.band,
         this.columns,
       ),
-      reasonsOf(compared, sides),
+      reasonsOf(compared, sides, (column) => this.showSource(column)),
+      this.lone.element,
       voice,
     );
+    this.held = new Held(this.element);
     this.paper = comparisonPaper(this);
     /** Whether the sources stand where the first causes are. */
     this.looked = false;
@@ -188,6 +196,7 @@ class ComparisonPage {
     const other = first || state.module !== this.module || state.only !== this.only;
     this.module = state.module;
     this.only = state.only;
+    this.held.forget();
     if (other) await this.show();
     if (!first || state.pins.length) this.sides[state.side]?.selection.replace(state.pins);
   }
@@ -280,9 +289,7 @@ class ComparisonPage {
       return frame;
     }
     const data = await side.model.code(stage);
-    /** @type {Map<number, Map<number, string>>} */
-    const lines = new Map();
-    for (const [kernel, at, words] of own) lines.set(kernel, (lines.get(kernel) ?? new Map()).set(at, words));
+    const lines = byKernel(own);
     const shown = this.only
       ? onlyDifferences(data, lines, this.compared.alike, this.compared.same ? side.model.units : null, (item) =>
           partnerOf(now, number, item),
@@ -317,7 +324,10 @@ class ComparisonPage {
         else other.selection.preview(like(hovered), hoveredName);
       }
       this.busy = false;
-      if (what === "pins") this.turned();
+      if (what === "pins") {
+        this.lone.tell(side, this.sides.indexOf(side), this.there);
+        this.turned();
+      }
     }
     this.light(side, what);
   }
@@ -331,22 +341,27 @@ class ComparisonPage {
     const { units, pins, marks } = side.selection;
     this.element.classList.toggle("spot", units !== null);
     side.pane?.mark(marks);
-    this.sources[this.there.indexOf(side)]?.mark(marks);
+    const source = this.sources[this.there.indexOf(side)];
+    source?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;
     const through = last && [...side.app.chain.own(last.items)];
-    if (through && side.pane) revealAll(side.pane, through, this.only);
-    this.graph.mark(side, marks, through);
+    // What was clicked stays where it is; what stands for it comes into view.
+    if (through && side.pane) revealAll(side.pane, through, this.only, this.held);
+    if (source && through && !this.held.within(source.element)) showIn(source, through);
+    this.graph.mark(side, marks, this.held.within(this.graph.element) ? undefined : through);
   }
 
-  /** Each source of a difference opens on the first cause that is of it. */
+  /** Something of the story was clicked: the source that it names is in view. @param {number} column */
+  showSource(column) {
+    (this.sources[column] ?? this.sources[0]).element.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Each source of a difference opens on the first cause that is of it, or on its first line that differs. */
   firstLook() {
     if (this.looked || this.band.clientHeight === 0) return;
     this.looked = true;
     const places = this.compared.levels.flatMap(({ changes }) => changes.flatMap(({ places: all }) => all));
-    this.sources.forEach((source, number) => {
-      const first = places.find(([, at]) => at?.[0] === number)?.[1];
-      if (first) source.reveal([first[1]]);
-    });
+    this.sources.forEach((source, number) => openSource(source, places.find(([, at]) => at?.[0] === number)?.[1]));
     this.graph.causes = places.flatMap(([, at]) => (at ? [at] : []));
   }
 

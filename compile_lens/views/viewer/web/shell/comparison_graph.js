@@ -3,6 +3,7 @@
 import { GraphPane } from "../graph/pane.js";
 import { wholeLines } from "../graph/whole_lines.js";
 import { button, h, put } from "../dom.js";
+import { onlyHere, onlyLabel, onlyTag, SignedWords } from "./comparison_signs.js";
 
 /** @import { Marks } from "../data/app.d.ts" */
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
@@ -23,6 +24,10 @@ export class ComparisonGraph {
     /** @type {GraphPane | null} */
     this.pane = null;
     this.asked = 0;
+    /** Of each column the nodes that the other has not, or has otherwise. @type {Map<number, string>[]} */
+    this.unlike = compared.differ.map((own) => new Map(own));
+    /** Of the nodes of one column alone the one that was gone to last. */
+    this.led = -1;
     /** Column and stage that are drawn. */
     this.drawn = "";
     this.fitted = false;
@@ -105,7 +110,20 @@ export class ComparisonGraph {
     if (!side || stage < 0) return;
     const data = await side.model.graph(stage);
     if (asked !== this.asked) return;
-    this.pane = new GraphPane(side.app, stage, data);
+    const { start, count } = side.model.index.stages[stage];
+    const signs = this.unlike[this.chosen];
+    const other = this.compared.columns[1 - this.chosen]?.target ?? "";
+    const words = signs.size
+      ? new SignedWords(
+          data,
+          side.model.index.names.slice(start, start + count),
+          side.model.core.words.saved,
+          start,
+          signs,
+          other,
+        )
+      : undefined;
+    this.pane = new GraphPane(side.app, stage, data, words);
     put(this.body, this.pane.element);
     put(this.tools, this.pane.tools);
     this.pane.resized();
@@ -119,13 +137,30 @@ export class ComparisonGraph {
    */
   head(target, number) {
     const pressed = number === this.chosen;
-    return button(target, () => void this.choose(number), { class: "frame-tab", pressed });
+    const { length } = this.lacked(number);
+    const tab = button(target, () => void this.choose(number), {
+      class: "frame-tab",
+      pressed,
+      label: length ? onlyLabel(target, length) : undefined,
+    });
+    tab.append(onlyTag(length) ?? "");
+    return tab;
+  }
+
+  /** The nodes of a column's graph that the other has not. @param {number} number */
+  lacked(number) {
+    const stage = this.sides[number]?.model.index.stages[this.stages[number]];
+    return stage ? onlyHere(this.unlike[number], stage.start, stage.count) : [];
   }
 
   /** @param {number} number of the column */
   async choose(number) {
+    const own = this.lacked(number);
+    this.led = number === this.chosen ? this.led + 1 : 0;
     this.chosen = number;
     await this.draw();
+    // What this one alone has, one after the other.
+    if (own.length) this.pane?.goTo(own[this.led % own.length] - this.pane.start);
     /** @type {HTMLElement | null} */ (this.heads.querySelector("[aria-pressed=true]"))?.focus();
   }
 

@@ -60,21 +60,3 @@ export function noteLone(now, number, pane) {
     pane.tabs[i]?.querySelector(".code-name")?.after(h("span", { class: "launch-note", title }, LONE[number]));
   });
 }
-
-/**
- * Brings the first of some items into view, and all that is lit out of its folds.
- * @param {CodePane} pane
- * @param {number[]} items
- * @param {boolean} unfold whether out of its folds
- */
-export function revealAll(pane, items, unfold) {
-  pane.reveal(items);
-  if (!unfold) return;
-  for (const listing of pane.listings()) {
-    const { folds, foldBits } = listing;
-    foldBits.forEach((bits, fold) => bits && folds.set(fold, true));
-    listing.rows.arrange();
-    listing.shade();
-  }
-  pane.reveal(items);
-}

@@ -75,6 +75,19 @@ export function firstKernels({ partners, own }, joined) {
 }
 
 /**
+ * Kernels of all modules that are the same.
+ * @param {Pick<ComparedModule, "partners">[]} modules
+ * @returns {[number, number][]}
+ */
+export function pairedKernels(modules) {
+  return modules.flatMap(({ partners }) =>
+    partners.flatMap(([one, two]) =>
+      one === null || two === null ? [] : [/** @type {[number, number]} */ ([one, two])],
+    ),
+  );
+}
+
+/**
  * What stands beside a kernel on the other side: its item, null where there is none, undefined where that is not known.
  * @param {ComparedModule} module
  * @param {number} side

@@ -8,8 +8,9 @@ import { button, h } from "../dom.js";
 /**
  * @param {Compared} compared
  * @param {(Side | null)[]} sides
+ * @param {(column: number) => void} show brings the source of a column into view
  */
-export function reasonsOf(compared, sides) {
+export function reasonsOf(compared, sides, show) {
   const levels = compared.levels.filter(({ changes }) => changes.length > 0);
   if (levels.length === 0) return null;
   return h(
@@ -20,7 +21,7 @@ export function reasonsOf(compared, sides) {
         "details",
         { open },
         h("summary", { onclick: showFirst }, h("h2", {}, title)),
-        ...changes.map((change) => reason(change, sides)),
+        ...changes.map((change) => reason(change, sides, show)),
       ),
     ),
   );
@@ -44,8 +45,9 @@ const SIGNS = { "+": "added", "−": "removed", "~": "changed" };
 /**
  * @param {ComparedChange} change
  * @param {(Side | null)[]} sides
+ * @param {(column: number) => void} show
  */
-function reason({ mark, sentence, places, facts }, sides) {
+function reason({ mark, sentence, places, facts }, sides, show) {
   return h(
     "div",
     { class: "compare-reason" },
@@ -54,7 +56,7 @@ function reason({ mark, sentence, places, facts }, sides) {
       {},
       mark ? h("span", { class: `compare-mark compare-${SIGNS[mark]}`, title: SIGNS[mark] }, mark) : null,
       h("b", {}, sentence),
-      places.flatMap(([text, at]) => [" ", at ? place(text, at, sides) : text]),
+      places.flatMap(([text, at]) => [" ", at ? place(text, at, sides, show) : text]),
     ),
     h(
       "ul",
@@ -69,8 +71,12 @@ function reason({ mark, sentence, places, facts }, sides) {
  * @param {string} text
  * @param {[number, number]} at column and item
  * @param {(Side | null)[]} sides
+ * @param {(column: number) => void} show
  */
-function place(text, [column, item], sides) {
-  const pin = () => sides[column]?.selection.toggle([item], text);
+function place(text, [column, item], sides, show) {
+  const pin = () => {
+    sides[column]?.selection.toggle([item], text);
+    show(column);
+  };
   return button(text, pin, { class: "compare-place", label: "pin this line" });
 }

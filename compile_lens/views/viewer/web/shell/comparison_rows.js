@@ -7,6 +7,17 @@ import { signsOf } from "../code/kernel_facts.js";
 /** @import { CodeData, Fold, KernelData } from "../types.d.ts" */
 
 /**
+ * Lines that others lack, by their kernel.
+ * @param {[number, number, string][]} own
+ */
+export function byKernel(own) {
+  /** @type {Map<number, Map<number, string>>} */
+  const lines = new Map();
+  for (const [kernel, at, words] of own) lines.set(kernel, (lines.get(kernel) ?? new Map()).set(at, words));
+  return lines;
+}
+
+/**
  * Code in which all lines without a sign are folded.
  * @param {CodeData} data
  * @param {Own} own lines that others lack

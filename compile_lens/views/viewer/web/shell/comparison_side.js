@@ -3,6 +3,7 @@
 import { Chain } from "../data/chain.js";
 import { Selection } from "../data/selection.js";
 import { h, put } from "../dom.js";
+import { likeItems } from "./comparison_like.js";
 import { pairUnits, rarest } from "./comparison_pairs.js";
 
 /** @import { CodePane } from "../code/pane.js" */
@@ -18,6 +19,8 @@ export class Side {
     this.model = model;
     /** What units are called: the same in each capture of one program. */
     this.names = model.units.all.map(({ line, column, end }) => `${model.name(line)} ${column} ${end}`);
+    /** Items of the other program that are the same. @type {Map<number, number>} */
+    this.partners = new Map();
     /** Of each unit those of the other program that are the same; null where all are of one. @type {number[][] | null} */
     this.links = null;
     const chain = new Chain(model.index);
@@ -44,8 +47,13 @@ export class Side {
    * the other, by what of both is the same.
    * @param {Side} first
    * @param {[number, number][]} same items of both
+   * @param {[number, number][]} more of graphs and kernels
    */
-  pair(first, same) {
+  pair(first, same, more) {
+    for (const [one, two] of [...same, ...more]) {
+      first.partners.set(one, two);
+      this.partners.set(two, one);
+    }
     const links = pairUnits(
       same.map(([one, two]) => [first.model.units.of(one), this.model.units.of(two)]),
       [first.names.length, this.names.length],
@@ -57,21 +65,17 @@ export class Side {
   }
 
   /**
-   * The same of the other side: what came from the same lines or calls; of two programs, from those that are paired.
+   * The same of the other side: what came from the same lines or calls; of two programs, what is paired.
    * @param {Side} other
    * @param {number[]} items
    */
   like(other, items) {
+    if (this.links) return likeItems(items, this.partners, this.model, this.app.chain);
     const units = this.model.units.ofAll(items, this.app.compilation);
-    const { links } = this;
     const names = new Set(units.map((unit) => this.names[unit]));
-    const paired = links && new Set(units.flatMap((unit) => links[unit]));
-    const found = other.model.units.all.flatMap((unit, number) =>
-      unit.compilation === other.app.compilation && (paired ? paired.has(number) : names.has(other.names[number]))
-        ? unit.items
-        : [],
+    return other.model.units.all.flatMap((unit, number) =>
+      unit.compilation === other.app.compilation && names.has(other.names[number]) ? unit.items : [],
     );
-    return paired ? [...new Set(found)] : found;
   }
 
   /**

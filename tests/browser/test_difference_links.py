@@ -1,0 +1,216 @@
+"""What of a difference stands for what, told by hand: counterparts, signs on nodes, what is in view and stays there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens.views.difference.html import document
+
+from . import captures
+from .pages import ROOT, alive
+from .viewer import box
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+SHORT = """import torch
+
+
+def net(x):
+    a = x * x.sum()
+    b = torch.relu(a + 1.0)
+{}    c = b * a
+    d = torch.exp(c) * x
+    return d / b * a
+"""
+BEFORE, AFTER = SHORT.format(""), SHORT.format("    b = b * 2.0 + torch.sigmoid(x)\n")
+"""A line more in the middle: every product behind it has another number."""
+
+LONG = """import torch
+
+
+def net(x):
+    hidden = torch.nn.functional.layer_norm(torch.nn.functional.gelu(x @ x + 0.5), (64,), weight=None, eps={})
+    return hidden
+"""
+
+
+@pytest.fixture
+def opened(standalone: Callable[..., Page]) -> Callable[[str, str], Locator]:
+    """``opened(before, after)`` is the page of two versions of a program."""
+
+    def shown(before: str, after: str) -> Locator:
+        page = standalone(document(captures.difference(before, after)))
+        alive(page)
+        app = page.locator(f"{ROOT} .cl-app")
+        app.locator(".compare-column .listing-number").first.wait_for()
+        page.wait_for_timeout(400)
+        return app
+
+    return shown
+
+
+def _graph(app: Locator, side: str) -> Locator:
+    """The graph of one side, shown."""
+    tab = app.locator(".compare-graph .frame-tab", has_text=side)
+    if tab.get_attribute("aria-pressed") != "true":
+        tab.click()
+    app.locator(f".compare-graph .frame-tab[aria-pressed=true]:has-text('{side}')").wait_for()
+    app.page.wait_for_timeout(400)
+    return app.locator(".compare-graph .graph-svg")
+
+
+def _names(nodes: Locator) -> list[str]:
+    return [str(name) for name in nodes.evaluate_all(
+        "all => all.map(e => e.querySelector('text.name')?.textContent ?? '')")]  # fmt: skip
+
+
+def _node(graph: Locator, name: str) -> Locator:
+    return graph.locator(".node", has=graph.page.locator(f"text.name:text-is('{name}')")).locator(
+        ".graph-stop"
+    )
+
+
+@pytest.mark.parametrize("viewport", [(1280, 1400)])
+def test_nodes_are_linked_by_what_they_compute_though_each_has_another_number(
+    opened: Callable[[str, str], Locator], viewport: tuple[int, int]
+) -> None:
+    """By hand: mul_1 of the second is ``b * 2.0``, which the first has not; its others are one number further."""
+    app = opened(BEFORE, AFTER)
+    note = app.locator(".compare-lone")
+    for after, before in (("mul_1", None), ("mul_2", "mul_1"), ("mul_3", "mul_2"), ("mul_4", "mul_3")):
+        _node(_graph(app, "after"), after).dispatch_event("click")
+        app.page.mouse.move(2, 2)
+        assert note.is_visible() == (before is None), after
+        if before is None:
+            assert note.inner_text() == f"{after}: nothing in before stands for it"
+            assert app.locator(".compare-column").first.locator(".lit").count() == 0
+        products = [n for n in _names(_graph(app, "before").locator(".node.lit")) if n.startswith("mul")]
+        assert products == ([before] if before else []), after
+        app.page.keyboard.press("Escape")
+        assert not note.is_visible()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_nodes_that_the_other_has_not_bear_a_sign_and_can_be_gone_to(
+    opened: Callable[[str, str], Locator], viewport: tuple[int, int]
+) -> None:
+    """Of the version that lost its line: what is gone is a click away, though the page opens on what came of it."""
+    app = opened(AFTER, BEFORE)
+    tabs = app.locator(".compare-graph .frame-tab")
+    assert ["".join(text.split()) for text in tabs.all_inner_texts()] == ["before≠3onlyhere", "after"]
+    assert "3 nodes only here" in (tabs.first.get_attribute("aria-label") or "")
+    tabs.first.click()
+    app.locator(".compare-graph .node .unequal").first.wait_for()
+    app.page.wait_for_timeout(400)
+    signed = app.locator(".compare-graph .node:has(> .graph-stop > .unequal)")
+    assert sorted(_names(signed)) == ["add_1", "mul_1", "sigmoid"]
+    stage = box(app.locator(".compare-graph .graph-stage"))
+    seen = []
+    for _ in range(3):
+        place = box(app.locator(".compare-graph .node:has(.ring.at) > .graph-stop"))
+        assert (
+            stage["y"] <= place["y"] + 9 and place["y"] + place["height"] <= stage["y"] + stage["height"] + 15
+        )
+        seen += _names(app.locator(".compare-graph .node:has(.ring.at)"))
+        tabs.first.click()
+        app.page.wait_for_timeout(300)
+    assert sorted(seen) == ["add_1", "mul_1", "sigmoid"]
+    for node in signed.locator("> .graph-stop").all():
+        assert "≠ only here, not in after" in (node.get_attribute("aria-label") or "")
+
+
+def test_a_node_that_is_otherwise_says_how(opened: Callable[[str, str], Locator]) -> None:
+    """A softmax over the other dimension: its maximum and its sum are over another, and nothing is new."""
+    text = "import torch\n\n\ndef net(x):\n    return torch.softmax(x, dim={})\n"
+    app = opened(text.format(-1), text.format(0))
+    signed = _graph(app, "after").locator(".node:has(> .graph-stop > .unequal)")
+    assert sorted(_names(signed)) == ["amax", "sum_1"]
+    for node in signed.locator("> .graph-stop").all():
+        assert "[-1] → [0]" in (node.get_attribute("aria-label") or "")
+    assert app.locator(".compare-lacked").count() == 0
+
+
+SEEN = """
+(panes, wanted) => panes.map((pane, i) => {
+  const walker = document.createTreeWalker(pane, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const at = walker.currentNode.data.indexOf(wanted[i]);
+    if (at < 0) continue;
+    const range = document.createRange();
+    range.setStart(walker.currentNode, at);
+    range.setEnd(walker.currentNode, at + wanted[i].length);
+    const text = range.getBoundingClientRect(), frame = pane.getBoundingClientRect();
+    return text.left >= frame.left && text.right <= frame.right && text.top >= frame.top - 1
+      && text.bottom <= Math.min(frame.bottom, innerHeight) + 1;
+  }
+  return null;
+})
+"""
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
+def test_what_differs_at_the_end_of_a_long_line_is_in_view(
+    opened: Callable[[str, str], Locator], viewport: tuple[int, int]
+) -> None:
+    app = opened(LONG.format("1e-05"), LONG.format("1e-03"))
+    sources = app.locator(".compare-band .source-scroll")
+    assert sources.evaluate_all(SEEN, ["1e-05", "1e-03"]) == [True, True]
+    row = sources.first.locator(".listing-line", has_text="hidden =")
+    assert row.evaluate("e => e.textContent").startswith("    hidden = torch.nn.functional.layer_norm(torch")
+    assert box(row)["height"] > 1.5 * box(sources.first.locator(".listing-line").first)["height"]
+
+
+STEPS = "".join(f"    x = x * {n}\n" for n in range(3, 23))
+STORY = f"import torch\n\n\ndef net(x):\n    x = torch.sin(x)\n{STEPS}    return torch.{{}}(x)\n"
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (390, 844)])
+def test_a_line_of_the_story_comes_into_view_in_its_source(
+    opened: Callable[[str, str], Locator], viewport: tuple[int, int]
+) -> None:
+    app = opened(STORY.format("tanh"), STORY.format("erf"))
+    sources = app.locator(".compare-band .source-scroll")
+    sources.nth(1).evaluate("e => (e.scrollTop = 0)")
+    app.locator(".compare-place", has_text="torch.erf").first.click()
+    app.page.wait_for_timeout(300)
+    assert sources.nth(1).evaluate_all(SEEN, ["erf"]) == [True]
+
+
+LOOPS = """import torch
+
+
+def net(x):
+    a = x * x.cos()
+    b = torch.relu(a + 1.0)
+{}    c = b * a
+    d = torch.exp(c) * x
+    e = d.sum(dim=-1, keepdim=True)
+    return d / e * b
+"""
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_what_is_clicked_stays_where_it_is(
+    opened: Callable[[str, str], Locator], viewport: tuple[int, int]
+) -> None:
+    app = opened(LOOPS.format(""), LOOPS.format("    b = b * 2.0 + torch.sigmoid(x)\n"))
+    column = app.locator(".compare-column").first
+    row = column.locator(".listing-line[data-item]").last
+    window = box(column.locator(".listing-box"))
+    # Its upper half is the last of what is seen.
+    column.locator(".listing-box").evaluate(
+        "(e, by) => e.scrollBy(0, by)", box(row)["y"] + 14 - window["y"] - window["height"]
+    )
+    app.page.wait_for_timeout(300)
+    place, text = box(row), row.inner_text()
+    app.page.mouse.click(place["x"] + 120, place["y"] + 8)
+    app.page.wait_for_timeout(300)
+    pinned = column.locator(".listing-line.lit-self")
+    assert pinned.count() == 1 and pinned.inner_text() == text
+    assert abs(box(pinned)["y"] - place["y"]) < 2
