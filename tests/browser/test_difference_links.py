@@ -214,3 +214,17 @@ def test_what_is_clicked_stays_where_it_is(
     pinned = column.locator(".listing-line.lit-self")
     assert pinned.count() == 1 and pinned.inner_text() == text
     assert abs(box(pinned)["y"] - place["y"]) < 2
+
+
+BYTES = """
+(all) => all.map((e) => getComputedStyle(e, "::before").content.replaceAll('"', "").replace("none", "") + e.textContent)
+"""
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
+def test_bytes_of_kernels_say_that_they_are_modelled(
+    opened: Callable[[str, str], Locator], viewport: tuple[int, int]
+) -> None:
+    app = opened(BEFORE, AFTER)
+    told = app.locator(".compare-column .launch-bytes").evaluate_all(BYTES)
+    assert told and all(words.startswith("~") and words.count("~") == 1 for words in told), told
