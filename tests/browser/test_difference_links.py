@@ -104,7 +104,7 @@ def test_nodes_that_the_other_has_not_bear_a_sign_and_can_be_gone_to(
     app = opened(AFTER, BEFORE)
     tabs = app.locator(".compare-graph .frame-tab")
     assert ["".join(text.split()) for text in tabs.all_inner_texts()] == ["before≠3onlyhere", "after"]
-    assert "3 nodes only here" in (tabs.first.get_attribute("aria-label") or "")
+    assert "3 nodes that the other graph has not" in (tabs.first.get_attribute("title") or "")
     tabs.first.click()
     app.locator(".compare-graph .node .unequal").first.wait_for()
     app.page.wait_for_timeout(400)

@@ -3,7 +3,7 @@
 import { GraphPane } from "../graph/pane.js";
 import { wholeLines } from "../graph/whole_lines.js";
 import { button, h, put } from "../dom.js";
-import { onlyHere, onlyLabel, onlyTag, SignedWords } from "./comparison_signs.js";
+import { onlyHere, SignedWords, tellOnly } from "./comparison_signs.js";
 
 /** @import { Marks } from "../data/app.d.ts" */
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
@@ -137,13 +137,8 @@ export class ComparisonGraph {
    */
   head(target, number) {
     const pressed = number === this.chosen;
-    const { length } = this.lacked(number);
-    const tab = button(target, () => void this.choose(number), {
-      class: "frame-tab",
-      pressed,
-      label: length ? onlyLabel(target, length) : undefined,
-    });
-    tab.append(onlyTag(length) ?? "");
+    const tab = button(target, () => void this.choose(number), { class: "frame-tab", pressed });
+    tellOnly(tab, this.lacked(number).length);
     return tab;
   }
 

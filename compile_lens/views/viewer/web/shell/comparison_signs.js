@@ -66,16 +66,13 @@ export function onlyHere(signs, start, count) {
   return [...signs].flatMap(([item, words]) => (words === "" && item >= start && item < start + count ? [item] : []));
 }
 
-/** How many nodes one graph alone has, in its head. @param {number} count */
-export function onlyTag(count) {
-  return count ? h("span", { class: "top-chip compare-lacked" }, `≠ ${count}`, h("span", {}, " only here")) : null;
-}
-
 /**
- * What a head with that says to who cannot see it.
- * @param {string} target
+ * Says in the head of a graph how many nodes it alone has.
+ * @param {HTMLElement} head
  * @param {number} count
  */
-export function onlyLabel(target, count) {
-  return count ? `${target}: ${plural(count, "node")} only here, go to the next` : target;
+export function tellOnly(head, count) {
+  if (count === 0) return;
+  head.title = `${plural(count, "node")} that the other graph has not: go to the next`;
+  head.append(" ", h("span", { class: "top-chip compare-lacked" }, `≠ ${count}`, h("span", {}, " only here")));
 }
