@@ -17,6 +17,8 @@ import { litStages } from "./strip.js";
 
 /** Names in a chip before the rest is only counted. */
 const NAMES = 2;
+/** Characters of them that a chip has room for; else it names the first alone. */
+const ROOM = 14;
 
 /** Kinds of what no stage counts, which a reader knows by name. */
 const PLAIN = new Set(["input", "output", "view"]);
@@ -307,14 +309,15 @@ export class Flow {
     const items = counted.length ? counted : lit;
     const { start, kernels } = model.index.stages[noun.stage];
     const line = (/** @type {number} */ item) => model.lineNumber(item);
-    const names = [
-      ...new Set(
-        items
-          .slice(0, 40)
-          .map((item) => (item >= start + kernels && kernels ? String(line(item)) : labelOf(model, item))),
-      ),
-    ];
-    const short = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 18));
+    // Kernels by their numbers in the list; lines by their own.
+    const nameOf = (/** @type {number} */ item) => {
+      if (kernels && item >= start + kernels) return String(line(item));
+      return kernels && items.length > 1 ? `#${item - start + 1}` : labelOf(model, item);
+    };
+    const names = [...new Set(items.slice(0, 40).map(nameOf))];
+    const few = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 18));
+    // How many more there are is not to be cut off.
+    const short = few.join(", ").length > ROOM ? few.slice(0, 1) : few;
     const more = items.length - short.length;
     const said = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
     if (items.length && isNeeded(this.app.selection.marks.get(items[0]) ?? 0)) return [said, "for a derivative"];
