@@ -17,6 +17,7 @@ import torch
 
 import compile_lens
 from compile_lens import capture
+from compile_lens.course.lessons.eleven import EXERCISES
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -48,7 +49,16 @@ def test_a_clock_does_not_say_what_was_computed() -> None:
     assert "sines: you said 100, but the capture has 1 sine in the kernels" in cells["repeated"]
     assert "graphs: you said 5, but the capture has 0 graphs" in cells["followed"]
     assert "left to Python: function followed" in cells["followed"]
-    assert cells["followed"].endswith("kept: graphs 1, launches 1\n")
+
+
+@pytest.mark.parametrize("language", ["", "zh/"])
+def test_no_answer_stands_before_its_exercise(language: str) -> None:
+    text = (lessons.FOLDER / language / NAME).read_text(encoding="utf-8")
+    before = text.partition("**11.2**")[0]
+    assert "total += x.sum().item()" in before
+    (answer,) = [one.solution for one in EXERCISES if one.key == "11.2"]
+    (line,) = [one.strip() for one in answer.splitlines() if "x.sum()" in one]
+    assert f"{line}\\n" not in before
 
 
 def test_the_first_who_waits_gets_the_blame() -> None:
