@@ -103,7 +103,7 @@ def match(
         matcher.spread(one, two)
         matcher.equal(one, two)
         matcher.spread(one, two)
-    pairs = matcher.pairs
+    pairs = {one: two for one, two in matcher.pairs.items() if matcher.sure(one, two, strong)}
     taken = set(pairs.values())
     return Match(
         dict(sorted(pairs.items())),
@@ -166,6 +166,20 @@ class _Matcher:
             same = below.get((a[number], self.a[number].inputs.index(one)))
             if same and number not in self.pairs:
                 yield self._pair(number, same.pop(0))
+
+    def sure(self, one: int, two: int, keys: Sequence[Sequence[Hashable]]) -> bool:
+        """Whether more than the operator speaks for a pair: something beside it that is the same, at the same place,
+        or its line; or that neither has anything beside it on one of its sides."""
+        x, y = self.a[one], self.b[two]
+        if keys[0][one] == keys[1][two] and not (x.inputs and y.inputs and x.users and y.users):
+            return True
+        if any(self.pairs.get(above) == other for above, other in zip(x.inputs, y.inputs)):
+            return True
+        below = {(number, self.b[number].inputs.index(two)) for number in y.users}
+        if any((self.pairs.get(n, -1), self.a[n].inputs.index(one)) in below for n in x.users):
+            return True
+        lines = [{frame.text.strip() for frame in item.node.innermost} for item in (x, y)]
+        return bool(lines[0] & lines[1] - {""}) or not (x.users or y.users)
 
     def _free(self, one: int, two: int) -> bool:
         return one not in self.pairs and two not in self._taken
