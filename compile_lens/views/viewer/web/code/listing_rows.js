@@ -4,8 +4,17 @@ import { h } from "../dom.js";
 import { CALL_NAMES } from "./line_units.js";
 import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 
-/** @import { Wrap } from "../shell/comparison_wrap.js" */
 /** @import { Listing } from "./listing.js" */
+
+/**
+ * What breaks lines (from 0) that are too long: at which characters, and how many pixels that takes.
+ * @typedef {object} Wrapping
+ * @property {Map<number, number[]>} breaks
+ * @property {(line: number) => number} more
+ * @property {(element: HTMLElement, line: number) => void} apply
+ * @property {(line: number, at: number) => void} show
+ * @property {(width: number) => void} fit
+ */
 
 /** Pixels of a row, where nothing else is said. */
 export const LINE_HEIGHT = 18;
@@ -35,7 +44,7 @@ export class ListingRows {
     this.body = h("div", { class: "listing-body", style: `--digits:${digits};min-width:max(100%, calc(${width}))` });
     this.element = h("div", { class: "listing-box" }, this.body);
     this.viewport = viewport ?? this.element;
-    /** What breaks lines that are too long. @type {Wrap | null} */
+    /** What breaks lines that are too long. @type {Wrapping | null} */
     this.wrap = null;
     /** @type {Map<number, ListingBlock>} */
     this.blocks = new Map();
