@@ -1,7 +1,8 @@
 """For whose derivative a node or a line of the backward is there.
 
-Autograd made a node of the joint graph for the operators that it came from (``Node.derivative``). What the backward
-only computes again, since the forward did not keep it, is there for whatever reads it.
+Autograd made a node of the joint graph for the operators that it came from (``Node.derivative``). What the program's
+own backward of an ``autograd.Function`` computes is the derivative of the call of that. What the backward only computes
+again, since the forward did not keep it, is there for whatever reads it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Mapping
 from compile_lens.measures.address import Address, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Node
+from compile_lens.record.graph import Node, Ref
 
 Links = Mapping[Address, Collection[Address]]
 """For an address what it directly came from."""
@@ -45,9 +46,22 @@ class Derivatives:
         return tuple(found)
 
     def _joint(self, address: Address) -> dict[Address, None]:
-        graph = self._compilations[address[0]].graphs["joint"]
-        flagged = {path + n.name for path, n in walk(graph) if n.derivative}
-        return dict.fromkeys(self._up.get(address, ()) if address[2] in flagged else ())
+        compilation = self._compilations[address[0]]
+        flagged = {path + n.name for path, n in walk(compilation.graphs["joint"]) if n.derivative}
+        return self._served(address, flagged, _backwards(compilation))
+
+    def _served(
+        self, joint: Address, made: Collection[str], backwards: Mapping[str, str]
+    ) -> dict[Address, None]:
+        """The operators for whose derivative a node of the joint graph is itself there."""
+        found: dict[Address, None] = {}
+        for cid, key, name in self._up.get(joint, ()):
+            call = next((call for body, call in backwards.items() if name.startswith(body)), None)
+            if call is not None:
+                found[cid, key, call] = None
+            elif joint[2] in made:
+                found[cid, key, name] = None
+        return found
 
     def _nodes(self, cid: str) -> dict[str, dict[Address, None]]:
         """For each node of the backward as it was handed over."""
@@ -60,21 +74,43 @@ class Derivatives:
         if "joint" not in graphs or "backward" not in graphs:
             return {}
         made = {path + n.name for path, n in walk(graphs["joint"]) if n.derivative}
+        backwards = _backwards(compilation)
         found: dict[str, dict[Address, None]] = {}
         for path, node in reversed(list(walk(graphs["backward"]))):
-            self._node(compilation.id, path, node, made, found)
+            self._node(compilation.id, path, node, made, backwards, found)
         return found
 
     def _node(
-        self, cid: str, path: str, node: Node, made: set[str], found: dict[str, dict[Address, None]]
+        self,
+        cid: str,
+        path: str,
+        node: Node,
+        made: set[str],
+        backwards: Mapping[str, str],
+        found: dict[str, dict[Address, None]],
     ) -> None:
         """Readers come before what they read: what is computed again has by now what they have."""
         name = path + node.name
         joint = [a for a in self._up.get((cid, "backward", name), ()) if a[1] == "joint"]
-        own = [a for a in joint if a[2] in made]
-        mine = {up: None for a in own for up in self._up.get(a, ())}
+        served = {a: self._served(a, made, backwards) for a in joint}
+        own = [a for a in joint if a[2] in made or served[a]]
+        mine = {up: None for a in own for up in served[a]}
         again = found.pop(name, {})
         found[name] = {**mine, **(again if len(own) < len(joint) or not joint else {})}
         if node.op != "output":
             for source in node.inputs:
                 found.setdefault(path + source, {}).update(found[name])
+
+
+def _backwards(compilation: Compilation) -> dict[str, str]:
+    """For each backward that the program wrote, as names in it begin, the call that it is the derivative of."""
+    before = compilation.graphs.get(compilation.graphs["joint"].before)
+    if before is None:
+        return {}
+    return {
+        f"{path}{body.name}/": path + node.name
+        for path, node in walk(before)
+        if node.target.rpartition(".")[2] == "autograd_function_apply"
+        for body in node.args[1:2]
+        if isinstance(body, Ref)
+    }

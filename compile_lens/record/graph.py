@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 UNSAID_ORIGIN = "made by a pass of the compiler that did not say what for"
 """``Node.no_origin`` of one that may have come from anything before it."""
 
+UNSAID_DERIVATIVE = "made in the backward, by autograd or a hook, and what for was not said"
+"""``Node.no_origin`` of one that is of a derivative, or of what the program does with one."""
+
 
 @dataclass(frozen=True)
 class Ref:

@@ -77,7 +77,7 @@ class _Inside:
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         found, reason = self._origins(node)
         if not found and node.op not in ("placeholder", "output"):
-            found, reason = self._origins(self._owner)
+            found, reason = self._origins(self._owner)[0], ""
         return found, reason or f"inside the body {self._owner.name} of a higher-order operator"
 
     def derivative(self, node: torch.fx.Node) -> bool:

@@ -2,8 +2,9 @@
 
 Four facts are used, in this order: the node *is* a node of the stage before (a pass left it alone); a pass
 said that it stands in for one (pattern matcher, ``replace_all_uses_with``); tracing noted which node it ran
-(``meta["from_node"]``); autograd gave the backward node the sequence number of its forward operator. A node
-for which none holds has no origin, and says why.
+(``meta["from_node"]``); autograd gave the backward node the sequence number of its forward operator, and the stack
+trace of that. Where number and trace differ the trace is right: an operator in place takes two numbers, and a view that
+is made anew after one takes the next. A node for which none holds has no origin, and says why.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch.fx
 
-from compile_lens.record.graph import UNSAID_ORIGIN
+from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
 from .fx import Origins
 
@@ -169,6 +170,7 @@ class JointOrigins:
         self._lineage = lineage
         self._traced: dict[torch.fx.Node, tuple[str, ...]] = {}
         self._first: dict[int, tuple[str, ...]] = {}
+        self._at: dict[str, set[tuple[str, ...]]] = {}  # what ran at a stack trace
         self._cache: dict[torch.fx.Node, tuple[str, ...]] = {}
         placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
         primals = [n for n in placeholders if not _is_tangent(n)]
@@ -180,6 +182,8 @@ class JointOrigins:
             # under the same number is not differentiable.
             if traced and number is not None and not node.meta.get("autograd_backward"):
                 self._first.setdefault(number, traced)
+                if node.meta.get("stack_trace"):
+                    self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         names = self._names(node)
@@ -187,14 +191,18 @@ class JointOrigins:
             return names, ""
         if _is_tangent(node):
             return (), "a gradient that comes in from after the graph"
+        if self.derivative(node):
+            return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
 
     def derivative(self, node: torch.fx.Node) -> bool:
-        """Whether autograd made it, for the derivative of what it came from."""
+        """Whether autograd made it, for the derivative of what it came from, where that is known."""
         if self._traces(node) or node.op not in ("call_function", "get_attr"):
             return False
         value = _written_back(node)
-        return bool(self._names(node)) if value is None else self.derivative(value)
+        if value is not None:
+            return self.derivative(value)
+        return bool(self._names(node)) or bool(node.meta.get("autograd_backward"))
 
     def _traces(self, node: torch.fx.Node) -> tuple[str, ...]:
         found = self._traced.get(node)
@@ -212,14 +220,25 @@ class JointOrigins:
         else:
             names = self._traces(node)
             if not names and node.meta.get("is_gradient_acc"):
-                # Autograd adds up gradients of one tensor: it serves every operator that a summand came from.
-                names = tuple(dict.fromkeys(n for arg in node.all_input_nodes for n in self._names(arg)))
+                # Autograd adds up gradients of one tensor: it serves every operator that a summand came from. What a
+                # hook computes there bears the same mark, and is of no operator.
+                if len(node.all_input_nodes) > 1:
+                    names = tuple(dict.fromkeys(n for arg in node.all_input_nodes for n in self._names(arg)))
             elif not names and (value := _written_back(node)) is not None:
                 names = self._names(value)
             elif not names and "seq_nr" in node.meta and node.op != "output":
-                names = self._first.get(node.meta["seq_nr"], ())
+                names = self._differentiated(node)
         self._cache[node] = names
         return names
+
+    def _differentiated(self, node: torch.fx.Node) -> tuple[str, ...]:
+        """The operator of the forward that a node of the backward has the number of, unless its stack trace says that
+        it is another; and where that is not one alone, none."""
+        named = self._first.get(node.meta["seq_nr"], ())
+        at = self._at.get(node.meta.get("stack_trace", ""))
+        if at is None or named in at:
+            return named
+        return next(iter(at)) if len(at) == 1 else ()
 
 
 def _written_back(node: torch.fx.Node) -> torch.fx.Node | None:
