@@ -976,7 +976,7 @@ def test_a_graph_that_does_not_open_at_its_top_says_why(viewer: Open) -> None:
         page.pane("forward").locator(".node.in-unit").first.wait_for()
         page.page.wait_for_timeout(400)
         notes = page.pane("forward").locator(".graph-note:visible").all_inner_texts()
-        why = "none of the others joins more lines"
+        why = "none of the first 12 joins more lines"  # of a layer's forward
         assert notes == ([f"Shown first: what the open kernel computes; {why}."] if said else [])
 
 

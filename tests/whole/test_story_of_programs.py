@@ -150,6 +150,10 @@ COUNTS: dict[tuple[str, str], Again] = {
         len(n.members) == 1 for n in working(one.graphs[f"{p}.groups"])
     ),
     ("groups", "n"): lambda c, one, p: len(working(one.graphs[f"{p}.groups"])),
+    ("counts", "groups"): lambda c, one, p: len(working(one.graphs[f"{p}.groups"])),
+    ("counts", "kernels"): lambda c, one, p: (
+        one.code[p].text.count(" = async_compile.cpp") + launched(one.code[p].text, LIBRARY)
+    ),
     ("unfused", "n"): lambda c, one, p: len(working(one.graphs[f"{p}.loops"])),
     ("kernels", "n"): lambda c, one, p: one.code[p].text.count(" = async_compile.cpp"),
     ("calls", "n"): lambda c, one, p: launched(one.code[p].text, LIBRARY),
@@ -174,7 +178,7 @@ def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
         row = getattr(dict(made.ledger.graphs)[one.id], phase)  # which bodies a call runs, the ledger knows
         assert value == {"before": row.bytes_before, "after": row.bytes_after}[name]
         return
-    if (sentence.key, name) == ("launches", "n"):
+    if (sentence.key, name) in (("launches", "n"), ("counts", "launches")):
         assert one is not None
         if phase in one.code and not one.graphs[phase].subgraphs:
             assert value == launched(one.code[phase].text), sentence
