@@ -171,7 +171,8 @@ export class ComparisonGraph {
     const line = this.causes.find(([column]) => column === this.chosen)?.[1];
     const own = new Set(line === undefined ? [] : units.of(line));
     const first = shown.filter((item) => units.of(item).some((unit) => own.has(unit)));
-    const alike = first.length ? first : shown;
+    const signed = first.filter((item) => this.unlike[this.chosen].has(item));
+    const alike = signed.length ? signed : first.length ? first : shown;
     const { note } = this.pane;
     if (first.length && this.told !== note) {
       this.told = note;
