@@ -159,8 +159,8 @@ def test_the_fusion_view_shows_what_the_record_holds(viewer: Open) -> None:
         str(row.loops),
         str(row.groups),
         str(row.launches),
-        f"{row.bytes_before:,}",
-        f"{row.bytes_after:,}",
+        f"~{row.bytes_before:,}",
+        f"~{row.bytes_after:,}",
     ]
     assert "modelled" in pane.locator(".fusion-summary").inner_text()
     rows = pane.locator(".fusion-row").all()
