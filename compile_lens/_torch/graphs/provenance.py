@@ -44,6 +44,7 @@ class Lineage:
         self._replaced: dict[str, dict[str, None]] = {}
         self._paths: dict[torch.fx.Graph, str] = {}
         self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
+        self._attributes = {str(n.target): n.name for n in gm.graph.nodes if n.op == "get_attr"}
 
     @contextlib.contextmanager
     def watching(self, gm: torch.fx.GraphModule) -> Iterator[None]:
@@ -135,6 +136,11 @@ class Lineage:
         """Names of the placeholders of the followed graph."""
         return self._inputs
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Names of the nodes that read a tensor of the followed graph's module, by its place there."""
+        return self._attributes
+
 
 def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:
     """A graph module and the bodies of its higher-order operators, each with the prefix of its names."""
@@ -216,6 +222,8 @@ class JointOrigins:
             name = self._inputs.get(node)
             if isinstance(index, int) and not _is_tangent(node) and index < len(self._lineage.inputs):
                 name = self._lineage.inputs[index]
+            if name is None:  # AOTAutograd makes an input of what the graph's module holds
+                name = self._lineage.attributes.get(str(getattr(node.meta.get("desc"), "target", None)))
             names: tuple[str, ...] = (name,) if name is not None else ()
         else:
             names = self._traces(node)

@@ -81,3 +81,17 @@ def test_a_gradient_that_is_written_back_is_a_derivative() -> None:
     for node in found:
         value = next(n for n in made.compilations[0].graphs["joint"].nodes if n.name == node.inputs[1])
         assert node.derivative == value.derivative and node.origins == value.origins
+
+
+def test_parameters_that_a_step_changes_are_those_of_the_program() -> None:
+    """An optimizer's parameters are held by Dynamo's graph, and inputs of the next."""
+    layer = torch.nn.Linear(4, 4)
+    step = torch.optim.SGD(layer.parameters(), lr=0.1)
+    layer(torch.rand(2, 4)).sum().backward()
+    made = capture(step.step)
+    one = next(c for c in made.compilations if c.graphs)
+    held = [n.name for n in one.graphs["dynamo"].nodes if n.op == "get_attr"]
+    inputs = [n for n in one.graphs["inference"].nodes if n.op == "placeholder"]
+    written = [n.inputs[0] for n in one.graphs["inference"].nodes if n.target == "aten.copy_.default"]
+    assert len(held) == len(written) == 2 and all(n.origins for n in inputs)
+    assert [n.origins for n in inputs if n.name in written] == [(name,) for name in held]
