@@ -75,10 +75,10 @@ class _Inside:
         self._owner = owner
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        found, reason = self._origins(node)
+        found, _ = self._origins(node)
         if not found and node.op not in ("placeholder", "output"):
-            found, reason = self._origins(self._owner)[0], ""
-        return found, reason or f"inside the body {self._owner.name} of a higher-order operator"
+            found, _ = self._origins(self._owner)
+        return found, "" if found else f"inside the body {self._owner.name} of a higher-order operator"
 
     def derivative(self, node: torch.fx.Node) -> bool:
         """Whether autograd made the operator that has the body."""
