@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from compile_lens.measures.address import Address, walk
+from compile_lens.measures.address import PYTHON, Address, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Node, Ref
@@ -56,6 +56,8 @@ class Derivatives:
         """The operators for whose derivative a node of the joint graph is itself there."""
         found: dict[Address, None] = {}
         for cid, key, name in self._up.get(joint, ()):
+            if key == PYTHON:
+                continue  # a line of its own is none of an operator's
             call = next((call for body, call in backwards.items() if name.startswith(body)), None)
             if call is not None:
                 found[cid, key, call] = None

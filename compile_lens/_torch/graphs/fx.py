@@ -11,7 +11,7 @@ import torch
 import torch.fx
 from torch.fx import Node as FxNode
 
-from ...record.graph import Frame, Graph, Node
+from ...record.graph import UNSAID_DERIVATIVE, Frame, Graph, Node
 from ..ground.torch_source import of_torch
 from ..ground.traces import frames
 from . import accesses, kinds
@@ -98,6 +98,8 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     outputs = tensors(node)
     stack = frames(node.meta.get("stack_trace"))
     found, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
+    if reason == UNSAID_DERIVATIVE:
+        stack = ()  # torch's trace of what a hook computes is of the gradients that are added there
     derivative = getattr(origins, "derivative", None)
     compute = (
         node.op.startswith("call_")
