@@ -111,3 +111,17 @@ def test_what_an_operator_in_place_moves(fn: Callable[..., object], moved: int) 
     """By hand, of 1,000 floats each: what is written into counts, also where nothing is returned."""
     ops = capture(fn, torch.rand(1000), torch.rand(1000)).compilations[0].eager
     assert ops is not None and [op.nbytes for op in ops] == [moved], ops
+
+
+def test_a_node_of_a_body_says_why_it_has_no_origin_only_where_it_has_none() -> None:
+    """Of a body, and not what holds of an input or of a constant of the graph that calls it."""
+
+    def branches(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda y: y.sin() * 2, lambda y: y.cos(), (x,))
+
+    made = capture(branches, torch.rand(4, requires_grad=True))
+    bodies = [body for graph in made.compilations[0].graphs.values() for _, body in graph.subgraphs]
+    nodes = [node for body in bodies for node in body.nodes]
+    assert len(nodes) > 8
+    assert not [n.name for n in nodes if n.origins and n.no_origin]
+    assert not [n.name for n in nodes if "compiler added" in n.no_origin or "constant" in n.no_origin]
