@@ -25,6 +25,7 @@ class Derivatives:
         self._compilations = {c.id: c for c in capture.compilations}
         self._up = up
         self._known: dict[str, dict[str, dict[Address, None]]] = {}
+        self._marked: dict[str, tuple[set[str], dict[str, str]]] = {}
 
     def of(self, address: Address) -> tuple[Address, ...]:
         """The nodes before the joint graph; empty for what is not of a backward or has no such node."""
@@ -46,24 +47,26 @@ class Derivatives:
         return tuple(found)
 
     def _joint(self, address: Address) -> dict[Address, None]:
-        compilation = self._compilations[address[0]]
-        flagged = {path + n.name for path, n in walk(compilation.graphs["joint"]) if n.derivative}
-        return self._served(address, flagged, _backwards(compilation))
-
-    def _served(
-        self, joint: Address, made: Collection[str], backwards: Mapping[str, str]
-    ) -> dict[Address, None]:
         """The operators for whose derivative a node of the joint graph is itself there."""
+        made, backwards = self._marks(address[0])
         found: dict[Address, None] = {}
-        for cid, key, name in self._up.get(joint, ()):
+        for cid, key, name in self._up.get(address, ()):
             if key == PYTHON:
                 continue  # a line of its own is none of an operator's
             call = next((call for body, call in backwards.items() if name.startswith(body)), None)
             if call is not None:
                 found[cid, key, call] = None
-            elif joint[2] in made:
+            elif address[2] in made:
                 found[cid, key, name] = None
         return found
+
+    def _marks(self, cid: str) -> tuple[set[str], dict[str, str]]:
+        """The nodes of the joint graph that autograd made, and the program's own backwards with their calls."""
+        if cid not in self._marked:
+            compilation = self._compilations[cid]
+            made = {path + n.name for path, n in walk(compilation.graphs["joint"]) if n.derivative}
+            self._marked[cid] = made, _backwards(compilation)
+        return self._marked[cid]
 
     def _nodes(self, cid: str) -> dict[str, dict[Address, None]]:
         """For each node of the backward as it was handed over."""
@@ -75,26 +78,17 @@ class Derivatives:
         graphs = compilation.graphs
         if "joint" not in graphs or "backward" not in graphs:
             return {}
-        made = {path + n.name for path, n in walk(graphs["joint"]) if n.derivative}
-        backwards = _backwards(compilation)
         found: dict[str, dict[Address, None]] = {}
         for path, node in reversed(list(walk(graphs["backward"]))):
-            self._node(compilation.id, path, node, made, backwards, found)
+            self._node(compilation.id, path, node, found)
         return found
 
-    def _node(
-        self,
-        cid: str,
-        path: str,
-        node: Node,
-        made: set[str],
-        backwards: Mapping[str, str],
-        found: dict[str, dict[Address, None]],
-    ) -> None:
+    def _node(self, cid: str, path: str, node: Node, found: dict[str, dict[Address, None]]) -> None:
         """Readers come before what they read: what is computed again has by now what they have."""
         name = path + node.name
         joint = [a for a in self._up.get((cid, "backward", name), ()) if a[1] == "joint"]
-        served = {a: self._served(a, made, backwards) for a in joint}
+        made, _ = self._marks(cid)
+        served = {a: self._joint(a) for a in joint}
         own = [a for a in joint if a[2] in made or served[a]]
         mine = {up: None for a in own for up in served[a]}
         again = found.pop(name, {})

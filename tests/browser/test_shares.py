@@ -115,10 +115,7 @@ def test_what_is_no_operation_is_no_share_of_the_operations(
     """By hand: a permutation and three parts of it move no data, so none of them is an operator of the ledger."""
     import torch
 
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    scope: dict[str, Any] = {}
-    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), scope)
+    _, scope = _ran(tmp_path)
     capture = compile_lens.capture(scope["Layer"](), torch.rand(2, 8, 32), backward=False)
     page = Viewer(standalone(capture), capture)
     page.pin(python_line(capture, "parts.permute"))
@@ -129,6 +126,15 @@ def test_what_is_no_operation_is_no_share_of_the_operations(
     assert re.fullmatch(r"\d+ views, no op", views), views
     names, more = _said(page.find(".flow-aten .flow-count").inner_text())
     assert len(names) + more == int(views.split()[0])
+
+
+def _ran(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The program's file, and the names that it makes."""
+    file = folder / "program.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    scope: dict[str, Any] = {}
+    exec(compile(PROGRAM, str(file), "exec"), scope)
+    return file, scope
 
 
 def _said(count: str) -> tuple[list[str], int]:
@@ -165,10 +171,7 @@ def test_names_rest_and_share_of_a_chip_are_of_one_set(
     """Two layers, each line of them: counted in the saved record, and the names are names of what is counted."""
     import torch
 
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    scope: dict[str, Any] = {}
-    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), scope)
+    file, scope = _ran(tmp_path)
     with torch.no_grad():
         capture = compile_lens.capture(scope["deep"](2), torch.rand(2, 8, 32))
     saved = json.loads(capture.to_json())

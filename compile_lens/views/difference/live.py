@@ -101,7 +101,7 @@ def _module(
                 signed(
                     known,
                     (cid, f"{phase}.code", f"{kernel}:{number}"),
-                    f"the other has: {other}" if other else "only here",
+                    _sign(other),
                 )
                 for (kernel, number), other in (lines.items() if differs else ())
             ]
@@ -120,6 +120,11 @@ def _module(
             for names in module.kernels
         ],
     }
+
+
+def _sign(other: str) -> str:
+    """What is said of a line that the other side has not: ``other`` is what stands there."""
+    return f"the other has: {other}" if other else "only here"
 
 
 def _figures(capture: Record, at: Place | None) -> dict[str, str]:
@@ -143,9 +148,7 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
                 for n, at in enumerate(spans[side]):
                     other = spans[1 - side]
                     words = lines[1 - side][other[n]].strip() if n < len(other) else ""
-                    found[side].append(
-                        [number, at + 1, line(f"the other has: {words}" if words else "only here")]
-                    )
+                    found[side].append([number, at + 1, line(_sign(words))])
     return found
 
 

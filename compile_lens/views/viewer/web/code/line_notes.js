@@ -1,6 +1,7 @@
 // What happened at lines of a source, a graph break or a failure: behind the line, or below it where it is too long.
 
 import { h } from "../dom.js";
+import { LETTER } from "./looks.js";
 
 /** @import { Listing } from "./listing.js" */
 
@@ -26,8 +27,7 @@ const RIGHT = 14;
 /** Characters between a line and a note behind it, and the fewest pixels that a note below it is given. */
 const BEFORE = 4;
 const NARROWEST = 160;
-/** How wide a character of a line is for its height, and pixels beside its number. */
-const LETTER = 0.605;
+/** Pixels beside the number of a line. */
 const GUTTER = 26;
 
 export class LineNotes {

@@ -17,8 +17,8 @@ const MEDIUM = [
 /** Letters of a text whose longest line would not fit in those: the largest in which it does, else as before. */
 const SMALL = [13, 12.5, 12, 11.5].map((size) => ({ height: LONG.height, size: `${size}px` }));
 /** Pixels of a row beside its text, and how wide a letter is for its height. */
-const BESIDE = 34;
-const LETTER = 0.605;
+export const BESIDE = 34;
+export const LETTER = 0.605;
 
 /** Columns so narrow that letters become small rather than that one reads half of a row, and indents as well. */
 export const NARROW = 440;

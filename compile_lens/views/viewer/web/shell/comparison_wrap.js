@@ -2,13 +2,11 @@
 
 import { breaksOf } from "./comparison_breaks.js";
 import { CALL_NAMES } from "../code/line_units.js";
+import { BESIDE, LETTER } from "../code/looks.js";
+import { TAG_SCALE } from "../code/unit_marks.js";
 import { h } from "../dom.js";
 
 /** @import { Listing } from "../code/listing.js" */
-
-/** Pixels of a row beside its text, and how wide a letter is for its height, as where letters are chosen. */
-const BESIDE = 34;
-const LETTER = 0.605;
 
 /** Pixels of a row, and its letters, where lines are broken. */
 const DENSE = { height: 18, size: "12px" };
@@ -156,11 +154,11 @@ export class Wrap {
           end: Math.min(end, ends[row + 1]) - shift,
         }))
         .filter(({ start, end, unit }) => start < end && !placed.has(unit));
-      for (const { unit, at } of units.places(here, 0.82)) {
+      for (const { unit, at } of units.places(here, TAG_SCALE)) {
         placed.add(unit);
         const name = known.get(unit);
         if (name instanceof HTMLElement) {
-          name.style.left = `${at / 0.82}ch`;
+          name.style.left = `${at / TAG_SCALE}ch`;
           name.style.top = `${row * step + 3}px`;
         }
       }
