@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .interfaces import PHASE
 from .replaced import Places
@@ -19,21 +18,10 @@ LARGEST = 2**31 - 1
 """Elements of one example, of the input or of the result, that Metal's convolution can take."""
 
 
-_remembered: list[Any] = [None]
-
-
-def place(places: Places, kind: str, major: int = 0) -> None:
-    """Let a fake convolution be laid out as on the device; ``major`` is the first number of CUDA's capability."""
-    _ask_anew((kind, major, torch._C._get_cudnn_enabled()))
+def place(places: Places, kind: str) -> None:
+    """Let a fake convolution be laid out as on the device."""
     if kind == "mps":
         _metal(places)
-
-
-def _ask_anew(key: Any) -> None:
-    """What a fake operator gave is remembered by its inputs alone, of which the kind of device is one."""
-    if _remembered[0] != key:
-        _remembered[0] = key
-        FakeTensorMode.cache_clear()
 
 
 def _metal(places: Places) -> None:

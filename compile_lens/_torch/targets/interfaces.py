@@ -95,7 +95,11 @@ def _accelerator(places: Places, device: torch.device) -> None:
 
 
 def forget(places: Places) -> None:
-    """Answers about devices that torch remembers must be asked anew, now and when the real device is back."""
+    """Answers about devices that torch remembers must be asked anew, now and when the real device is back.
+
+    What a fake operator gave is among them: it is remembered by its inputs, of which the kind of device is one and its
+    model is none, and what was asked on the way to it would not be asked in a second capture.
+    """
     _clear_memory()
     places.add(_clear_memory)
 
@@ -265,7 +269,9 @@ def _clear_memory() -> None:
     import torch._inductor.utils as inductor_utils
     import torch.utils._triton as triton_utils
     from torch._inductor.runtime.hints import DeviceProperties
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
+    FakeTensorMode.cache_clear()
     for module in (inductor_utils, triton_utils):
         for value in tuple(vars(module).values()):
             if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == module.__name__:

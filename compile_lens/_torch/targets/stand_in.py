@@ -63,7 +63,7 @@ class StandIn:
                 accelerator.place(places, self.model.device, self._major())
                 interfaces.place(places, self.model, self.questions)
                 attention.place(places, self.model, self.questions)
-                convolutions.place(places, self.model.device, self._major())
+                convolutions.place(places, self.model.device)
                 fallbacks.place(places, self.device, self.questions)
                 sight.place(places, interfaces.MARK, self.device)
                 held.place(places, self.device)
