@@ -13,7 +13,7 @@ from . import followed as following
 from . import fx, merged, passes, saved_for_backward
 from . import rewrites as rewrites  # its hooks say what came from what
 from .followed import Untouched
-from .provenance import Lineage, joint_origins
+from .provenance import Lineage, joint_origins, modules
 
 
 @hook("torch._inductor.compile_fx:_recursive_pre_grad_passes")
@@ -74,7 +74,8 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
         return real(gm, *args, **kwargs)
     origins = joint_origins(lineage, gm)
     followed.now = now = Lineage(gm)
-    followed.untouched = untouched = Untouched(now, {n.name: origins(n) for n in gm.graph.nodes})
+    known = {path + n.name: origins(n) for path, module in modules(gm) for n in module.graph.nodes}
+    followed.untouched = untouched = Untouched(now, known)
     with now.watching(gm), passes.recorded(draft, "inference", gm, _inference_origins(untouched)) as left:
         return left(real(gm, *args, **kwargs))
 

@@ -13,7 +13,7 @@ from .provenance import Lineage
 class Untouched:
     """What AOTAutograd traced where there is no joint graph, before the passes that run over joint graphs.
 
-    ``origins`` are those of its nodes, by name, each with the reason where there are none.
+    ``origins`` are those of its nodes and of its bodies', by name, each with the reason where there are none.
     """
 
     lineage: Lineage

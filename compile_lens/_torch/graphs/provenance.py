@@ -187,7 +187,8 @@ class JointOrigins:
             # The first operator under a number is the one that autograd made the number for; what follows
             # under the same number is not differentiable.
             if traced and number is not None and not node.meta.get("autograd_backward"):
-                self._first.setdefault(number, traced)
+                if number >= 0:  # less where nothing needs a gradient: of every operator alike
+                    self._first.setdefault(number, traced)
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
 

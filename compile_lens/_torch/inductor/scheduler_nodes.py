@@ -12,8 +12,13 @@ from . import loop_accesses
 
 
 def prefix(lowering: Any) -> str:
-    """``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered."""
-    return f"{lowering.name}/" if hasattr(lowering, "parent") else ""
+    """``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered, and for a
+    body in a body, whose name begins with that of the body around it, the way to it: ``"true_graph_0/false_graph_0/"``.
+    """
+    around = getattr(lowering, "parent", None)
+    if around is None:
+        return ""
+    return f"{prefix(around)}{lowering.name.removeprefix(f'{around.name}_')}/"
 
 
 def parts(node: Any) -> list[Any]:
