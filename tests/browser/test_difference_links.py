@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from compile_lens.views.difference import live
 from compile_lens.views.difference.html import document
 
 from . import captures
@@ -164,6 +165,19 @@ def test_what_differs_at_the_end_of_a_long_line_is_in_view(
     row = sources.first.locator(".listing-line", has_text="hidden =")
     assert row.evaluate("e => e.textContent").startswith("    hidden = torch.nn.functional.layer_norm(torch")
     assert box(row)["height"] > 1.5 * box(sources.first.locator(".listing-line").first)["height"]
+
+
+@pytest.mark.parametrize("viewport", [(820, 600)])
+def test_where_a_line_differs_is_known_without_the_words_that_say_it(
+    opened: Callable[[str, str], Locator], monkeypatch: pytest.MonkeyPatch, viewport: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(live, "_sign", lambda other: f"beside it: {other}")
+    longer = LONG.replace("x @ x", " + ".join(["x @ x"] * 20))
+    app = opened(longer.format("1e-05"), longer.format("1e-03"))
+    sources = app.locator(".compare-band .source-scroll")
+    assert sources.evaluate_all(SEEN, ["1e-05", "1e-03"]) == [True, True]
+    signs = app.locator(".compare-band .tag-differs").evaluate_all("all => all.map((e) => e.title)")
+    assert signs and all(words.startswith("beside it: hidden") for words in signs)
 
 
 STEPS = "".join(f"    x = x * {n}\n" for n in range(3, 23))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
+from os.path import commonprefix
 
 from compile_lens.measures.address import Address
 from compile_lens.measures.difference.counterparts import Module, Place, counterparts
@@ -132,7 +133,8 @@ def _figures(capture: Record, at: Place | None) -> dict[str, str]:
 
 
 def _sources(a: Record, b: Record) -> list[list[list[object]]]:
-    """For each side ``[source, line, words]`` of the lines of its source that are its own; empty where both are one."""
+    """For each side ``[source, line, words, at]`` of the lines of its source that are its own, ``at`` the character from
+    which on the other's is otherwise; empty where both are one."""
     texts = [[source.text for source in one.sources] for one in (a, b)]
     if texts[0] == texts[1]:
         return []
@@ -147,9 +149,17 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
             for side, number in enumerate((one, two)) if step != "equal" else ():
                 for n, at in enumerate(spans[side]):
                     other = spans[1 - side]
-                    words = lines[1 - side][other[n]].strip() if n < len(other) else ""
-                    found[side].append([number, at + 1, line(_sign(words))])
+                    text = lines[1 - side][other[n]] if n < len(other) else ""
+                    found[side].append(
+                        [number, at + 1, line(_sign(text.strip())), _unlike(line(lines[side][at]), line(text))]
+                    )
     return found
+
+
+def _unlike(own: str, other: str) -> int:
+    """The first character of a line that the other line, however it is indented, has otherwise."""
+    blanks = len(own) - len(own.lstrip())
+    return blanks + len(commonprefix((own.strip(), other.strip())))
 
 
 def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list[list[list[object]]]:
@@ -160,7 +170,7 @@ def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list
         return []
     return [
         [
-            [number, at - source.first_line + 1, "only here: the other ran no tensor operation of this line"]
+            [number, at - source.first_line + 1, "only here: the other ran no tensor operation of this line", 0]
             for number, source in enumerate(capture.sources)
             for file, at in sorted(known[side] - known[1 - side])
             if file == source.file and 0 <= at - source.first_line < len(source.text.splitlines())

@@ -296,8 +296,11 @@ export interface Compared {
   lowered: [number, number][];
   /** For each column `[item, words]`: nodes of graphs that the other has otherwise, or has not, with no words. */
   differ: [number, string][][];
-  /** For each column `[source, line of it, words]`: lines that the other lacks; empty where one source is that of all. */
-  sources: [number, number, string][][];
+  /**
+   * For each column `[source, line of it, words, at]`: lines that the other lacks, and the character from which on its
+   * line is otherwise; empty where one source is that of all.
+   */
+  sources: [number, number, string, number][][];
   levels: { title: string; open: boolean; changes: ComparedChange[] }[];
   mayDiffer: string[];
 }

@@ -24,7 +24,8 @@ const HEADING = 80;
 export class SourcePane {
   /**
    * @param {App} app
-   * @param {[number, number, string][]} [own] sources by number, lines of them that another lacks, and what is said
+   * @param {[number, number, string, number][]} [own] sources by number, lines of them that another lacks, what is
+   *   said, and the character from which on the other's is otherwise
    * @param {(listings: Listing[], width: number) => void} [wrap] breaks lines that are too long
    */
   constructor(app, own = [], wrap = (listings, width) => undefined) {
@@ -33,8 +34,12 @@ export class SourcePane {
     const { sources } = app.model.core;
     /** @type {Map<number, Map<number, string>>} */
     this.signs = new Map();
-    for (const [source, line, words] of own)
+    /** The first character of each that the other's has otherwise. @type {Map<number, Map<number, number>>} */
+    this.unlike = new Map();
+    for (const [source, line, words, at] of own) {
       this.signs.set(source, (this.signs.get(source) ?? new Map()).set(line, words));
+      this.unlike.set(source, (this.unlike.get(source) ?? new Map()).set(line, at));
+    }
     this.scroller = h("div", { class: "source-scroll" });
     /** @type {{ section: HTMLElement, listing: Listing }[]} */
     this.parts = sources.map((source, number) => this.part(source, this.signs.get(number)));

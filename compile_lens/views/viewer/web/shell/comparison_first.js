@@ -2,9 +2,6 @@
 
 /** @import { SourcePane } from "../code/source_pane.js" */
 
-/** What stands before the other's line in the words of a sign. */
-const OTHER = "the other has: ";
-
 /**
  * As the page opens.
  * @param {SourcePane} source
@@ -41,20 +38,5 @@ export function showIn(source, items) {
 function showLine(source, part, line) {
   const { listing } = source.parts[part];
   listing.showLine(line);
-  const words = source.signs.get(part)?.get(line + 1) ?? "";
-  const text = listing.lines.line(line);
-  const blanks = text.length - text.trimStart().length;
-  const at = words.startsWith(OTHER) ? blanks + common(text.trim(), words.slice(OTHER.length)) : 0;
-  listing.rows.wrap?.show(line, at);
-}
-
-/**
- * How many characters two texts begin with.
- * @param {string} one
- * @param {string} two
- */
-function common(one, two) {
-  let at = 0;
-  while (at < one.length && one[at] === two[at]) at += 1;
-  return at;
+  listing.rows.wrap?.show(line, source.unlike.get(part)?.get(line + 1) ?? 0);
 }
