@@ -202,11 +202,11 @@ def test_the_page_of_a_capture_lives_inside_a_lesson(site: Path, page: Page, wat
 
 @pytest.mark.parametrize("language", ("", "zh/"))
 def test_pages_are_at_most_a_screen_and_a_half(site: Path, page: Page, watch: Watch, language: str) -> None:
-    """All but the reference, the lecturers' solutions and the two that are long tables of what was found."""
+    """All but the reference and the lecturers' solutions."""
     watch.allow(f"{site.as_uri()}/")
     page.set_viewport_size({"width": 1280, "height": 900})
     names = {path.stem for path in (ROOT / "docs" / language).glob("*.md")} - {"solutions"}
-    long = {name for name in names if name.startswith("api")} | {"limits", "targets-real-device"}
+    long = {name for name in names if name.startswith("api")}
     assert len(names - long) > 30
     heights = {}
     for name in sorted(names - long):
