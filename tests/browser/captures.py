@@ -60,6 +60,27 @@ def wrapped() -> Capture:
 
 
 @functools.cache
+def sequence() -> Capture:
+    """One line with one call, which runs eleven modules, two of which compute nothing."""
+    import torch
+    from torch import nn
+
+    class Sequence(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            one, two, three, four = (nn.Linear(16, 16) for _ in range(4))
+            self.layers = nn.Sequential(
+                one, nn.GELU(), nn.Dropout(0.0), nn.LayerNorm(16), two, nn.Tanh(), nn.Identity(),
+                three, nn.Sigmoid(), nn.Dropout(0.0), four,
+            )  # fmt: skip
+
+        def forward(self, images: Any) -> Any:
+            return self.layers(images)
+
+    return capture(Sequence(), torch.rand(8, 16))
+
+
+@functools.cache
 def mlp() -> Capture:
     """Two layers in modules of their own, forward and backward: library calls and generated kernels."""
     import torch

@@ -13,7 +13,7 @@ from compile_lens.measures.source_units import units
 from compile_lens.views.words.palette import UNITS
 
 from . import captures
-from .viewer import Viewer, kernel_line, python_line
+from .viewer import Viewer, box, kernel_line, python_line
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -123,6 +123,41 @@ def test_modules_of_a_single_call_have_a_colour_each_and_their_names_stand_on_th
     assert set(page.pane("forward").locator(".on-unit-tag").all_text_contents()) == set(names)
     tanh = page.pane("forward.code").locator(".listing-line", has_text="tanh()")
     assert tags(tanh.first.locator(".tag")) == ["net.1"]
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
+def test_names_of_modules_leave_their_line_to_be_read(viewer: Open, viewport: tuple[int, int]) -> None:
+    """A row of names below it; what has no room there is counted, and none stands over another."""
+    page = viewer(captures.sequence())
+    line = page.pane("python").locator(".listing-line", has_text="return self.")
+    text, *tags = map(box, (line, *line.locator(".tag").all()))
+    pane = box(page.pane("python"))
+    written = line.evaluate(
+        "(e) => { const r = document.createRange(); r.setStart(e, 0);"
+        " r.setEndBefore([...e.children].find((c) => c.querySelector('.tag')) ?? null);"
+        " const { right, bottom } = r.getBoundingClientRect(); return { right, bottom }; }"
+    )
+    assert len(tags) >= 5 and written["right"] <= pane["x"] + pane["width"]
+    for one in tags:
+        assert one["y"] >= written["bottom"] - 2, "below the text"
+        assert one["x"] + one["width"] <= pane["x"] + pane["width"]
+        assert one["y"] + one["height"] <= text["y"] + text["height"]
+    for one in tags:
+        for other in tags:
+            if one is not other and abs(one["y"] - other["y"]) < 2:
+                assert one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+
+
+def test_a_name_of_a_module_lights_what_that_module_computes_alone(viewer: Open) -> None:
+    capture = captures.wrapped()
+    page = viewer(capture)
+    page.open("python", "forward", "forward.code")
+    page.pane("python").locator(".tag[data-tag='net.1']").click()
+    page.leave()
+    page.frame()
+    assert page.pins() == ["net.1"]
+    assert page.pane("forward.code").locator(".listing-line.lit", has_text="tanh()").count() > 0
+    assert page.pane("forward.code").locator(".listing-line.lit", has_text="exp()").count() == 0
 
 
 def test_two_calls_on_a_line_do_not_light_up_together(viewer: Open) -> None:

@@ -107,7 +107,7 @@ export class LineNotes {
     const below = this.below.has(line);
     const hint = this.hint(line);
     const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}${note.whole || (note.next ?? -1) >= 0 ? " more" : ""}`;
-    const names = this.listing.coloured.segments.has(line) ? 20 : 0;
+    const names = this.listing.coloured.room(line);
     const text = h("span", { class: "listing-note-text", title: note.title || null }, note.text);
     const made = h(
       "span",

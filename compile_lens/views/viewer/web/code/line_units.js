@@ -1,11 +1,12 @@
 // Which units of work the lines of a listing came from, and where the calls in a line stand.
 
-import { rowTags } from "./unit_marks.js";
+import { NARROW } from "./looks.js";
+import { rowsBelow, rowTags, tagsBelow } from "./unit_marks.js";
 
 /** @import { Segment } from "../data/units.js" */
 /** @import { Listing } from "./listing.js" */
 
-/** Pixels for the names of calls below their line. */
+/** Pixels for the names of calls below their line, and for each row of the tags of modules. */
 export const CALL_NAMES = 20;
 
 export class LineUnits {
@@ -16,6 +17,8 @@ export class LineUnits {
     this.own = new Map();
     /** Where the calls of a line are. @type {Map<number, Segment[]>} */
     this.segments = new Map();
+    /** Of a line that runs several modules how many tags each row below it shows. @type {Map<number, number[]>} */
+    this.below = new Map();
     this.read();
   }
 
@@ -33,16 +36,52 @@ export class LineUnits {
       const segments = content.calls ? units.segments(own) : [];
       if (segments.length) this.segments.set(line - 1, segments);
     }
+    this.fit();
+  }
+
+  /** Finds how many tags there is room for below the lines that have several. Whether that is otherwise than before. */
+  fit() {
+    const { content, app, lines, width } = this.listing;
+    const before = JSON.stringify([...this.below]);
+    this.below.clear();
+    for (const [line, own] of content.calls ? this.own : []) {
+      if (own.length < 2 || this.segments.has(line)) continue;
+      const text = lines.line(line);
+      const names = own.map((unit) => app.model.units.all[unit].tag);
+      this.below.set(line, rowsBelow(names, text.length - text.trimStart().length, width, width < NARROW));
+    }
+    return JSON.stringify([...this.below]) !== before;
   }
 
   /**
-   * What stands at the end of a line: the tags of its units. A line of the source is itself the unit, but for one that
-   * runs several modules.
+   * Pixels below the text of a line that names of its calls or modules take.
+   * @param {number} line
+   */
+  room(line) {
+    return CALL_NAMES * (this.segments.has(line) ? 1 : (this.below.get(line)?.length ?? 0));
+  }
+
+  /**
+   * The tags below a line of the source, one for each module that it runs.
+   * @param {number} line
+   */
+  names(line) {
+    const rows = this.below.get(line);
+    if (!rows) return null;
+    const { lines, rows: drawn, app } = this.listing;
+    const text = lines.line(line);
+    const above = 1 + (drawn.wrap?.breaks.get(line)?.length ?? 0);
+    return tagsBelow(app.model.units, this.own.get(line) ?? [], rows, text.length - text.trimStart().length, above);
+  }
+
+  /**
+   * What stands at the end of a line of code: the tags of its units. A line of the source is itself the unit, or has the
+   * names of its calls and modules below it.
    * @param {number} line
    */
   tags(line) {
     const { content, app } = this.listing;
-    const own = this.segments.has(line) ? undefined : this.own.get(line);
+    const own = this.segments.has(line) || this.below.has(line) ? undefined : this.own.get(line);
     return own && (content.tagged || own.length > 1) ? rowTags(app.model.units, own) : [];
   }
 

@@ -112,9 +112,11 @@ export class ListingBlock {
     this.listing.rows.wrap?.apply(element, line);
     const tags = this.listing.coloured.tags(line);
     if (tags.length) element.append(h("span", { class: "tags" }, tags));
+    const names = this.listing.coloured.names(line);
+    if (names) element.append(names);
     element.append(...this.listing.notes.elements(line));
-    // A line that holds a button is no button itself; Enter pins it all the same.
-    if (left <= 0 && !segments && element.dataset.item !== undefined) element.setAttribute("role", "button");
+    // A line that holds buttons is no button itself; Enter pins it all the same.
+    if (left <= 0 && !segments && !names && element.dataset.item !== undefined) element.setAttribute("role", "button");
     else element.removeAttribute("role");
   }
 

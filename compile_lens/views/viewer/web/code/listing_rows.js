@@ -1,7 +1,6 @@
 // The rows of a listing, built in blocks where they are seen; where it scrolls, and which row the keyboard is on.
 
 import { h } from "../dom.js";
-import { CALL_NAMES } from "./line_units.js";
 import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 
 /** @import { Listing } from "./listing.js" */
@@ -87,15 +86,16 @@ export class ListingRows {
     return (pixels - beyond) / this.height;
   }
 
-  /** Finds the rows that have something below their text: the names of calls, a note. */
+  /** Finds the rows that have something below their text: the names of calls or modules, a note. */
   measure() {
     const { coloured, folds, notes } = this.listing;
     const { wrap } = this;
     this.taller.clear();
-    for (const line of new Set([...coloured.segments.keys(), ...notes.below.keys(), ...(wrap?.breaks.keys() ?? [])])) {
+    const { segments, below } = coloured;
+    const lines = [segments, below, notes.below, wrap?.breaks ?? []].flatMap((one) => [...one.keys()]);
+    for (const line of new Set(lines)) {
       if (!folds.shows(line)) continue;
-      const names = coloured.segments.has(line) ? CALL_NAMES : 0;
-      this.taller.set(folds.row(line), names + (notes.below.get(line) ?? 0) + (wrap?.more(line) ?? 0));
+      this.taller.set(folds.row(line), coloured.room(line) + (notes.below.get(line) ?? 0) + (wrap?.more(line) ?? 0));
     }
   }
 

@@ -89,7 +89,7 @@ function fitTo(listing, width) {
   const other = kind(width) !== kind(listing.width);
   listing.width = width;
   listing.element.classList.toggle("narrow", width < NARROW);
-  if (other) listing.rows.arrange();
+  if (listing.coloured.fit() || other) listing.rows.arrange();
   return width < NARROW;
 }
 

@@ -77,6 +77,73 @@ export function tag(units, unit) {
   return h("span", { class: `tag unit-${colour}`, "data-unit-tag": unit, "data-tag": name });
 }
 
+/** Rows of tags below a line at most, and pixels around them. */
+const MOST_BELOW = 2;
+const BESIDE_BELOW = 70;
+/** Pixels of a letter of the line, where it is large. */
+const INDENT = 9.7;
+
+/**
+ * How many tags stand in each row below a line; what has no room is only counted, at the end.
+ * @param {string[]} names
+ * @param {number} indent characters that the line begins with
+ * @param {number} width pixels
+ * @param {boolean} narrow
+ */
+export function rowsBelow(names, indent, width, narrow) {
+  const room = width - BESIDE_BELOW - indent * INDENT;
+  const { around, letter } = narrow ? NARROW_TAG : TAG;
+  const wide = (/** @type {string} */ name) => around + name.length * letter;
+  const more = wide("+99");
+  const rows = [0];
+  let left = room;
+  names.forEach((name, i) => {
+    const last = rows.length === MOST_BELOW;
+    const need = wide(name) + (last && i < names.length - 1 ? more : 0);
+    if (need > left && rows[rows.length - 1] > 0) {
+      if (last) left = -Infinity;
+      else {
+        rows.push(0);
+        left = room;
+      }
+    }
+    if (left < 0) return;
+    rows[rows.length - 1] += 1;
+    left -= wide(name);
+  });
+  return rows;
+}
+
+/**
+ * The tags below a line, each of which leads to what its module computes.
+ * @param {Units} units
+ * @param {readonly number[]} own by number
+ * @param {number[]} rows how many stand in each row
+ * @param {number} indent characters that the line begins with
+ * @param {number} above rows of its text
+ */
+export function tagsBelow(units, own, rows, indent, above) {
+  let at = 0;
+  const parts = rows.map((count) => {
+    const tags = own.slice(at, at + count).map((unit) => {
+      const one = tag(units, unit);
+      one.dataset.unit = String(unit);
+      one.tabIndex = -1;
+      one.setAttribute("role", "button");
+      one.setAttribute("aria-label", `module ${units.all[unit].tag}`);
+      return one;
+    });
+    at += count;
+    return h("span", { class: "tag-row" }, tags);
+  });
+  const rest = own.slice(at).map((unit) => units.all[unit].tag);
+  if (rest.length)
+    parts[parts.length - 1].append(
+      h("span", { class: "tag tag-more", title: rest.join(", "), "data-tag": `+${rest.length}` }),
+    );
+  return h("span", { class: "tags-below", style: `--start:${indent};--rows:${above}` }, parts);
+}
+
 /**
  * The sign of a line that others lack, beside its number: at its end it would be beyond the edge of a narrow column.
  * @param {string} why
