@@ -45,11 +45,12 @@ async function ownNames() {
     return (await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")))).join("\n");
   };
   const scripts = (await read(WEB, ".js")).replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "");
-  const data = `${await readFile(`${WEB}/types.d.ts`, "utf8")}\n${await read(`${WEB}/../..`, ".py")}\n${await read(`${WEB}/boot`, ".js")}`;
+  const uncommented = (/** @type {string} */ text) => text.replace(/\/\*[^]*?\*\//g, "");
+  const data = `${uncommented(await readFile(`${WEB}/types.d.ts`, "utf8"))}\n${await read(`${WEB}/boot`, ".js")}`;
   const known = new Set(data.match(/\w+/g));
   for (const [, name] of scripts.matchAll(/["'`](\w+)["'`]/g)) known.add(name);
   for (const [, name] of scripts.matchAll(/dataset\.(\w+)/g)) known.add(name);
-  const own = [...scripts.matchAll(/this\.(\w{4,}) = |^  (?:async |get )?(\w{4,})\(.*\) \{$/gm)].map(
+  const own = [...scripts.matchAll(/this\.(\w{3,}) = |^  (?:async |get )?(\w{3,})\(.*\) \{$/gm)].map(
     (m) => m[1] ?? m[2],
   );
   return [...new Set(own)].filter((name) => !known.has(name) && name !== "constructor").sort();
@@ -61,7 +62,14 @@ for (const page of ["viewer", "comparison"]) {
   const style = join(outdir, `${page}.min.css`);
   const { code } = await minify(await readFile(script, "utf8"), {
     ecma: 2022,
-    compress: { passes: 3, lhs_constants: false, pure_getters: true, unsafe: true, unsafe_arrows: true },
+    compress: {
+      passes: 3,
+      lhs_constants: false,
+      pure_getters: true,
+      unsafe: true,
+      unsafe_arrows: true,
+      unsafe_comps: true,
+    },
     mangle: { properties },
     format: { ecma: 2022 },
   });

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from os.path import commonprefix
 
 from compile_lens.measures.address import Address
 from compile_lens.measures.difference.counterparts import Module, Place, counterparts
@@ -133,8 +132,8 @@ def _figures(capture: Record, at: Place | None) -> dict[str, str]:
 
 
 def _sources(a: Record, b: Record) -> list[list[list[object]]]:
-    """For each side ``[source, line, words, at]`` of the lines of its source that are its own, ``at`` the character from
-    which on the other's is otherwise; empty where both are one."""
+    """For each side ``[source, line, words, at]`` of the lines of its source that are its own, ``at`` the character
+    from which on the other's is otherwise; empty where both are one."""
     texts = [[source.text for source in one.sources] for one in (a, b)]
     if texts[0] == texts[1]:
         return []
@@ -151,7 +150,12 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
                     other = spans[1 - side]
                     text = lines[1 - side][other[n]] if n < len(other) else ""
                     found[side].append(
-                        [number, at + 1, line(_sign(text.strip())), _unlike(line(lines[side][at]), line(text))]
+                        [
+                            number,
+                            at + 1,
+                            line(_sign(text.strip())),
+                            _unlike(line(lines[side][at]), line(text)),
+                        ]
                     )
     return found
 
@@ -159,7 +163,9 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
 def _unlike(own: str, other: str) -> int:
     """The first character of a line that the other line, however it is indented, has otherwise."""
     blanks = len(own) - len(own.lstrip())
-    return blanks + len(commonprefix((own.strip(), other.strip())))
+    pairs = enumerate(zip(own.strip(), other.strip(), strict=False))
+    least = min(len(own.strip()), len(other.strip()))
+    return blanks + next((at for at, (one, two) in pairs if one != two), least)
 
 
 def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list[list[list[object]]]:
@@ -170,7 +176,12 @@ def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list
         return []
     return [
         [
-            [number, at - source.first_line + 1, "only here: the other ran no tensor operation of this line", 0]
+            [
+                number,
+                at - source.first_line + 1,
+                "only here: the other ran no tensor operation of this line",
+                0,
+            ]
             for number, source in enumerate(capture.sources)
             for file, at in sorted(known[side] - known[1 - side])
             if file == source.file and 0 <= at - source.first_line < len(source.text.splitlines())
