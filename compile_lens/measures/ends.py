@@ -92,6 +92,8 @@ class Ends:
             return stage.taken[name]
         if node.kind == "mutation" and len(node.args) > 1 and len(node.inputs) == 1:
             return End("it writes a value to where that is already")
+        if node.kind == "constant" and self._folded(cid, stage, name):
+            return End("a constant: what it holds was worked out while the graph was compiled")
         if not node.compute:
             return End(NO_WORK.get(node.kind, "it does no work"))
         readers = stage.readers.get(name, [])
@@ -102,6 +104,18 @@ class Ends:
         ):
             return End("what reads it is gone as well", ", ".join(readers))
         return End(NOT_LEFT.get(stage.graph.stage, SILENT))
+
+    def _folded(self, cid: str, stage: _Stage, name: str) -> bool:
+        """Whether a constant stands for operators of the program."""
+        node, graphs = stage.nodes[name], self._compilations[cid].graphs
+        if stage.graph.before not in graphs or node.target in dict(stage.graph.subgraphs):
+            return False
+        before = self._stage(cid, stage.graph.before)
+        origins = [(one, before.nodes[one]) for one in node.origins if one in before.nodes]
+        return any(
+            made.op.startswith("call_") or (made.kind == "constant" and self._folded(cid, before, one))
+            for one, made in origins
+        )
 
     def _unseen(self, cid: str, graph: Graph, node: Node) -> str:
         """Why the stage that this node would have led to is not there; ``""`` if it is."""

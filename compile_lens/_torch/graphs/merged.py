@@ -1,4 +1,5 @@
-"""Equal nodes that torch merges into one when it makes a graph anew, as the partitioner does (``fx_graph_cse``).
+"""Equal nodes that torch merges into one when it makes a graph anew, as the partitioner and freezing do
+(``fx_graph_cse``).
 
 Into which one a node was merged is seen, not worked out: what read it reads the other in the new graph.
 """
@@ -32,6 +33,60 @@ def partitioners(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **k
     sizes = len(graph.nodes), len(result.nodes)
     draft.passes.append(Pass("forward", str(real.__name__), *sizes, rewrites))
     return result
+
+
+@hook("torch._inductor.freezing:fx_graph_cse")
+def freezings(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
+    """Freezing makes the graph anew: a copy keeps the origins of its node and of all that were merged with it."""
+    result = real(graph, *args, **kwargs)
+    lineage = followed.of(draft).now
+    if lineage is None or not lineage.follows(graph):
+        return result
+    copies = {node.name: node for node in result.nodes}
+    for node in graph.nodes:
+        names = lineage.origins(node)[0]
+        if names and node.name in copies:
+            copies[node.name].meta[MERGED] = names
+    where = patterns.place_of(real)
+    rewrites = tuple(
+        _rewrite(lineage, where, stays, kept, gone) for stays, kept, gone in merges(graph, result)
+    )
+    draft.passes.append(Pass("inference", str(real.__name__), len(graph.nodes), len(result.nodes), rewrites))
+    return result
+
+
+def _folded(
+    draft: Draft, real: Any, gm: torch.fx.GraphModule, node: torch.fx.Node, *args: Any, **kwargs: Any
+) -> None:
+    """What a node computes does not depend on an input: a constant takes its place, and that of all it was made of."""
+    lineage = followed.of(draft).now
+    before = node.prev
+    names: tuple[str, ...] = ()
+    if lineage is not None:
+        made_of = [node]
+        for one in made_of:
+            made_of += [n for n in one.all_input_nodes if n.name not in lineage.inputs and n not in made_of]
+        names = lineage.names_of(made_of[::-1])
+    real(gm, node, *args, **kwargs)
+    if names:
+        before.next.meta[MERGED] = names
+
+
+for _place in ("freezing", "constant_folding"):
+    hook(f"torch._inductor.{_place}:replace_node_with_constant")(_folded)
+
+
+@hook("torch._inductor.freezing:convert_conv_weights_to_channels_last")
+def laid_out(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
+    """Weights are copied into the layout that a convolution wants, and results into that of the program: a copy is
+    there for what reads it, or for what the graph returns."""
+    lineage = followed.of(draft).now
+    before = set(gm.graph.nodes)
+    real(gm, *args, **kwargs)
+    for node in gm.graph.nodes:
+        if lineage is not None and node not in before:
+            readers = [user for user in node.users if user.op != "output"]
+            node.meta[TAG] = lineage.names_of(readers or node.all_input_nodes)
 
 
 def settled(gm: torch.fx.GraphModule) -> None:

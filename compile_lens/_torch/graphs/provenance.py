@@ -124,7 +124,7 @@ class Lineage:
             if node in self._names:
                 found[self._names[node]] = None
             else:
-                found.update(dict.fromkeys(node.meta.get(TAG, ())))
+                found.update(dict.fromkeys(node.meta.get(MERGED) or node.meta.get(TAG, ())))
         return tuple(found)
 
     def follows(self, graph: torch.fx.Graph) -> bool:
