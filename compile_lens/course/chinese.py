@@ -81,6 +81,11 @@ FACTS: dict[str, str] = {
     "handed": "个单独编译的图",
     "compute_bound": "个受计算限制的内核",
     "compilations": "次编译",
+    "adding_calls": "次兼做加法的库调用",
+    "repeated": "次重复梯度（反向）",
+    "not_modelled": "个算术没有建模的内核",
+    "short_products": "个受内存限制的短数乘法",
+    "complex_values": "个复数张量",
     "breaks": "处图中断",
     "skipped": "处留给 Python 的部分",
 }

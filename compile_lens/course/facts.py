@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..measures.ledger import COLUMNS
 from ..measures.quantities import graphs
-from ..measures.roofline import COMPUTE
+from ..measures.roofline import COMPUTE, MEMORY
 from ..record.figures import AtLeast, Figure
 from ..record.kernel import Kernel
 from ..record.memory import Partition, extra
@@ -116,6 +116,41 @@ def _externs(capture: Capture) -> Number:
     return sum(kernel.launches for kernel in capture.kernels if kernel.language == "extern")
 
 
+def _adding(capture: Capture) -> Number:
+    """Library calls of a product and a sum in one: Inductor makes ``x @ y + z`` one of them."""
+    names = ((kernel.name.partition("#")[0].split("."), kernel) for kernel in capture.kernels)
+    return sum(k.launches for name, k in names if k.language == "extern" and {"addmm", "baddbmm"} & {*name})
+
+
+def _repeated(capture: Capture) -> Number:
+    """How often a backward gives the gradient of one number to many, as that of a sum is."""
+    backward = (graph for c in capture.compilations if (graph := c.graphs.get("backward")))
+    return sum(node.target.startswith("aten.expand.") for graph in backward for node in graph.nodes)
+
+
+def _not_modelled(capture: Capture) -> Number:
+    """Kernels of which the roofline has no verdict, because their arithmetic is not known."""
+    return sum(bound.kernel.flops is None for bound in capture.roofline().bounds)
+
+
+def _short_products(capture: Capture) -> Number:
+    """Products of numbers of 16 bits or fewer that memory bounds."""
+    bounds = (bound for bound in capture.roofline().bounds if bound.bound == MEMORY and bound.kernel.products)
+    return sum(bound.kernel.dtype.startswith(_SHORT) for bound in bounds)
+
+
+_SHORT = ("float16", "bfloat16", "float8", "int8", "uint8")
+
+
+def _complex(capture: Capture) -> Number:
+    """Complex tensors that ATen's graphs make."""
+    graphs = (
+        c.graphs.get(name) for c in capture.compilations for name in ("inference", "forward", "backward")
+    )
+    made = (tensor for graph in graphs if graph for node in graph.nodes for tensor in node.outputs)
+    return sum(tensor.dtype.startswith("complex") for tensor in made)
+
+
 def _breaks(capture: Capture) -> Number:
     return sum(not (ending.frames and ending.frames[-1].file == LOOP) for ending in capture.breaks)
 
@@ -201,6 +236,17 @@ FACTS: dict[str, Fact] = {
         "compute-bound kernels",
     ),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),
+    "adding_calls": Fact(_adding, "library call that also adds", "library calls that also add"),
+    "repeated": Fact(_repeated, "gradient repeated in the backward", "gradients repeated in the backward"),
+    "not_modelled": Fact(
+        _not_modelled,
+        "kernel whose arithmetic is not modelled",
+        "kernels whose arithmetic is not modelled",
+    ),
+    "short_products": Fact(
+        _short_products, "memory-bound product of short numbers", "memory-bound products of short numbers"
+    ),
+    "complex_values": Fact(_complex, "complex tensor", "complex tensors"),
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
     "skipped": Fact(_skipped, "part left to Python", "parts left to Python"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import EXACTLY, Input, Need
+from ..exercise import AT_LEAST, EXACTLY, Input, Need, Slip
 
 UNBROKEN = (Need("breaks", EXACTLY, 0), Need("skipped", EXACTLY, 0))
 """All of it is compiled, in one piece."""
@@ -15,3 +15,9 @@ MATRIX = (Input((64, 64)),)
 
 TRAINED = (Input((64, 64), grad=True),)
 """One square matrix that a gradient is wanted of."""
+
+REPEATED = Slip(
+    (Need("backward_ops", EXACTLY, 0), Need("repeated", AT_LEAST, 1)),
+    "Its backward computes nothing: the gradient of one number is passed on to many, and only repeated for them.",
+)
+"""The backward of a sum, and no more."""

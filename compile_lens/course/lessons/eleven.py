@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import OWN, TRAINED, UNBROKEN
+from .common import OWN, REPEATED, TRAINED, UNBROKEN
 
 _VECTOR = (Input((1024,)),)
 
@@ -88,6 +88,7 @@ EXERCISES = (
                 (Need("forward_launches", AT_LEAST, 2),),
                 "The forward has work besides the one launch. Take away what stands around it.",
             ),
+            REPEATED,
             Slip(
                 (Need("backward_ops", EXACTLY, 0),),
                 "The backward computes nothing: the gradient is passed on as it comes, or there is no backward.",

@@ -38,8 +38,13 @@ EXERCISES = (
                 "All of it is Inductor's own: nothing in it has to be left to a library.",
             ),
             Slip(
+                (Need("adding_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
+                "The library's call here is addmm, which multiplies and adds in one go: an addition to a product is no "
+                "launch of its own.",
+            ),
+            Slip(
                 (Need("library_calls", EXACTLY, 1), Need("launches", AT_MOST, 2)),
-                "The wall is there, but on one side of it there is no work.",
+                "The wall is there, but there is not work on both sides of it.",
             ),
         ),
         (
@@ -79,7 +84,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", EXACTLY, 1),),
-                "All loops fit into one group: they go over the same numbers in the same order.",
+                "All of it became one group: nothing stays apart, whatever is the size of its loops.",
             ),
             Slip(
                 (Need("groups", AT_LEAST, 2),),

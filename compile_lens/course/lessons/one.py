@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import UNBROKEN
+from .common import REPEATED, UNBROKEN
 
 QUESTIONS = (
     Question(
@@ -27,7 +27,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call is a launch of its own: Inductor does not write its code, and cannot add to it.",
+                "A library call is a launch of its own: Inductor does not write its code, and puts none of its "
+                "own into it.",
             ),
         ),
         (
@@ -47,9 +48,28 @@ EXERCISES = (
                 "A graph break does part the launches, but the task is to do it inside one graph.",
             ),
             Slip(
-                (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
-                "Several operators, or several results, need not be several launches: loops over the same numbers are "
-                "fused. What can Inductor not write itself?",
+                (Need("loops", EXACTLY, 1), Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
+                "All of it became one loop, however many operators there are, and one loop is one launch. What can "
+                "Inductor not write itself?",
+            ),
+            Slip(
+                (Need("groups", EXACTLY, 1), Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
+                "Several operators, or several results, need not be several launches: all of their loops were fused "
+                "into one group. What can Inductor not write itself?",
+            ),
+            Slip(
+                (
+                    Need("groups", AT_LEAST, 2),
+                    Need("launches", EXACTLY, 1),
+                    Need("library_calls", EXACTLY, 0),
+                ),
+                "Several groups stayed apart, but on a CPU Inductor writes such groups, one after the other, into one "
+                "function of C++, which is one launch. What can Inductor not write itself?",
+            ),
+            Slip(
+                (Need("launches", EXACTLY, 1), Need("adding_calls", EXACTLY, 1)),
+                "The library's call here is addmm, which multiplies and adds in one go: an addition to a product is no "
+                "launch of its own. What would be one?",
             ),
             Slip(
                 (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 1)),
@@ -72,6 +92,7 @@ EXERCISES = (
                 (Need("saved", AT_LEAST, 1),),
                 "Its derivative depends on x, or on a value that came from x: the backward needs it, so it is kept.",
             ),
+            REPEATED,
             Slip(
                 (Need("backward_ops", EXACTLY, 0),),
                 "Its backward computes nothing: the gradient is passed on as it comes, or there is no backward.",

@@ -33,7 +33,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call reads and writes memory: nothing is inlined into it.",
+                "A library call reads and writes memory: no loop is inlined into it.",
             ),
             Slip(
                 (Need("loops", AT_LEAST, 2),),
@@ -53,6 +53,10 @@ EXERCISES = (
         MATRIX,
         (Need("loops", AT_LEAST, 4), Need("groups", EXACTLY, 1), *UNBROKEN),
         (
+            Slip(
+                (Need("library_calls", AT_LEAST, 1), Need("groups", EXACTLY, 1)),
+                "All that is there is a library call: it is no loop, and none is fused with it.",
+            ),
             Slip(
                 (Need("loops", EXACTLY, 1),),
                 "Lowering inlined everything into one loop: there was nothing left for fusion to join.",
@@ -80,9 +84,14 @@ EXERCISES = (
                 "A library call does keep groups apart, but here only loops of Inductor's own are asked for.",
             ),
             Slip(
+                (Need("loops", EXACTLY, 1),),
+                "All of it became one loop: there is no second one to stay apart. What has to be finished before the "
+                "rest can begin?",
+            ),
+            Slip(
                 (Need("groups", EXACTLY, 1),),
-                "All of it could be done in one pass over the numbers. What has to be finished before the rest can "
-                "begin?",
+                "Its loops became one group: none needs of another more than what belongs to the same number, or the "
+                "same row. What has to be finished for all rows before the rest can begin?",
             ),
         ),
         (

@@ -63,12 +63,21 @@ EXERCISES = (
         (Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
-                (Need("library_calls", AT_LEAST, 1), Need("own_kernels", EXACTLY, 0)),
-                "All of it is complex arithmetic, for which the compiler writes no code.",
+                (
+                    Need("library_calls", AT_LEAST, 1),
+                    Need("own_kernels", EXACTLY, 0),
+                    Need("complex_values", AT_LEAST, 1),
+                ),
+                "All of it was left to a library: for a product of complex numbers the compiler writes no code of its "
+                "own.",
+            ),
+            Slip(
+                (Need("library_calls", AT_LEAST, 1), Need("complex_values", AT_LEAST, 1)),
+                "Some of it is the compiler's own now, but somewhere a complex tensor is still made.",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "The arithmetic is the compiler's own now, but somewhere a complex tensor is still made.",
+                "No complex tensor is made any more, but a library is still called.",
             ),
         ),
         (
@@ -86,12 +95,22 @@ EXERCISES = (
         (Need("compute_bound", AT_LEAST, 1), *UNBROKEN),
         (
             Slip(
+                (Need("not_modelled", AT_LEAST, 1),),
+                "Of a kernel here there is no verdict: how much arithmetic it does is not modelled. Take work "
+                "whose operations can be counted.",
+            ),
+            Slip(
                 (Need("library_calls", EXACTLY, 0),),
                 "Each number is loaded for too little work, even if that is many operators.",
             ),
             Slip(
+                (Need("short_products", AT_LEAST, 1),),
+                "There is a product, but of numbers of so few bits that the device multiplies them many times faster "
+                "than those of x: as much more work for each byte would keep it busy.",
+            ),
+            Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "There is a library's call, but it uses each number that it loads only a few times.",
+                "There is a library's call, but it does too few operations for each byte that it moves.",
             ),
         ),
         (

@@ -91,6 +91,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: torch.sin(x), "1 launch in the backward; asked for: at least 2", "one kernel as well"),
         (lambda x: torch.relu(x @ x), "2 launches in the forward; asked", "Take away what stands around"),
         (lambda x: x.detach() @ x.detach(), "0 launches in the backward; asked", "computes nothing"),
+        (lambda x: x.sum(), "0 launches in the backward; asked", "only repeated for them"),
         (halved, "1 graph break; asked", ""),
     ],
 }

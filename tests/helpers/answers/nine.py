@@ -17,7 +17,8 @@ RIGHT: dict[str, list[Made]] = {
 MISLED: dict[str, list[Mistake]] = {
     "9.1": [
         (lambda x: x.sin().cos().exp(), "1 launch; asked for: at least 3", "nothing in it has to be left"),
-        (lambda x: (x @ x).cos(), "2 launches; asked for: at least 3", "on one side of it there is no work"),
+        (lambda x: (x @ x).cos(), "2 launches; asked for: at least 3", "not work on both sides of it"),
+        (lambda x: x.sin() @ x + x, "2 launches; asked for: at least 3", "multiplies and adds in one go"),
         (lambda x: x @ x @ x, "2 library calls; asked for: exactly 1", "only one of the launches"),
         (halved, "1 graph break; asked", ""),
     ],
@@ -30,7 +31,7 @@ MISLED: dict[str, list[Mistake]] = {
         (
             lambda x: (x.sin(), x.cos()),
             "0 pairs of loops kept apart by their sizes; asked",
-            "fit into one group",
+            "All of it became one group",
         ),
         (
             lambda x: (x.sum(0), x.sum(1)),

@@ -19,7 +19,7 @@ MISLED: dict[str, list[Mistake]] = {
             "2 loops before fusion",
             "More than one value was given a buffer",
         ),
-        (lambda x: torch.relu(x @ x) + 1 - x, "1 library call", "nothing is inlined into it"),
+        (lambda x: torch.relu(x @ x) + 1 - x, "1 library call", "no loop is inlined into it"),
         (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked", ""),
     ],
     "6.2": [
@@ -28,6 +28,7 @@ MISLED: dict[str, list[Mistake]] = {
             "1 loop before fusion; asked",
             "nothing left for fusion to join",
         ),
+        (lambda x: x @ x, "1 loop before fusion; asked", "All that is there is a library call"),
         (
             lambda x: (x @ x, x.sin(), x.cos(), x.exp()),
             "2 groups after fusion; asked",
@@ -35,7 +36,9 @@ MISLED: dict[str, list[Mistake]] = {
         ),
     ],
     "6.3": [
-        (lambda x: (x.sin(), x.cos()), "1 group after fusion; asked", "in one pass over the numbers"),
+        (lambda x: (x.sin(), x.cos()), "1 group after fusion; asked", "none needs of another more"),
+        (lambda x: torch.softmax(x, 1), "1 group after fusion; asked", "or the same row"),
+        (lambda x: x.sin().cos(), "1 group after fusion; asked", "All of it became one loop"),
         (lambda x: torch.relu(x @ x), "1 library call; asked", "only loops of Inductor's own"),
     ],
 }

@@ -29,6 +29,14 @@ def _half_way(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(torch.complex(a * c - b * d, a * d + b * c))
 
 
+def _added(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(torch.complex(x[0], x[1]) + torch.complex(x[2], x[3]))
+
+
+def _einsum(x: torch.Tensor) -> torch.Tensor:
+    return torch.sort(_stacked(x), 0)[0]
+
+
 def _by_parts(x: torch.Tensor) -> torch.Tensor:
     return torch.stack((x[0] * x[2], x[1] * x[3]), -1)
 
@@ -57,13 +65,18 @@ MISLED: dict[str, list[Mistake]] = {
         (halved, "1 graph break; asked", ""),
     ],
     "12.2": [
-        (multiplied, "3 library calls; asked for: exactly 0", "for which the compiler writes no code"),
+        (multiplied, "3 library calls; asked for: exactly 0", "writes no code of its own"),
         (_half_way, "1 library call; asked", "a complex tensor is still made"),
+        (_added, "4 library calls; asked", "a complex tensor is still made"),
+        (_einsum, "library call", "No complex tensor is made any more"),
         (_by_parts, "its result has other values", ""),
     ],
     "12.3": [
         (lambda x: x.sin().exp().tanh(), "0 compute-bound kernels; asked", "even if that is many operators"),
-        (lambda x: torch.sort(x)[0], "0 compute-bound kernels; asked", ""),
-        (lambda x: x @ x[:, :2], "0 compute-bound kernels; asked", "only a few times"),
+        (lambda x: torch.sort(x)[0], "0 compute-bound kernels; asked", "not modelled"),
+        (torch.linalg.det, "0 compute-bound kernels; asked", "not modelled"),
+        (torch.linalg.inv, "0 compute-bound kernels; asked", "not modelled"),
+        (lambda x: x.half() @ x.half(), "0 compute-bound kernels; asked", "many times faster"),
+        (lambda x: x @ x[:, :2], "0 compute-bound kernels; asked", "too few operations for each byte"),
     ],
 }
