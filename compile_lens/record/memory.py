@@ -74,10 +74,12 @@ class Kept:
 
     Attributes:
         node: its name in the graph that the partitioner was given: the joint graph after Inductor's passes.
-        nbytes: its size; ``None`` where that depends on data, 0 for a symbolic size that is kept.
+        nbytes: its size, and of what lies in no other memory the size of all that is set aside for it; ``None``
+            where that depends on data or is not known, 0 for a symbolic size that is kept.
         origins: the nodes of the recorded ``"joint"`` that it is, or stands in for.
-        shares: the input or result of the forward in whose memory it lies, if it does: keeping it then takes no
-            memory of its own. An input shares with itself.
+        shares: the input or result of the forward, or the tensor that is kept as well, in whose memory it lies, if
+            it does: keeping it then takes no memory of its own. An input shares with itself, unless the compiled
+            forward keeps a copy of it, as it does of a convolution's where it turns them to channels last.
     """
 
     node: str
@@ -92,7 +94,8 @@ class Partition:
 
     The min-cut partitioner, which Inductor uses, computes in the backward again what is cheaper to compute
     than to keep. ``recomputed`` names the nodes of the joint graph that both halves compute (views left out).
-    ``default`` is ``None``, and ``note`` says why, where AOTAutograd's default partitioner was not asked.
+    ``chosen`` says where the compiled forward returns each. ``default`` is ``None``, and ``note`` says why, where
+    AOTAutograd's default partitioner was not asked.
     """
 
     chosen: tuple[Kept, ...] = ()

@@ -31,7 +31,7 @@ class _Facts:
 
     def __init__(self, lowering: Any) -> None:
         self._lowering = lowering
-        self._shared = _shared(lowering.module.graph)
+        self._shared = shared(lowering.module.graph)
         self._parts: dict[str, list[Any]] = {}
         for buffer in lowering.buffers:
             if type(buffer).__name__ == "MultiOutput":
@@ -70,11 +70,7 @@ class _Facts:
         )
 
     def _nbytes(self, buffer: Any) -> int | None:
-        if not _has_size(buffer):
-            return None
-        length = self._lowering.get_allocation_storage_size(buffer)
-        known = _number(length, self._lowering.sizevars)
-        return None if known is None else known * int(buffer.get_dtype().itemsize)
+        return allocated(self._lowering, buffer)
 
     def _origins(self, buffer: Any) -> tuple[str, ...]:
         """The post-grad node whose value the buffer is, if it is that of one."""
@@ -84,7 +80,15 @@ class _Facts:
         return (str(node.name),)
 
 
-def _shared(graph: torch.fx.Graph) -> dict[str, str]:
+def allocated(lowering: Any, buffer: Any) -> int | None:
+    """Bytes that Inductor sets aside for a buffer; ``None`` where that depends on data, or where it is no tensor."""
+    if not _has_size(buffer):
+        return None
+    known = _number(lowering.get_allocation_storage_size(buffer), lowering.sizevars)
+    return None if known is None else known * int(buffer.get_dtype().itemsize)
+
+
+def shared(graph: torch.fx.Graph) -> dict[str, str]:
     """Inputs that lie in the memory of an earlier one."""
     first: dict[int, str] = {}
     found: dict[str, str] = {}

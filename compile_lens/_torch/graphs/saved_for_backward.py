@@ -44,6 +44,19 @@ QUESTION: Slot[Question] = Slot()
 """What the default partitioner will be asked about, until it is."""
 
 
+@dataclasses.dataclass
+class Returned:
+    """What the partitioner's forward returns: names of nodes, ``""`` for what is none, and how many of them are results
+    of the function."""
+
+    names: tuple[str, ...]
+    results: int
+
+
+RETURNED: Slot[Returned] = Slot()
+"""Until the forward is lowered, which decides where each value lies (``inductor/returned.py``)."""
+
+
 class _Chosen(Exception):
     """The default partitioner has chosen: ``nodes`` of the copy."""
 
@@ -114,8 +127,10 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     default, note = ANSWER.take(draft) or (None, "Inductor's own partitioner did not run")
     if lineage is None or not isinstance(results, int):
         return
-    kept = _outputs(forward.graph)[results:]
-    chosen = _kept(lineage, forward.graph, dict.fromkeys(kept), results)
+    outputs = _outputs(forward.graph)
+    chosen = _kept(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
+    names = (n.name if isinstance(n, torch.fx.Node) else "" for n in outputs)
+    RETURNED.put(draft, Returned(tuple(names), results))
     both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
     again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
     work = [n for n in again if kinds.is_work(kinds.kind_of(n.target))]

@@ -21,7 +21,7 @@ from ..graphs.provenance import Lineage
 from ..ground.hooks import kept, kept_hook
 from ..ground.recorder import Draft
 from ..ground.slots import Slot
-from . import contests, cuda_graphs, fusion, line_origins, loop_text, lowered_nodes, scheduler_nodes
+from . import contests, cuda_graphs, fusion, line_origins, loop_text, lowered_nodes, returned, scheduler_nodes
 from . import dtype_rules as dtype_rules  # keeps torch from setting them up anew
 
 RUN = "torch._inductor.graph:GraphLowering.run"
@@ -217,6 +217,8 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     followed = FOLLOWED.of(draft)
     results = followed.results if followed is not None and phase == "forward" else None
     memory.record(draft, lowering, tree or text, results)
+    if results is not None:
+        returned.reconcile(draft, lowering)
     draft.lap(f"{phase}.code")
     if wanted.build:
         result = real(lowering, wrapper_code, *args, **kwargs)

@@ -139,13 +139,14 @@ def _row(place: Place, buffer: Buffer) -> Row:
 def _partition(where: str, compilation: Compilation, partition: Partition) -> list[Section]:
     chosen = {kept.node: kept for kept in partition.chosen}
     default = {kept.node: kept for kept in partition.default or ()}
+    forward = compilation.graphs.get("forward")
+    inputs = {n.name for n in forward.nodes if n.op == "placeholder"} if forward is not None else set()
     rows = []
     for node in (*chosen, *(name for name in default if name not in chosen)):
         kept = chosen.get(node) or default[node]
         other = "not known" if partition.default is None else _yes(node in default)
-        shares = f"none: lies in {kept.shares}" if kept.shares else "its own"
-        shares = "none: an input" if kept.shares == node else shares
-        cells = (node, in_memory(kept.nbytes), shares, _yes(node in chosen), other)
+        memory = _memory(kept, kept.node in inputs)
+        cells = (node, in_memory(kept.nbytes), memory, _yes(node in chosen), other)
         rows.append(Row(cells, tuple((compilation.id, "joint", origin) for origin in kept.origins)))
     shown, left = cut(rows, BUFFERS)
     words = [
@@ -160,6 +161,17 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
         some = outline.names(partition.recomputed, 60)
         found.append(Prose(f"{where}: computed again in the backward", (some,)))
     return found
+
+
+def _memory(kept: Kept, given: bool) -> str:
+    """Whose memory it lies in."""
+    if kept.shares == kept.node:
+        return "none: an input" if given else "none: a result"
+    if kept.shares:
+        return f"none: lies in {kept.shares}"
+    if not given:
+        return "its own"
+    return "not known" if kept.nbytes is None else "its own: a copy of the input"
 
 
 def _yes(kept: bool) -> str:

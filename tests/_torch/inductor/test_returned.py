@@ -1,0 +1,68 @@
+"""Memory of what a compiled forward keeps, against the tensors that autograd is given of plain torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from compile_lens import capture
+from compile_lens.record.memory import extra
+from compile_lens.views.findings import findings
+from compile_lens.views.findings.model import Table
+from tests.helpers.kept_memory import PROGRAMS, convolution, plain
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, int]:
+    return plain([program.__name__ for program in PROGRAMS])
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.__name__))
+def test_what_the_forward_keeps_is_what_autograd_is_given(program: object, kept: dict[str, int]) -> None:
+    assert callable(program)
+    f, args = program()
+    partition = capture(f, *args).compilations[0].partition
+    assert partition is not None and extra(partition.chosen) == kept[program.__name__]
+
+
+def test_copies_of_inputs_are_told_as_kept() -> None:
+    f, args = convolution()
+    found = capture(f, *args)
+    (memory,) = (m for m in found.compilations[0].memory if m.phase == "forward")
+    partition = found.compilations[0].partition
+    assert partition is not None
+    assert (
+        sum(b.nbytes or 0 for b in memory.buffers if b.kind == "saved") == extra(partition.chosen) == 19_456
+    )
+    assert "keeps 3 tensors, ~19 KiB beside inputs and results" in str(found)
+    assert "What it keeps takes 19 KiB beside inputs and results." in str(found.story())
+
+
+def test_the_default_partitioner_would_keep_the_same_copies() -> None:
+    """It keeps the result of the relu in place of the mask."""
+    f, args = convolution()
+    partition = capture(f, *args).compilations[0].partition
+    assert partition is not None and partition.default is not None
+    own = [(k.node, k.nbytes) for k in partition.default if not k.shares]
+    assert own == [("primals_1", 8_192), ("primals_2", 9_216)]
+
+
+def test_whose_memory_each_lies_in_is_said() -> None:
+    f, args = convolution()
+    told = {
+        row.cells[0]: row.cells[2]
+        for finding in findings(capture(f, *args))
+        for section in finding.sections
+        if isinstance(section, Table) and section.head[0] == "node of the joint graph"
+        for row in section.rows
+    }
+    copy = "its own: a copy of the input"
+    assert told == {"primals_1": copy, "primals_2": copy, "le": "its own", "relu": "none: a result"}
+
+
+def test_without_channels_last_the_inputs_themselves_are_kept() -> None:
+    f, args = convolution()
+    partition = capture(f, *args, options={"layout_optimization": False}).compilations[0].partition
+    assert partition is not None and extra(partition.chosen) == 2_048
+    assert [k.node for k in partition.chosen if k.shares == k.node] == ["primals_1", "primals_2"]
