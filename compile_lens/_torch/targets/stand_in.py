@@ -17,6 +17,7 @@ from . import (
     autocast,
     convolutions,
     fallbacks,
+    generators,
     heard,
     held,
     interfaces,
@@ -67,6 +68,7 @@ class StandIn:
                 fallbacks.place(places, self.device, self.questions)
                 sight.place(places, interfaces.MARK, self.device)
                 held.place(places, self.device)
+                generators.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
                 heard.place(places, self.model.device, self.questions)
                 self.undecided.place(places)
