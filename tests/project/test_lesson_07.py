@@ -12,7 +12,7 @@ import lessons
 import pytest
 import torch
 from needs import not_here
-from torch._inductor.cpp_builder import _get_ffast_math_flags
+from torch._inductor.cpp_builder import CppTorchOptions, _get_ffast_math_flags
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -78,6 +78,26 @@ def test_a_cpp_compiler_stops_at_a_sine(tmp_path: Path) -> None:
     assert sines() == sines(*(f"-{flag}" for flag in flags)) == {"sinf"}
     assert all(name.startswith("_ZGV") for name in sines("-ffast-math")), "a sine of a whole register"
     assert sines("-ffast-math")
+
+
+def test_gcc_is_told_to_leave_loops_alone(tmp_path: Path) -> None:
+    """The product of the lesson's loop: g++ makes a register of it at -O3, and with Inductor's switch it does not."""
+    prose = lessons.prose(NAME)
+    assert (
+        "`-fno-tree-loop-vectorize`" in prose["scalar-meaning"]
+        and "switches GCC's own off" in prose["take-home"]
+    )
+    if shutil.which("g++") is None or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        not_here("this asks g++ on Linux for x86-64")
+    assert "no-tree-loop-vectorize" in " ".join(CppTorchOptions(compiler="g++").get_cflags())
+    loop = "#pragma GCC ivdep\nfor (long i = 0; i < 1000; i++) out[i] = in[999 - i] * 2.0f;"
+    (tmp_path / "loop.cpp").write_text(f"void f(const float* in, float* out) {{\n{loop}\n}}\n")
+
+    def registers(*more: str) -> bool:
+        command = ["g++", "-O3", "-mavx512f", "-S", "-o", "-", *more, str(tmp_path / "loop.cpp")]
+        return "%zmm" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert registers() and not registers("-fno-tree-loop-vectorize")
 
 
 def test_its_exercises_wait_for_their_functions() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import lessons
 import pytest
 import torch
+from torch._inductor.utils import run_and_get_code
 
 from compile_lens import capture
 
@@ -62,6 +64,21 @@ def test_its_prose_says_what_the_captures_say() -> None:
     ):
         total = capture(function, torch.rand(64, 64)).ledger.total
         assert (total.groups, total.launches) == (2, 1)
+
+
+def test_a_sum_behind_a_product_is_the_librarys() -> None:
+    """The exception that the text names, and that it is one, by the code that plain torch writes."""
+
+    def written(function: Callable[..., torch.Tensor]) -> tuple[int, list[str]]:
+        torch._dynamo.reset()
+        _, (code,) = run_and_get_code(torch.compile(function), torch.rand(64, 64), torch.rand(64))
+        return code.count("= async_compile.cpp_pybinding("), re.findall(r"extern_kernels\.(\w+)\(", code)
+
+    assert written(lambda x, b: x @ x + b) == (0, ["addmm"])
+    assert written(lambda x, b: torch.relu(x @ x)) == (1, ["mm"])
+    assert "`x @ y + b`, is one call" in lessons.prose(NAME)["table-meaning"]
+    (fake,) = re.findall(r"tensors that have a (.*): everything", lessons.prose(NAME)["fake-why"])
+    assert fake == "shape, strides, a type and a device"
 
 
 def test_its_exercises_wait_for_their_functions() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import lessons
 import pytest
 import torch
 import torch.distributed as dist
+from torch._inductor.utils import run_and_get_code
 
 from compile_lens import capture
 from compile_lens.course.lessons.twelve import one_by_one
@@ -46,9 +48,33 @@ def test_what_science_asks_for_is_called() -> None:
     cells = _cells()
     rows = {line.split()[0]: tuple(_numbers(line)) for line in cells["science"].splitlines()}
     assert rows["closed"] == (1, 0) and rows["by_triangles"][0] == 1 and rows["by_triangles"][1] >= 1
-    assert rows["rotated"][0] == rows["smoothed"][0] == 0, "nothing was written at all"
+    assert rows["rotated"][0] == rows["smoothed"][0] == 0, "nothing was written"
     assert rows["rotated"][1] == 2, "a product and a sum"
     assert cells["science-same"] == "(True, True)"
+
+
+def test_some_complex_arithmetic_is_written() -> None:
+    """What the text says of sums and parts of complex tensors, by the code that plain torch writes."""
+    z, w = (torch.rand(1000, dtype=torch.complex64) for _ in range(2))
+
+    def kernels(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> int:
+        torch._dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _, (code,) = run_and_get_code(torch.compile(function), *inputs)
+        return int(code.count("= async_compile.cpp_pybinding("))
+
+    assert kernels(lambda z: z * z + 1, z) == kernels(lambda z, w: z * w, z, w) == 0
+    assert kernels(lambda z, w: z + w, z, w) == kernels(lambda z: z.real * 2, z) == 1
+    assert "Two complex tensors it can add" in lessons.prose(NAME)["science-meaning"]
+
+
+def test_the_calls_of_a_loop_are_made_by_python() -> None:
+    """The wrapper calls the library once for each matrix, as the text says of it."""
+    torch._dynamo.reset()
+    _, (code,) = run_and_get_code(torch.compile(one_by_one), torch.rand(40, 3, 3))
+    assert code.count("torch.ops.aten._linalg_det.default(") == 40
+    assert "What was compiled is forty calls of a library" in lessons.prose(NAME)["loop-meaning"]
 
 
 def test_buckets_are_graphs() -> None:
@@ -56,6 +82,7 @@ def test_buckets_are_graphs() -> None:
     rows = [_numbers(line) for line in cells["buckets"].splitlines()]
     assert [row[:2] for row in rows] == [[25, 2], [3, 3], [2, 4], [1, 6]]
     assert len({row[2] for row in rows}) == 1, "the launches are the same in all four"
+    assert [row[3:] for row in rows] == [[1, 5], [3, 3], [2, 2, 2], [1] * 6], "what DDP sends"
     assert "you said 1, but the capture has 2 graphs compiled by themselves" in cells["buckets-reveal"]
 
 
@@ -73,7 +100,7 @@ class _Layers(torch.nn.Module):
 
 
 def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backend of its own is handed as many graphs, of as many layers as the text says."""
+    """A backend of its own is handed as many graphs, of as many layers as the text says; and DDP says what it sends."""
     handed: list[int] = []
 
     def backend(module: Any, _: Any) -> Any:
@@ -81,20 +108,29 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         return module
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[no-untyped-call]
-    found = {}
+    found, sent = {}, {}
     try:
-        for megabytes in (25, 3, 2, 1):
+        for megabytes in (None, 25, 3, 2, 1):
             handed.clear()
             torch._dynamo.reset()  # or code that was compiled for one network would serve the next
             network = torch.nn.parallel.DistributedDataParallel(_Layers(), bucket_cap_mb=megabytes)
+            for _ in range(3):  # from the second on it logs how it cut
+                network(torch.rand(8, 512)).sum().backward()
+            logged = network._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+            sent[megabytes] = [int(size) / 2**20 for size in logged.split(", ")]
             torch.compile(network, backend=backend)(torch.rand(8, 512))
             found[megabytes] = sorted(calls // 2 for calls in handed)  # a product and its relu
     finally:
         dist.destroy_process_group()
-    assert found == {25: [1, 5], 3: [1, 2, 3], 2: [1, 1, 2, 2], 1: [1] * 6}
+    assert found == {None: [1, 5], 25: [1, 5], 3: [1, 2, 3], 2: [1, 1, 2, 2], 1: [1] * 6}
+    assert sent == {None: [1, 5], 25: [6], 3: [3, 3], 2: [2, 2, 2], 1: [1] * 6}
     prose = lessons.prose(NAME)
-    said = "five layers in one bucket; three and two; two, two and one; one each"
-    assert said in prose["buckets-meaning"]
+    for said in (
+        "it sends one layer, and then five",
+        "DDP has no small first bucket: three layers and three; two, two and two.",
+        "after it come five layers in one graph; three and two; two, two and one; one each",
+    ):
+        assert said in prose["buckets-meaning"]
     sentence = r"six layers of (\d) MiB are (\w+) graphs or (\w+), by the size"
     assert lessons.said(prose["take-home"], sentence) == (1, len(found[25]), len(found[1]))
     weights = next(_Layers().parameters())
