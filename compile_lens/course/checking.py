@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from ..devices import models
 from ..errors import UsageError
 from ..results.capture import Capture, CaptureError
 from ..views.story.language import text
@@ -65,11 +68,14 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
         return False, (tell("stub", key=wanted.key),)
     try:
         found = captured(made, wanted.calls, wanted.target)
-    except UsageError as error:  # it cannot be called with the inputs of the exercise
-        return True, (tell("failed", why=f"{flat(str(error)).partition('. ')[0]}."),)
+    except UsageError as error:
+        why = f"{flat(str(error)).partition('. ')[0]}."
+        return True, (
+            tell("failed", why=why if _takes(made, wanted) else tell("inputs", count=len(wanted.inputs))),
+        )
     except CaptureError as error:
         plain = plain_error(made, wanted.calls)
-        return True, (tell("failed", why=_first(plain or error.__cause__ or error)),)
+        return True, (tell("failed", why=_why(error, plain, wanted)),)
     if not found.compilations:  # there was work, if Dynamo left it to Python
         why = tell("nothing", why=_nothing(found, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(found))
@@ -79,6 +85,15 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
     wrong = (tell("other", how=other),) if other else () if _uses(found) else (tell("unused"),)
     return True, (*wrong, *(_unmet(found, need) for need in unmet), *mistaken[:1])
+
+
+def _takes(made: Any, wanted: Exercise) -> bool:
+    """Whether it can be called with as many inputs as the exercise has."""
+    try:
+        inspect.signature(made).bind(*wanted.inputs)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _uses(found: Capture) -> bool:
@@ -115,6 +130,19 @@ def _holds(found: Capture, need: Need) -> bool:
 def _unmet(found: Capture, need: Need) -> str:
     has = said(need.fact, FACTS[need.fact].of(found))
     return tell("unmet", has=has, relation=tell(need.relation), value=need.value)
+
+
+def _why(error: CaptureError, plain: Exception | None, wanted: Exercise) -> str:
+    """Why a function could not be captured, which may be that it makes a tensor where no other of its tensors is."""
+    cause = plain or error.__cause__ or error
+    model = models.resolve(wanted.target) if wanted.target else None
+    if plain is None and model is not None and model.device != "cpu" and _APART.search(str(cause)):
+        return tell("device", device=model.title)
+    return _first(cause)
+
+
+_APART = re.compile(r"device mismatch|two devices|different devices|same device", re.I)
+"""How PyTorch says that the tensors of an operator are on several devices."""
 
 
 def _first(error: BaseException) -> str:

@@ -122,6 +122,10 @@ def _adding(capture: Capture) -> Number:
     return sum(k.launches for name, k in names if k.language == "extern" and {"addmm", "baddbmm"} & {*name})
 
 
+def _det_calls(capture: Capture) -> Number:
+    return sum(k.launches for k in capture.kernels if k.language == "extern" and "._linalg_det." in k.name)
+
+
 def _repeated(capture: Capture) -> Number:
     """How often a backward gives the gradient of one number to many, as that of a sum is."""
     backward = (graph for c in capture.compilations if (graph := c.graphs.get("backward")))
@@ -206,7 +210,11 @@ FACTS: dict[str, Fact] = {
     "step": Fact(_step, "number at a time", "numbers at a time"),
     "tails": Fact(_tails, "tail", "tails"),
     "sines": Fact(_sines, "sine in the kernels", "sines in the kernels"),
-    "masks": Fact(_in_triton(r"mask = \w+ < \w+"), "comparison with a size", "comparisons with a size"),
+    "masks": Fact(
+        _in_triton(r"mask = \w+ < \w+"),
+        "comparison with the number of elements",
+        "comparisons with the number of elements",
+    ),
     "tiles": Fact(
         _in_triton(r"YBLOCK : tl\.constexpr"),
         "kernel with blocks of two dimensions",
@@ -236,6 +244,7 @@ FACTS: dict[str, Fact] = {
         "compute-bound kernels",
     ),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),
+    "det_calls": Fact(_det_calls, "call of the library's det", "calls of the library's det"),
     "adding_calls": Fact(_adding, "library call that also adds", "library calls that also add"),
     "repeated": Fact(_repeated, "gradient repeated in the backward", "gradients repeated in the backward"),
     "not_modelled": Fact(

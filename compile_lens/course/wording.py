@@ -14,6 +14,9 @@ ENGLISH: dict[str, str] = {
     "stub": "There is nothing to check yet: the function is still empty. Write what {key} above asks for.",
     "type": "What was given is of type {name}. Give the function itself: it is captured afresh here.",
     "failed": "It could not be captured: {why}",
+    "device": "x lies on an {device} here, and a tensor that the function makes itself on the CPU: make it with "
+    "`device=x.device`.",
+    "inputs": "the number of inputs that it takes is not that of the exercise ({count}).",
     "nothing": "Nothing of it was compiled: {why}.",
     "no operator": "Dynamo found no operator in any of the calls",
     "unused": "It works on nothing that it was called with.",

@@ -89,7 +89,10 @@ def test_a_mistake_is_named_and_the_answer_is_not(
         (3, "of type int. Give the function itself"),
         ("f", "of type str."),
         (lambda x: 1 / 0, "It could not be captured: ZeroDivisionError: division by zero"),
-        (lambda: 1, "It could not be captured: "),
+        (
+            lambda: 1,
+            "It could not be captured: the number of inputs that it takes is not that of the exercise (1)",
+        ),
         (lambda x: 1, "Nothing of it was compiled"),
         (lambda *xs: xs[0], "Nothing of it was compiled"),
         (lambda *xs: None, "There is nothing to check yet: the function is still empty. Write what "),
@@ -156,6 +159,35 @@ def test_a_shape_that_does_not_fit_is_told_in_the_functions_own_words(
     said = repr(course.check("5.1", outer))
     assert f"RuntimeError: {plain.value}" in said and "fake" not in said
     assert capsys.readouterr().out.count("once") <= 1, "what is run again to hear of the error prints nothing"
+
+
+@pytest.mark.parametrize(
+    ("key", "made"),
+    [
+        ("8.1", lambda x: x.sum() + torch.arange(4096)),
+        ("8.2", lambda x: torch.stack((x, torch.ones(64, 64)))),
+        ("8.3", lambda x: x.index_add(0, torch.arange(64), x)),
+        ("12.3", lambda x: x @ torch.eye(512)),
+    ],
+    ids=["arange", "stack", "index", "product"],
+)
+def test_a_tensor_made_where_x_is_not_is_said(key: str, made: Made) -> None:
+    said = repr(course.check(key, made))
+    assert "x lies on an NVIDIA H100" in said and "make it with `device=x.device`" in said
+    assert "mismatch" not in said and "TorchRuntimeError" not in said
+
+
+def test_a_mask_is_of_the_number_of_elements_alone() -> None:
+    """Triton's own text says what an index is compared with; a mask of a size that is no such number is allowed."""
+
+    def chosen(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.arange(4096, device=x.device) < 1000, x[0], x[1])
+
+    source = capture(chosen, torch.rand(1000), target="h100").kernels[0].source
+    assert " < tmp" in source and not re.search(r"< \w*numel", source)
+    assert course.check("8.1", chosen)
+    assert "compares no index with the number of elements" in EXERCISES["8.1"].task
+    assert not re.search(r"\bpad\b", " ".join(EXERCISES["8.1"].hints))
 
 
 def test_nothing_is_said_of_what_no_graph_shows() -> None:

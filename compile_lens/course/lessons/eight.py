@@ -20,7 +20,8 @@ QUESTIONS = tuple(
 EXERCISES = (
     Exercise(
         "8.1",
-        "Write a function of one vector of 1,000 numbers whose Triton kernel compares no index with a size.",
+        "Write a function of one vector of 1,000 numbers whose Triton kernel compares no index with the number of "
+        "elements that it goes over.",
         _VECTOR,
         (Need("masks", EXACTLY, 0), Need("launches", AT_LEAST, 1), *OWN),
         (
@@ -32,8 +33,7 @@ EXERCISES = (
         ),
         (
             "The kernel goes over the elements of the result. How many should there be?",
-            "Make a larger result: a multiple of 4,096 is enough. Repeat x, pad it, or multiply parts of it with each "
-            "other.",
+            "Make a larger result: a multiple of 4,096 is enough. Repeat x, or multiply parts of it with each other.",
         ),
         "def f(x):\n    return torch.sin(x.repeat(4096))",
         target=_TARGET,

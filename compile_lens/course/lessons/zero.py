@@ -44,13 +44,18 @@ EXERCISES = (
     ),
     Exercise(
         "0.2",
-        "Write torch.linalg.det(x) for a matrix of 4 × 4 numbers so that the compiler writes at least one kernel.",
+        "Write torch.linalg.det(x) for a matrix of 4 × 4 numbers so that the compiler writes at least one kernel, "
+        "and does not call the library's det.",
         (Input((4, 4)),),
-        (Need("own_kernels", AT_LEAST, 1), *UNBROKEN),
+        (Need("own_kernels", AT_LEAST, 1), Need("det_calls", EXACTLY, 0), *UNBROKEN),
         (
             Slip(
                 (Need("own_kernels", EXACTLY, 0),),
                 "All of it was handed to a library. Take a part of the way yourself.",
+            ),
+            Slip(
+                (Need("det_calls", AT_LEAST, 1),),
+                "The library's det is still called: what stands beside it is not yet a part of the way.",
             ),
         ),
         (

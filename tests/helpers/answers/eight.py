@@ -7,16 +7,30 @@ import torch.nn.functional as F
 
 from .common import Made, Mistake, halved
 
+
+def _chosen(x: torch.Tensor) -> torch.Tensor:
+    """It compares indices with a size, and none with the number of elements that it goes over."""
+    return torch.where(torch.arange(4096, device=x.device) < 1000, x[0], x[1])
+
+
 RIGHT: dict[str, list[Made]] = {
-    "8.1": [lambda x: F.pad(x, (0, 3096)).sin(), lambda x: x[:512, None] * x[None, :512]],
+    "8.1": [lambda x: F.pad(x, (0, 3096)).sin(), lambda x: x[:512, None] * x[None, :512], _chosen],
     "8.2": [lambda x: x.t().contiguous() + 1, lambda x: x * x.T],
     "8.3": [lambda x: x.flatten().amax(), lambda x: torch.softmax(x.flatten(), 0)],
 }
 
 MISLED: dict[str, list[Mistake]] = {
     "8.1": [
-        (lambda x: torch.sin(x), "1 comparison with a size; asked", "may reach beyond the end"),
-        (lambda x: x[:992] * 2, "1 comparison with a size; asked", "no multiple of the largest block"),
+        (
+            lambda x: torch.sin(x),
+            "1 comparison with the number of elements; asked",
+            "may reach beyond the end",
+        ),
+        (
+            lambda x: x[:992] * 2,
+            "1 comparison with the number of elements; asked",
+            "no multiple of the largest block",
+        ),
         (halved, "1 graph break; asked", ""),
     ],
     "8.2": [

@@ -47,6 +47,12 @@ MISLED: dict[str, list[Mistake]] = {
     ],
     "0.2": [
         (determinant, "0 kernels of the compiler's own; asked", "Take a part of the way yourself"),
+        (
+            lambda x: torch.linalg.det(x) * 1.0,
+            "1 call of the library's det; asked for: exactly 0",
+            "The library's det is still called",
+        ),
+        (lambda x: x.det() + 0, "1 call of the library's det; asked", "The library's det is still called"),
         (without_the_swaps, "above and below 0 its result has other values", ""),
         (lambda x: x.diagonal().prod(), "its result has other values", ""),
         (lambda x: torch.logdet(x).exp(), "its result has nan in it", ""),
