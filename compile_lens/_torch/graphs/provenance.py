@@ -17,6 +17,7 @@ import torch.fx
 
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
+from . import kinds
 from .fx import Origins
 
 TAG = "compile_lens_from"
@@ -45,6 +46,7 @@ class Lineage:
         self._paths: dict[torch.fx.Graph, str] = {}
         self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
         self._attributes = {str(n.target): n.name for n in gm.graph.nodes if n.op == "get_attr"}
+        self._results = _results(gm)
 
     @contextlib.contextmanager
     def watching(self, gm: torch.fx.GraphModule) -> Iterator[None]:
@@ -136,6 +138,11 @@ class Lineage:
         """Names of the placeholders of the followed graph."""
         return self._inputs
 
+    def views_of_result(self, place: Any) -> list[str]:
+        """Names of the views on the way to a result of the followed graph, by its place, the last of them first."""
+        at_place = isinstance(place, int) and place < len(self._results)
+        return [node.name for node in views_up(self._results[place])] if at_place else []
+
     @property
     def attributes(self) -> dict[str, str]:
         """Names of the nodes that read a tensor of the followed graph's module, by its place there."""
@@ -150,6 +157,25 @@ def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, t
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
                 yield from modules(inner, f"{prefix}{node.target}/")
+
+
+def views_up(node: Any) -> list[torch.fx.Node]:
+    """A view, what it is a view of as long as that is a view as well, and so on."""
+    found: list[torch.fx.Node] = []
+    while (
+        isinstance(node, torch.fx.Node)
+        and node.op.startswith("call_")
+        and kinds.kind_of(node.target) == "view"
+    ):
+        found.append(node)
+        node = node.all_input_nodes[0] if node.all_input_nodes else None
+    return found
+
+
+def _results(gm: torch.fx.GraphModule) -> tuple[Any, ...]:
+    output = next((n for n in reversed(gm.graph.nodes) if n.op == "output"), None)
+    found = output.args[0] if output is not None and output.args else ()
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
 
 def sources(trail: Iterable[Any]) -> Iterator[Any]:
@@ -191,6 +217,7 @@ class JointOrigins:
                     self._first.setdefault(number, traced)
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
+        self._traced.update(self._made_anew(gm))
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         names = self._names(node)
@@ -201,6 +228,24 @@ class JointOrigins:
         if self.derivative(node):
             return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
+
+    def _made_anew(self, gm: torch.fx.GraphModule) -> dict[torch.fx.Node, tuple[str, ...]]:
+        """Views that AOTAutograd makes anew at the end, since what they are of was changed in place after the program
+        had made them: no operator was traced then, but each is a result of the graph, or on the way to one.
+        """
+        found: dict[torch.fx.Node, tuple[str, ...]] = {}
+        output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
+        said = output.meta.get("desc")
+        for result, one in zip(_results(gm), said if isinstance(said, (tuple, list)) else ()):
+            if type(one).__name__ != "PlainAOTOutput":
+                continue
+            made = [n for n in views_up(result) if not n.meta.get("from_node") and "seq_nr" not in n.meta]
+            views = self._lineage.views_of_result(getattr(one, "idx", None))
+            if len(made) != len(views):
+                views = views[:1] * len(made)
+            for node, name in zip(made, views):
+                found[node] = tuple(dict.fromkeys((*found.get(node, ()), name)))
+        return found
 
     def derivative(self, node: torch.fx.Node) -> bool:
         """Whether autograd made it, for the derivative of what it came from, where that is known."""
