@@ -343,7 +343,7 @@ def test_nothing_differs_between_two_captures_of_one_program(target: str | None,
     assert not other, str(other)
 
 
-@pytest.mark.parametrize("entry", ["encoder", "dynamic", "cond"])
+@pytest.mark.parametrize("entry", ["encoder", "dynamic", "cond", "vmap", "jvp"])
 def test_nothing_differs_for_larger_ones(entry: str) -> None:
     torch.manual_seed(0)
     encoder = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
@@ -351,9 +351,11 @@ def test_nothing_differs_for_larger_ones(entry: str) -> None:
         "encoder": (encoder, torch.rand(2, 8, 32, requires_grad=True)),
         "dynamic": (lambda x: x.sin().sum(0) @ x.t(), torch.rand(5, 7)),
         "cond": (lambda x: torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,)), X),
+        "vmap": (lambda x: torch.func.vmap(torch.sin)(x), X),
+        "jvp": (lambda x: torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1], X),
     }
     options = {"dynamic": True} if entry == "dynamic" else {}
-    # The first of three: torch asks one guard more where it has only just loaded what a cond needs.
+    # The first of three: torch asks one guard more where it has only just loaded what a cond or vmap needs.
     _, one, again = (compile_lens.capture(*programs[entry], **options) for _ in range(3))
     assert not diff(one, again), str(diff(one, again))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...record.graph import Node
 from ...record.kernel import Flow, Kernel
+from ..operators import namespaces
 from .control_flow import SYNTAX, flow, way
 
 LANGUAGES = {
@@ -92,11 +93,11 @@ def kernels(
     # Where one of several is launched, each of them may be.
     calls = [(name, line) for callee, line in calls for name in choices.get(callee, (callee,))]
     launched = [(name, members) for kernel, members in launched for name in choices.get(kernel, (kernel,))]
-    made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n.origins for n in loops})
+    made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n for n in loops})
     found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
     found += made.externs(calls, launched, set(definitions))
     found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
-    ran, within = flow(tree, [line for _, line in calls], one_of)
+    ran, within = flow(tree, sorted(line for k in found for line in k.launch_lines), one_of)
     if ran is not None:
         found = [
             dataclasses.replace(
@@ -266,13 +267,15 @@ def _callee(func: ast.expr, defined: set[str]) -> str:
     dotted = _dotted(func)
     if not dotted:
         return ""
-    first, *rest = dotted.split(".")
+    first, *rest = parts = dotted.split(".")
     if first in defined:
         return first
     if first == "extern_kernels":
         return dotted
-    operator = rest[2:] if dotted.startswith("torch.ops.") else rest if first == "aten" else []
-    return dotted if operator and operator[0] not in NOT_KERNELS else ""
+    named = rest[1:] if dotted.startswith("torch.ops.") else parts if first == "aten" else []
+    if len(named) < 2 or (named[0] in namespaces.NAMED and named[1] in NOT_KERNELS):
+        return ""
+    return dotted
 
 
 def _dotted(expr: ast.expr) -> str:
@@ -286,12 +289,12 @@ def _dotted(expr: ast.expr) -> str:
 
 
 class _Made:
-    """Makes kernels from what is known of a phase: the group of each loop, the origins of each loop."""
+    """Makes kernels from what is known of a phase: the group of each loop, and the loops."""
 
-    def __init__(self, phase: str, group_of: dict[str, Node], origins_of: dict[str, tuple[str, ...]]) -> None:
+    def __init__(self, phase: str, group_of: dict[str, Node], loops: dict[str, Node]) -> None:
         self.phase = phase
         self.group_of = group_of
-        self.origins_of = origins_of
+        self.loops = loops
 
     def generated(
         self,
@@ -321,6 +324,8 @@ class _Made:
                 continue
             match = next((i for i, (kernel, _) in enumerate(pending) if _same(kernel, callee)), None)
             loops = pending.pop(match)[1] if match is not None else ()
+            if loops and all(loop in self.loops and self.loops[loop].kind == "nop" for loop in loops):
+                continue  # a view that the library makes
             counts[callee] = counts.get(callee, 0) + 1
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
             found.append(self._kernel(name, "extern", [line], loops))
@@ -328,7 +333,7 @@ class _Made:
 
     def _kernel(self, name: str, language: str, lines: list[int], loops: Sequence[str]) -> Kernel:
         groups = list({self.group_of[x].name: self.group_of[x] for x in loops if x in self.group_of}.values())
-        origins = dict.fromkeys(o for loop in loops for o in self.origins_of.get(loop, ()))
+        origins = dict.fromkeys(o for loop in loops if loop in self.loops for o in self.loops[loop].origins)
         return Kernel(
             name=name,
             phase=self.phase,

@@ -178,20 +178,23 @@ class Held:
             if ast.unparse(value.func).startswith("self.partitions"):
                 self.note = "it runs in partitions (for CUDA graphs), and what they hold is not followed"
             return
-        if fact.results:
-            self._inside[name] = {}
-            for index, nbytes in fact.results:
-                part = name if index == WHOLE else f"{name}[{index}]"
-                self._inside[name][index] = part
-                self._set_aside(part, nbytes)
-                self._note(Buffer(part, "intermediate", nbytes, self._line))
-            return
         base = next((a for a in fact.aliases if a in self._storage), "")
+        if not fact.results:
+            self._made(name, fact.nbytes, base)
+            return
+        self._inside[name] = {}
+        for index, nbytes in fact.results:
+            part = name if index == WHOLE else f"{name}[{index}]"
+            self._inside[name][index] = part
+            self._made(part, nbytes, base)
+
+    def _made(self, name: str, nbytes: int | None, base: str) -> None:
+        """A result of a call, in the memory of ``base`` where it has one (a view that the library makes)."""
         if base:
             self._hold(name, self._storage[base])
         else:
-            self._set_aside(name, fact.nbytes)
-        self._note(Buffer(name, "intermediate", fact.nbytes, self._line, within=base))
+            self._set_aside(name, nbytes)
+        self._note(Buffer(name, "intermediate", nbytes, self._line, within=base))
 
     def _pick(self, name: str, source: str, value: ast.Subscript | ast.Name) -> None:
         """A result of a library call gets a name of its own."""

@@ -141,12 +141,18 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
     found = []
     for guard in exported:
         kind = kind_of(guard)
-        lines = [str(line) for line in (getattr(guard, "code_list", None) or ())]
+        lines = parts(guard)
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
         found.append(Guard(messages.stable(" and ".join(lines)) or kind, messages.stable(name), kind))
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
+
+
+def parts(guard: Any) -> list[str]:
+    """The conditions of a guard, each once: to those of the state of the process torch adds the same ones again with
+    each compile."""
+    return list(dict.fromkeys(str(line) for line in getattr(guard, "code_list", None) or ()))
 
 
 def kind_of(guard: Any) -> str:

@@ -8,22 +8,25 @@ from typing import Any
 
 import torch
 
+from ..operators import namespaces
+
 ALLOCATIONS = frozenset(
-    "empty empty_like empty_strided new_empty new_empty_strided empty_permuted resize_ resize_as_ set_".split()
+    "empty empty_like empty_strided new_empty new_empty_strided empty_permuted resize_ resize_as_ set_ "
+    "_efficientzerotensor".split()
 )
 METADATA = frozenset(
     "sym_size sym_stride sym_numel sym_storage_offset size stride numel dim is_contiguous is_same_size "
     "sym_is_contiguous is_non_overlapping_and_dense is_strides_like_format prim_layout item "
     "_local_scalar_dense _assert_async _assert_scalar _assert_tensor_metadata sym_constrain_range "
     "sym_constrain_range_for_size _version is_pinned result_type lift lift_fresh detach_ "
-    "requires_grad_ retain_grad is_nonzero device is_complex".split()
+    "requires_grad_ retain_grad is_nonzero device is_complex _has_same_storage_numel".split()
 )
 VIEWS = frozenset(
     "_unsafe_view reshape _reshape_alias _reshape_copy contiguous flatten ravel unflatten movedim moveaxis "
     "swapaxes swapdims view_as reshape_as expand_as detach split chunk tensor_split split_with_sizes "
     "broadcast_to getitem T mT H mH narrow unbind view permute transpose t squeeze unsqueeze select slice "
     "as_strided diagonal expand alias view_as_real view_as_complex inductor_force_stride_order "
-    "_reinterpret_tensor".split()
+    "_reinterpret_tensor squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_".split()
 )
 MATMULS = frozenset(
     "mm bmm addmm baddbmm matmul addmv mv dot vdot linear einsum _scaled_mm _int_mm convolution "
@@ -56,10 +59,23 @@ NO_WORK = frozenset(("view", "metadata", "allocation", "symbol", "input", "outpu
 """Kinds that are not work: views, metadata and allocation (DESIGN's *less views, metadata, allocation*)."""
 
 
+_OPERATORS = torch._ops.OpOverload, torch._ops.OpOverloadPacket
+
+
+def _full_name(operator: Any) -> str:
+    packet = getattr(operator, "overloadpacket", operator)
+    return str(packet._qualified_op_name)
+
+
 def base_name(target: Any) -> str:
-    """The bare name of an operator: ``aten.sin.default`` gives ``sin``, ``torch.nn.functional.gelu`` ``gelu``."""
-    if isinstance(target, torch._ops.OpOverload):
-        return str(target._schema.name.partition("::")[2])
+    """The bare name of an operator: ``aten.sin.default`` gives ``sin``, ``torch.nn.functional.gelu`` ``gelu``.
+
+    Of one that is not torch's it is the whole name, ``lib::sin``.
+    """
+    if isinstance(target, _OPERATORS):
+        full = _full_name(target)
+        namespace, _, bare = full.partition("::")
+        return bare if namespace in namespaces.NAMED else full
     if isinstance(target, str):
         return target.rpartition(".")[2]
     return str(getattr(target, "__name__", target))
@@ -73,18 +89,10 @@ def kind_of(target: Any) -> str:
     name = base_name(target)
     if target is operator.getitem:
         return "view"
+    if isinstance(target, _OPERATORS) and "::" in name:
+        return "custom"
     if isinstance(target, torch._ops.OpOverload):
-        if target.namespace not in (
-            "aten",
-            "prims",
-            "inductor",
-            "_inductor_test",
-            "prim",
-            "mkldnn",
-            "quantized",
-        ):
-            return "custom"
-        if name not in RANDOM and name not in METADATA and _is_view(target):
+        if name not in RANDOM | METADATA | ALLOCATIONS and _is_view(target):
             return "view"
     for names, kind in _TABLES:
         if name in names:
@@ -116,6 +124,8 @@ _TABLES = (
 
 
 def _is_view(op: torch._ops.OpOverload) -> bool:
+    if torch.Tag.inplace_view in op.tags:  # ``squeeze_``: it changes the shape, and no number
+        return True
     returns = op._schema.returns
     return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
 

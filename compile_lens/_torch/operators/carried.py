@@ -27,7 +27,7 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
 from ...errors import UsageError
 from . import inductors_tables, registered
-from .places import NAMESPACES as _TORCHS
+from .namespaces import FILLED as _TORCHS
 from .places import Place
 
 

@@ -21,7 +21,8 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from . import watched
-from .places import NAMESPACES, Place, Undo, called, content, function_in, functions_in, of_torch
+from .namespaces import FILLED
+from .places import Place, Undo, called, content, function_in, functions_in, of_torch
 
 TABLES = (
     ("torch._inductor.lowering", "lowerings", "lowering"),
@@ -94,7 +95,7 @@ def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]
         if known.get(key, known) is value:
             fresh[key] = value
         elif _is_torchs(name, key, value, reads, torchs):
-            if kind != "constraint" or _namespace(key) in NAMESPACES:  # else it hangs on the lowering
+            if kind != "constraint" or _namespace(key) in FILLED:  # else it hangs on the lowering
                 fresh[key] = value
         else:
             theirs.append((key, value))
@@ -135,7 +136,7 @@ def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs
     namespace, function = _namespace(key), function_in(value)
     if function is not None and not of_torch(function):
         return False
-    return not namespace or namespace in NAMESPACES or _made_when_met(name, key, value)
+    return not namespace or namespace in FILLED or _made_when_met(name, key, value)
 
 
 def _made_when_met(name: str, key: Any, value: Any) -> bool:

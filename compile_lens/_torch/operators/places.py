@@ -10,12 +10,6 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-NAMESPACES = frozenset(
-    "aten prim prims quantized quantized_decomposed inductor rngprims mkldnn c10d _c10d_functional mkl onednn profiler "
-    "symm_mem fsdp higher_order".split()
-)
-"""Namespaces of operators that torch fills itself."""
-
 Undo = Callable[[], Any]
 
 

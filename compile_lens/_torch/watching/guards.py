@@ -46,7 +46,7 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
     for guard in _in_order(output.guards):
         kind = dynamo.kind_of(guard)
-        parts = tuple(messages.stable(str(line)) for line in (guard.code_list or ()))
+        parts = tuple(messages.stable(line) for line in dynamo.parts(guard))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
         name = guard.name if isinstance(guard.name, str) else guard.name()
@@ -60,7 +60,7 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
 def _asked(output: Any) -> list[str]:
     """What is asked of sizes and numbers that are symbols."""
     shapes = (guard for guard in output.guards if dynamo.kind_of(guard) == "SHAPE_ENV")
-    return [str(part) for guard in shapes for part in guard.code_list or ()]
+    return [part for guard in shapes for part in dynamo.parts(guard)]
 
 
 def _held(output: Any) -> dict[str, str]:
@@ -68,7 +68,7 @@ def _held(output: Any) -> dict[str, str]:
     found = {}
     for guard in output.guards:
         name = guard.name if isinstance(guard.name, str) else guard.name()
-        asked = [failed_guards.object_of(str(line)) for line in guard.code_list or ()]
+        asked = [failed_guards.object_of(line) for line in dynamo.parts(guard)]
         # Of a function torch does not say on the guard what it asks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             asked.append(f"{messages.plain_source(name)}.__code__")

@@ -183,6 +183,38 @@ def test_a_view_that_a_library_makes_is_no_launch() -> None:
     assert found.ledger.inference.groups == 0
 
 
+def test_a_reshape_that_a_library_makes_is_no_launch() -> None:
+    """Inductor writes no code for complex numbers, and calls ATen's ``reshape`` for a view."""
+    z = torch.randn(4, 6, dtype=torch.cfloat)
+    found = capture(lambda z: (z * 2).sum(0).view(-1, 1), z)
+    assert "aten.reshape.default(" in found.code["inference"]
+    made = z.sum(0)
+    assert torch.ops.aten.reshape.default(made, [-1, 1]).data_ptr() == made.data_ptr()
+    assert [k.name for k in found.kernels] == ["torch.ops.aten.mul.Tensor", "torch.ops.aten.sum.dim_IntList"]
+    assert found.ledger.inference.launches == 2
+
+
+@pytest.mark.parametrize("name", ["t", "view", "reshape", "gather", "empty", "sin"])
+def test_an_operator_of_the_programs_is_its_own_whatever_its_name(name: str) -> None:
+    with torch.library._scoped_library("lens_names", "FRAGMENT") as lib:
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, torch.tanh, "CPU")
+        lib.impl(name, torch.empty_like, "Meta")
+        operator = getattr(torch.ops.lens_names, name)
+        found = capture(lambda x: operator(x.sin()).cos(), torch.rand(16, 16))
+    called = f"torch.ops.lens_names.{name}.default"
+    assert [k.name for k in found.kernels][1] == called and found.ledger.inference.launches == 3
+    (kernel,) = (k for k in found.kernels if k.name == called)
+    assert (kernel.reads, kernel.writes) == (1024, 1024)
+    row = found.ledger.inference
+    assert (row.eager_ops, row.aten_ops) == (3, 3)
+    assert [n.kind for n in found.compilations[0].graphs["dynamo"].calls] == [
+        "pointwise",
+        "custom",
+        "pointwise",
+    ]
+
+
 def test_bytes_that_depend_on_data_are_not_counted() -> None:
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         found = capture(lambda x: torch.sin(x[x > 0.5]) * 2, torch.linspace(0, 1, 64))

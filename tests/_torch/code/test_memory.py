@@ -43,6 +43,11 @@ def grad(*shape: int) -> Any:
     return torch.randn(*shape, requires_grad=True)
 
 
+def halves(z: Any) -> Any:
+    a, b = (z * 2).chunk(2)
+    return (a * b).view(-1)
+
+
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "waves": (waves, (grad(N),)),
     "perceptron": (perceptron(), (torch.randn(16, 64),)),
@@ -51,6 +56,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "cat": (lambda a, b: torch.cat([a.sin(), b.cos()]) @ a, (torch.randn(32, 32), torch.randn(32, 32))),
     "sort": (lambda x: torch.cos(torch.sort(torch.sin(x)).values), (torch.randn(N),)),
     "embedding": (lambda w, i: F.embedding(i, w).sin(), (grad(100, 16), torch.arange(50))),
+    "views by a library": (halves, (torch.randn(4, 6, dtype=torch.cfloat),)),
 }
 
 
@@ -324,7 +330,7 @@ def test_pools_and_partitions_of_the_text() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="builds C++")
-@pytest.mark.parametrize("name", ["perceptron", "attention", "cat", "norm"])
+@pytest.mark.parametrize("name", ["perceptron", "attention", "cat", "norm", "views by a library"])
 def test_the_peak_is_what_the_allocator_sees(captured: dict[str, Capture], name: str, tmp_path: Path) -> None:
     """The module is built and run, and the bytes that the allocator hands out and takes back are added up."""
     seen = captured[name].compilations[0]

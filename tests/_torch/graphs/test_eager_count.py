@@ -130,3 +130,28 @@ def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Ten
         assert {op.name: op.count for op in compilation.eager or () if op.phase == phase} == plain.work
     names = {op.name for op in compilation.eager or ()}
     assert ("aten.stack.default" in names) is (function is not indexed)
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return x.clone().squeeze_(0).t_().unsqueeze_(0).transpose_(0, 1).swapdims_(0, 2)
+
+
+def pushed(x: torch.Tensor) -> torch.Tensor:
+    return torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize(
+    ("function", "shape", "work"), [(turned, (1, 4, 4), "clone"), (pushed, (8,), "ones_like sin cos mul")]
+)
+def test_a_view_in_place_and_a_question_are_no_work(
+    function: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...], work: str
+) -> None:
+    """By hand: a view in place changes a shape alone, and what forward mode asks of memory changes nothing."""
+    x = torch.rand(shape)
+    with Dispatched() as plain:
+        function(x)
+    found = perform(function, (x,), None, Asked())[0]
+    counted = {op.name.split(".")[1]: op.count for op in found.compilations[0].eager or ()}
+    assert counted == dict.fromkeys(work.split(), 1)
+    assert len(plain.work) > len(counted), "plain torch dispatches what is no work too"
