@@ -211,6 +211,48 @@ def test_names_rest_and_share_of_a_chip_are_of_one_set(
         page.page.keyboard.press("Escape")
 
 
+_SEEN_ON_CHIPS = r"""
+(chips) => chips.flatMap((chip) => {
+  const [count, share] = chip.querySelectorAll(".flow-count, .flow-what");
+  const walker = document.createTreeWalker(count, NodeFilter.SHOW_TEXT);
+  const cut = share.scrollWidth > share.clientWidth ? [share.textContent] : [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    // How many more there are, and the number of a line.
+    const found = / \+[\d,]+$|\d+$/.exec(text.data.length < 9 || text.data.includes(" +") ? text.data : "");
+    if (!found) continue;
+    const range = document.createRange();
+    range.setStart(text, found.index);
+    range.setEnd(text, text.length);
+    if (range.getBoundingClientRect().right > count.getBoundingClientRect().right + 1) cut.push(count.textContent);
+  }
+  return cut;
+})
+"""
+
+
+@pytest.mark.parametrize("viewport", [(820, 600), (1000, 720), (1280, 720)])
+def test_how_many_more_a_chip_stands_for_is_whole_however_narrow_it_is(
+    standalone: Callable[..., Page], tmp_path: Path, viewport: tuple[int, int]
+) -> None:
+    import torch
+
+    _, scope = _ran(tmp_path)
+    with torch.no_grad():
+        capture = compile_lens.capture(scope["deep"](2), torch.rand(2, 8, 32))
+    page = Viewer(standalone(capture), capture)
+    more = 0
+    for text in ("self.norm", "parts.permute", "softmax", "self.out(("):
+        page.pin(python_line(capture, text))
+        page.leave()
+        page.frame()
+        chips = page.find(".flow-noun.lit:visible")
+        more += sum(" +" in words for words in chips.locator(".flow-count").all_inner_texts())
+        assert chips.evaluate_all(_SEEN_ON_CHIPS) == [], text
+        page.page.keyboard.press("Escape")
+    assert more >= 4
+
+
 def test_an_input_is_no_loop_and_what_is_elsewhere_is_none(standalone: Callable[..., Page]) -> None:
     """An input stands in the drawing of the loops, and is none; a forward has none of what a backward made."""
     from . import captures

@@ -21,6 +21,9 @@ const NAMES = 2;
 const ROOM = 14;
 
 /** Kinds of what no stage counts, which a reader knows by name. */
+/** Characters of names that are whole on a chip; pixels of a letter of names and of a share, and beside them. */
+const SHORT = 8;
+const LETTER = { names: 7.85, share: 6.3, beside: 22 };
 const PLAIN = new Set(["input", "output", "view"]);
 
 export class Flow {
@@ -291,8 +294,15 @@ export class Flow {
       chip.button.classList.toggle("lit", bits !== 0);
       if (said.join("\n") === chip.said) continue;
       chip.said = said.join("\n");
-      chip.count.textContent = said[0];
+      // How many more there are is whole; the names give way.
+      const [names, more = ""] = said[0].split(/(?= \+[\d,]+$)/);
+      put(chip.count, h("span", { class: "flow-names", style: `--more:${more.length}ch` }, names), more);
       chip.what.textContent = said[1];
+      const whole = said[0].length > SHORT ? more.length + 5 : said[0].length;
+      const [least, most] = [whole, said[0].length].map(
+        (letters) => `${Math.ceil(Math.max(letters * LETTER.names, said[1].length * LETTER.share)) + LETTER.beside}px`,
+      );
+      chip.button.parentElement?.setAttribute("style", `--least:${least};--most:${most}`);
     }
   }
 
@@ -315,7 +325,7 @@ export class Flow {
       return kernels && items.length > 1 ? `#${item - start + 1}` : labelOf(model, item);
     };
     const names = [...new Set(items.slice(0, 40).map(nameOf))];
-    const few = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 18));
+    const few = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 16));
     // How many more there are is not to be cut off.
     const short = few.join(", ").length > ROOM ? few.slice(0, 1) : few;
     const more = items.length - short.length;
