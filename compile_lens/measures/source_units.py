@@ -22,6 +22,13 @@ _END = 1_000_000
 """Past every column."""
 
 
+HANDED = ("forward", "inference")
+"""Stages in which what computes nothing is gone: a dropout of nothing, an identity."""
+
+BEFORE = (PYTHON, "dynamo", "pre_grad", "joint")
+"""Those before them."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """A Python line, a call in one, or a module that is run from one.
@@ -45,7 +52,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of one compilation, in the order of the source.
+    """The units of one compilation, in the order of the source. What nothing is left of once operators are decomposed,
+    such as a dropout whose rate is 0, is none.
 
     Attributes:
         all: the units.
@@ -68,13 +76,28 @@ Up = Mapping[Address, Iterable[Address]]
 
 
 def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
-    nodes = dict(_work(compilation, up))
+    nodes = _working(compilation, up)
     work = {address: node.innermost[0] for address, node in nodes.items()}
     found = tuple(_by_call(work) or _by_line(work, places))
     if len(found) == 1:
         found = tuple(_by_module(found[0], nodes)) or found
     own = {address: 1 << number for number, unit in enumerate(found) for address in unit.nodes}
     return Units(found, _spread(compilation.id, own, _without_derivatives(compilation, up)))
+
+
+def _working(compilation: Compilation, up: Up) -> dict[Address, Node]:
+    """The nodes that units are made of: of those with work of their own, what something is left of."""
+    nodes = dict(_work(compilation, up))
+    if not any(key in compilation.graphs for key in HANDED):
+        return nodes
+    pending = [address for address in up if address[0] == compilation.id and address[1] not in BEFORE]
+    left = set(pending)
+    while pending:
+        for above in up.get(pending.pop(), ()):
+            if above not in left:
+                left.add(above)
+                pending.append(above)
+    return {address: node for address, node in nodes.items() if address in left}
 
 
 def _without_derivatives(compilation: Compilation, up: Up) -> Up:

@@ -206,3 +206,46 @@ def test_a_method_is_run_by_the_modules_whose_own_nodes_are_in_it() -> None:
         "another ran it, of which nothing is known"
     )
     assert instances(with_nodes(*both, ("b", "Heir"))) == {}, "so may a class that inherits it"
+
+
+class Idle(torch.nn.Module):
+    """Modules of which two compute nothing, run from one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(8, 8),
+            torch.nn.Dropout(0.0),
+            torch.nn.Tanh(),
+            torch.nn.Identity(),
+            torch.nn.Sigmoid(),
+        )
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.net(x)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_what_nothing_is_left_of_is_no_unit(training: bool) -> None:
+    (found,) = units(capture(Idle().train(training), torch.rand(4, 8))).values()
+    assert [unit.tag for unit in found.all] == ["net.0", "net.2", "net.4"]
+
+
+@columns
+def test_the_calls_of_the_only_line_that_something_is_left_of_are_units() -> None:
+    def program(x: torch.Tensor) -> Any:
+        torch.cos(x)
+        x = torch.nn.functional.dropout(x, 0.0)
+        return torch.sin(x) * 2
+
+    whole = capture(program, torch.rand(8, requires_grad=True))
+    (found,) = units(whole).values()
+    assert [unit.tag for unit in found.all] == ["sin", "mul"]
+    (made,) = whole.compilations
+    traced = dataclasses.replace(
+        made, stages=tuple(s for s in made.stages if getattr(s, "key", "") == "dynamo")
+    )
+    (alone,) = units(dataclasses.replace(whole, compilations=(traced,))).values()
+    assert len(alone.all) > 1 and all(unit.column is None for unit in alone.all), (
+        "of what came of it, nothing is known"
+    )
