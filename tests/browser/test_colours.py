@@ -160,6 +160,34 @@ def test_a_name_of_a_module_lights_what_that_module_computes_alone(viewer: Open)
     assert page.pane("forward.code").locator(".listing-line.lit", has_text="exp()").count() == 0
 
 
+_EDGE = """
+(e) => {
+  const { borderStyle, outlineStyle, strokeDasharray, backgroundColor } = getComputedStyle(e);
+  return [backgroundColor, [borderStyle, outlineStyle, strokeDasharray].some((one) => /dashed|px/.test(one))];
+}
+"""
+
+
+@pytest.mark.parametrize("colour_scheme", ["light", "dark"])
+def test_a_colour_that_comes_again_has_broken_edges_and_what_computes_nothing_has_none(
+    viewer: Open, colour_scheme: str
+) -> None:
+    capture = captures.sequence()
+    page = viewer(capture)
+    page.open("python", "forward", "forward.code")
+    names = [f"layers.{n}" for n in (0, 1, 3, 4, 5, 7, 8, 10)]
+    shown = page.pane("python").locator(".tag")
+    assert tags(shown) == names, "no dropout of nothing, no identity"
+    for parts, attribute in ((shown, "data-tag"), (page.pane("forward.code").locator(".part"), "title")):
+        looks = {one.get_attribute(attribute): one.evaluate(_EDGE) for one in parts.all()}
+        assert looks["layers.0"][0] == looks["layers.8"][0], "six colours"
+        assert [name for name in names if looks[name][1]] == names[6:]
+        assert len({tuple(look) for look in looks.values()}) == len(names)
+    for name, broken in (("sigmoid", True), ("addmm", False), ("addmm_3", True)):
+        node = page.find(f".node[data-item='{page.item(('0/0', 'forward', name))}']")
+        assert node.locator(".face").last.evaluate(_EDGE)[1] == broken, name
+
+
 def test_two_calls_on_a_line_do_not_light_up_together(viewer: Open) -> None:
     capture = captures.sin_cos()
     page = viewer(capture)

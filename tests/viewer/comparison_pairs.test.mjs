@@ -66,5 +66,6 @@ test("the kernels that are open are partners, those that differ first, then one 
 test("a new unit gets the colour that the fewest have", () => {
   assert.equal(rarest([]), 0);
   assert.equal(rarest([0, 2]), 1);
-  assert.equal(rarest([0, 1, 2, 3, 4, 5, 0]), 1);
+  assert.equal(rarest([0, 1, 2, 3, 4, 5, 0]), 6);
+  assert.equal(rarest([...Array(12).keys(), 0]), 1);
 });

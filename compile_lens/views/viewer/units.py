@@ -45,7 +45,7 @@ def _unit(
     return {
         "compilation": compilation,
         "tag": line(unit.tag),
-        "colour": number % len(UNITS),
+        "colour": number % (2 * len(UNITS)),
         "address": line(place + columns),
         "line": -1 if at is None else at,
         "column": column,

@@ -245,7 +245,7 @@ export interface Unit {
   compilation: number;
   /** Its short name, which stands beside its colour everywhere. */
   tag: string;
-  /** 0 to 5. */
+  /** 0 to 5; the same again, with broken edges, are 6 to 11. */
   colour: number;
   /** As `capture.chain` takes it: `"f.py:7:11-23"`. */
   address: string;

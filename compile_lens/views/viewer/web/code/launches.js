@@ -1,5 +1,6 @@
 // A kernel in the list of launches: the bar of the lines that it joins, its name, how often and what for.
 
+import { lookOf } from "../data/units.js";
 import { h } from "../dom.js";
 
 /** @import { Units } from "../data/units.js" */
@@ -20,9 +21,9 @@ export function launchRow(units, kernel, number) {
   const shown = own.slice(0, own.length > MOST_PARTS ? MOST_PARTS - 1 : MOST_PARTS);
   const room = Math.floor(CHARACTERS / shown.length);
   const parts = shown.map((unit) => {
-    const { colour, tag } = units.all[unit];
+    const { tag } = units.all[unit];
     const word = partName(tag, Math.max(5, room));
-    return h("span", { class: `part unit-${colour}`, "data-part": unit, "data-tag": word, title: tag });
+    return h("span", { class: `part ${lookOf(units.all[unit])}`, "data-part": unit, "data-tag": word, title: tag });
   });
   if (own.length > shown.length)
     parts.push(h("span", { class: "part part-more", "data-tag": `+${own.length - shown.length}` }));

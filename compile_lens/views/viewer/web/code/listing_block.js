@@ -1,6 +1,7 @@
 // A block of neighbouring rows of a listing: numbers in one column, code in the other.
 
 import { coloursOf, HOVER, isNeeded, SELF } from "../data/selection.js";
+import { lookOf } from "../data/units.js";
 import { h, plural, shortened } from "../dom.js";
 import { withMatches } from "./lines.js";
 import { NARROWEST } from "./looks.js";
@@ -164,8 +165,8 @@ export class ListingBlock {
         this.append(element, pieces);
         continue;
       }
-      const { tag, colour } = units.all[unit];
-      const part = h("span", { class: `call unit-${colour}`, "data-unit": unit });
+      const { tag } = units.all[unit];
+      const part = h("span", { class: `call ${lookOf(units.all[unit])}`, "data-unit": unit });
       // The keyboard comes to each call once.
       if (!seen.has(unit)) {
         part.tabIndex = -1;

@@ -1,5 +1,6 @@
 // How units of work look in a listing: the ground and the bar of a row, the tags behind it, the calls in it.
 
+import { FILLS, lookOf } from "../data/units.js";
 import { h } from "../dom.js";
 
 /** @import { Units } from "../data/units.js" */
@@ -23,14 +24,17 @@ export const TAG_SCALE = 0.82;
  */
 export function rowColours(units, own, lit) {
   const shown = lit ? own.filter((unit) => lit.has(unit)) : own;
-  const colour = (/** @type {number} */ unit) => units.all[unit].colour;
+  const colour = (/** @type {number} */ unit) => units.all[unit].colour % FILLS;
   const fills = shown.map((unit) => `var(--unit-${colour(unit)}-row)`);
   // All of them within what any pane shows of a row, however long it is.
   const stops = fills.map((fill, i) => `${fill} ${Math.round(ROW_FILLS * ((i + 0.5) / fills.length))}px`);
   const ground = fills.length === 0 ? "none" : `linear-gradient(90deg,${fills.length > 1 ? stops : [fills, fills]})`;
   const bars = own.map((unit, i) => {
     const ink = lit && !lit.has(unit) ? "var(--unit-off)" : `var(--unit-${colour(unit)}-bar)`;
-    return `${ink} ${(100 * i) / own.length}% ${(100 * (i + 1)) / own.length}%`;
+    const at = (/** @type {number} */ part) => `${(100 * (i + part)) / own.length}%`;
+    // A colour that another unit has as well has a gap.
+    if (units.all[unit].colour < FILLS) return `${ink} ${at(0)} ${at(1)}`;
+    return `${ink} ${at(0)} ${at(0.35)},transparent ${at(0.35)} ${at(0.65)},${ink} ${at(0.65)} ${at(1)}`;
   });
   // Beside the bar there is no room for several.
   const first = fills.length ? `linear-gradient(${fills[0]},${fills[0]})` : "none";
@@ -72,9 +76,8 @@ export function rowTags(units, own) {
  * @param {number} unit
  */
 export function tag(units, unit) {
-  const { colour, tag: name } = units.all[unit];
   // Written by the style sheet: it is no part of the text, and no one copies it.
-  return h("span", { class: `tag unit-${colour}`, "data-unit-tag": unit, "data-tag": name });
+  return h("span", { class: `tag ${lookOf(units.all[unit])}`, "data-unit-tag": unit, "data-tag": units.all[unit].tag });
 }
 
 /** Rows of tags below a line at most, and pixels around them. */
@@ -163,7 +166,7 @@ export function callNames(units, segments) {
     { class: "call-names", "aria-hidden": "true" },
     units.places(segments, TAG_SCALE).map(({ unit, at }) =>
       h("span", {
-        class: `call-name unit-${units.all[unit].colour}`,
+        class: `call-name ${lookOf(units.all[unit])}`,
         "data-unit": unit,
         "data-tag": units.all[unit].tag,
         style: `left:${at / TAG_SCALE}ch`,

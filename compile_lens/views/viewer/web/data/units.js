@@ -7,6 +7,17 @@
  * @typedef {{ start: number, end: number, unit: number }} Segment
  */
 
+/** Colours of units; as many again have broken edges. */
+export const FILLS = 6;
+
+/**
+ * The classes of a unit's look.
+ * @param {Pick<Unit, "colour">} unit
+ */
+export function lookOf({ colour }) {
+  return `unit-${colour % FILLS}${colour < FILLS ? "" : " again"}`;
+}
+
 /**
  * The call that some items are; undefined where they are none.
  * @param {readonly Unit[]} units

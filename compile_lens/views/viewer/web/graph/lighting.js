@@ -1,6 +1,7 @@
 // Which pieces of a drawing are lit, found by the search, or dimmed. Only pieces that change are touched.
 
 import { COLOURS, HOVER, OWN, SELF, isNeeded } from "../data/selection.js";
+import { lookOf } from "../data/units.js";
 import { grouped, s } from "../dom.js";
 import { kindClass, pixel, tagShapes } from "./shapes.js";
 import { isPlain } from "./words.js";
@@ -185,7 +186,7 @@ export class Lighting {
     const lit = this.litUnits();
     // What is lit for another unit's sake has no ground of its own.
     const other = bits && lit && !lit.has(unit) ? " other" : "";
-    return ` in-unit unit-${this.units.all[unit].colour}${other}`;
+    return ` in-unit ${lookOf(this.units.all[unit])}${other}`;
   }
 
   /** Of a band that is lit, only units that are lit keep their colours. @param {BoxView} view */

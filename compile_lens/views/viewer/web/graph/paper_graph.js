@@ -1,6 +1,7 @@
 // A graph as it is printed: whole if it can be read on a page, upright or turned, else what of it is in view, and an overview
 // of the whole in which that has a frame.
 
+import { lookOf } from "../data/units.js";
 import { notPrinted } from "../code/paper_rows.js";
 import { plural, s } from "../dom.js";
 
@@ -72,7 +73,7 @@ function overview({ width, height, seen, boxes, lighting }) {
     { class: "paper-graph", viewBox: `0 0 ${width} ${height}`, ...size },
     boxes.map(({ at, units }) => {
       const [unit] = units.size === 1 ? units.keys() : [];
-      const name = unit === undefined ? "" : `unit-${lighting.units.all[unit].colour}`;
+      const name = unit === undefined ? "" : lookOf(lighting.units.all[unit]);
       return rect(at, { class: name, fill: "var(--unit-fill, none)", stroke: "var(--faint)" });
     }),
     rect([seen.x, seen.y, seen.width, seen.height], { fill: "none", stroke: "var(--ink)", "stroke-width": 3 }),

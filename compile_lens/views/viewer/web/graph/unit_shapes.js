@@ -1,5 +1,6 @@
 // How units of work look on a box: one fills it and has its tag at a corner, several lie in a band.
 
+import { lookOf } from "../data/units.js";
 import { s } from "../dom.js";
 import { pixel } from "./shapes.js";
 
@@ -50,11 +51,11 @@ export function unitShapes(units, own, box, w, h) {
   const shapes = [];
   let x = 7;
   shown.forEach(([number], i) => {
-    const { tag, colour } = units.all[number];
+    const { tag } = units.all[number];
     const across = shares[i] * step;
     shapes.push(
       s("rect", {
-        class: `seg unit-${colour}`,
+        class: `seg ${lookOf(units.all[number])}`,
         "data-unit": number,
         x: pixel(x),
         y,

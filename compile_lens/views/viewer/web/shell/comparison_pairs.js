@@ -1,6 +1,6 @@
 // Which units and kernels of two programs stand for each other. No elements.
 
-import { COLOURS } from "../data/selection.js";
+import { FILLS } from "../data/units.js";
 
 /** @import { ComparedModule } from "../types.d.ts" */
 
@@ -47,7 +47,7 @@ export function pairUnits(same, counts) {
  * @param {number[]} colours
  */
 export function rarest(colours) {
-  const uses = Array.from({ length: COLOURS }, (_, colour) => colours.filter((one) => one === colour).length);
+  const uses = Array.from({ length: 2 * FILLS }, (_, colour) => colours.filter((one) => one === colour).length);
   return uses.indexOf(Math.min(...uses));
 }
 
