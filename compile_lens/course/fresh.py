@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TextIO
 
 from ..api.capture import capture
 from ..results.capture import Capture
@@ -24,10 +25,38 @@ def made(inputs: tuple[Input, ...]) -> list[Any]:
 
 
 def captured(function: Any, calls: Calls, target: str = "") -> Capture:
-    """A capture of a function, of all calls together. Raises what ``compile_lens.capture`` raises."""
-    if len(calls) == 1:
-        return capture(function, *made(calls[0]), target=target or None)
-    return capture(each, function, *(made(inputs) for inputs in calls), target=target or None)
+    """A capture of a function, of all calls together; of what it prints, the beginning is printed. Raises what
+    ``compile_lens.capture`` raises."""
+    with contextlib.redirect_stdout(Cut(sys.stdout)):
+        if len(calls) == 1:
+            return capture(function, *made(calls[0]), target=target or None)
+        return capture(each, function, *(made(inputs) for inputs in calls), target=target or None)
+
+
+PRINTED = 500
+"""Characters of what a function prints: a tensor of a thousand numbers has nine thousand."""
+
+
+class Cut(io.TextIOBase):
+    """Passes on what is printed until it is too much; then it says so, once."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to, self._left = to, PRINTED
+
+    def write(self, text: str) -> int:
+        """As much of it as there is room for."""
+        kept = text[: max(self._left, 0)]
+        self._to.write(kept)
+        if len(kept) < len(text) and self._left >= 0:
+            self._to.write("\n" * (not kept.endswith("\n")) + tell("cut") + "\n")
+            self._left = -1
+        else:
+            self._left -= len(kept)
+        return len(text)
+
+    def flush(self) -> None:
+        """What was passed on is shown."""
+        self._to.flush()
 
 
 def each(function: Any, *calls: list[Any]) -> None:

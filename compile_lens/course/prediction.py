@@ -51,6 +51,10 @@ class Reveal(Shown):
         return "\n".join(lines)
 
 
+def _names(asked: Question) -> str:
+    return ", ".join(wording.part(name) for name, _ in asked.parts)
+
+
 def predict(key: str, *answer: int) -> Prediction:
     """Keep the answer to a question of a lesson, before the code runs.
 
@@ -61,11 +65,14 @@ def predict(key: str, *answer: int) -> Prediction:
     if not answer:
         kept = state.load().answer(key)
         if kept is None:
-            raise UsageError(f"{key}: answer first: predict({key!r}, {', '.join(n for n, _ in asked.parts)})")
+            raise UsageError(wording.tell("answer first", key=key, names=_names(asked)))
         return Prediction(asked, kept)
     whole = all(isinstance(value, int) and not isinstance(value, bool) for value in answer)
     if len(answer) != len(asked.parts) or not whole:
-        names = ", ".join(name for name, _ in asked.parts)
-        raise UsageError(f"{key} asks for {len(asked.parts)} whole numbers: {names}; this is {answer!r}")
+        what = "asks for" if len(asked.parts) > 1 else "asks for one"
+        count = len(asked.parts)
+        raise UsageError(wording.tell(what, key=key, count=count, names=_names(asked), answer=answer))
+    if min(answer) < 0:  # every fact is a count
+        raise UsageError(wording.tell("negative", key=key, answer=answer))
     state.predicted(key, answer)
     return Prediction(asked, answer)

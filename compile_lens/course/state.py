@@ -91,12 +91,12 @@ def load() -> Progress:
     except FileNotFoundError:
         return Progress(path)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); delete it to begin anew") from None
+        raise UsageError(tell("broken", path=path, error=error)) from None
     predictions, exercises = (
         data.get(k) if isinstance(data, dict) else None for k in ("predictions", "exercises")
     )
     if not _numbers(predictions, list) or not _numbers(exercises, dict):
-        raise UsageError(f"{path} holds no progress of the course; delete it to begin anew")
+        raise UsageError(tell("no progress", path=path))
     return Progress(path, predictions or {}, exercises or {})
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from ...errors import UsageError
 from ..exercise import Exercise, Question
+from ..wording import tell
 from . import eight, eleven, five, four, nine, one, seven, six, ten, three, twelve, two, zero
 
 _LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve)
@@ -16,14 +20,27 @@ EXERCISES: dict[str, Exercise] = {e.key: e for lesson in _LESSONS for e in lesso
 
 
 def question(key: str) -> Question:
-    """A question by its key. Raises ``UsageError``, which names those that there are."""
+    """A question by its key. Raises ``UsageError``, which names the near ones and those of the lesson."""
     if key not in QUESTIONS:
-        raise UsageError(f"there is no question {key!r}; there is {', '.join(QUESTIONS)}")
+        raise UsageError(tell("no question", key=key, there=_near(key, QUESTIONS)))
     return QUESTIONS[key]
 
 
 def exercise(key: str) -> Exercise:
-    """An exercise by its key. Raises ``UsageError``, which names those that there are."""
+    """An exercise by its key. Raises ``UsageError``, which names the near ones and those of the lesson."""
     if key not in EXERCISES:
-        raise UsageError(f"there is no exercise {key!r}; there is {', '.join(EXERCISES)}")
+        raise UsageError(tell("no exercise", key=key, there=_near(key, EXERCISES)))
     return EXERCISES[key]
+
+
+def _near(key: object, keys: Iterable[str]) -> str:
+    """What was meant, as far as one can say: keys that are spelt like it, and those of its lesson."""
+    there = list(keys)
+    lesson, _, name = str(key).partition(".")
+    own = [one for one in there if one.partition(".")[0] == lesson]
+    # Numbers are near to one another all the same: 9.9 is no slip for 0.9.
+    close = [] if name.isdigit() and own else difflib.get_close_matches(str(key), there, 1)
+    meant = tell("meant", close=close[0]) if close else ""
+    if own:
+        return meant + tell("of lesson", lesson=lesson, keys=", ".join(own))
+    return meant + tell("of all", count=len(there), first=there[0], last=there[-1])

@@ -77,7 +77,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "No complex tensor is made any more, but a library is still called.",
+                "No complex tensor is made, but a library is still called.",
             ),
         ),
         (

@@ -123,4 +123,6 @@ def test_what_a_hook_computes_is_of_no_operator_and_of_no_line() -> None:
     one = made.compilations[0]
     five = next(n for n in one.graphs["joint"].nodes if 5 in n.args)
     assert (five.origins, five.no_origin) == ((), UNSAID_DERIVATIVE)
-    assert lines(made, [(one.id, "joint", five.name)]) == set()
+    for key in ("joint", "backward", "backward.post_grad"):
+        assert five.name in {n.name for n in one.graphs[key].nodes if 5 in n.args and not n.frames}
+        assert lines(made, [(one.id, key, five.name)]) == set()
