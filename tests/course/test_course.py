@@ -250,6 +250,26 @@ def test_a_prediction_is_kept_and_shown_beside_the_truth() -> None:
             course.predict("1.kernels", *wrong)  # type: ignore[arg-type]
 
 
+def test_a_count_is_not_negative(folder: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"1\.kernels asks for a count, which is never below 0; this is \(-1, 12\)"
+    ):
+        course.predict("1.kernels", -1, 12)
+    with pytest.raises(UsageError, match=r"0\.name asks for one whole number: kernels; this is \(1, 2\)"):
+        course.predict("0.name", 1, 2)
+    assert not list(folder.iterdir()), "nothing is kept"
+
+
+def test_what_a_function_prints_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    for key, made in (("1.1", print), ("1.1", lambda x: [print(n) for n in range(1000)])):
+        course.check(key, made)
+        printed = capsys.readouterr().out
+        assert len(printed) < 600 and printed.count("what the function prints is cut off here") == 1
+        assert printed.startswith(("tensor([", "0\n1\n2\n"))
+    course.check("1.1", halved)
+    assert capsys.readouterr().out == "so far\n"
+
+
 def test_progress_is_a_file_that_one_can_read(folder: Path) -> None:
     assert not list(folder.iterdir())
     assert f"0 of {len(EXERCISES)} exercises are right" in repr(course.progress())
@@ -286,10 +306,22 @@ def test_a_broken_file_is_said_and_kept(folder: Path, text: str) -> None:
 
 
 def test_what_there_is_not_is_named() -> None:
-    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; there is 0\.1, 0\.2, 0\.3, 1\.1"):
+    with pytest.raises(UsageError, match=r"there is no exercise '9\.9'; lesson 9 has 9\.1, 9\.2, 9\.3$"):
         course.check("9.9", loops)
-    with pytest.raises(UsageError, match=r"there is no question '9'; there is 0\.name"):
+    with pytest.raises(UsageError, match=r"no question '9'; lesson 9 has 9\.plain, 9\.wrapped, 9\.ordered$"):
         course.predict("9", 1)
+    with pytest.raises(UsageError, match=r"did you mean '1\.kernels'\? lesson 1 has 1\.kernels$"):
+        course.predict("1.kernel", 1, 1)
+    with pytest.raises(
+        UsageError, match=r"no question 'kernels'; did you mean '1\.kernels'\? there are \d+, from '0"
+    ):
+        course.predict("kernels", 1, 1)
+    with pytest.raises(UsageError, match=r"no exercise 1\.1; lesson 1 has 1\.1, 1\.2, 1\.3$"):
+        course.hint(1.1)  # type: ignore[arg-type]
+    with pytest.raises(
+        UsageError, match=f"no exercise 'x'; there are {len(EXERCISES)}, from '0.1' to '12.3'$"
+    ):
+        course.solution("x")
     assert not Path(state.FILE).exists()
 
 
@@ -361,6 +393,39 @@ def test_in_chinese_no_english_is_said(chinese: None, folder: Path) -> None:
     for text in shown:
         assert is_chinese(text)
         assert not re.search(r"\b(the|of|and|is|are|you|it|not)\b", text), text
+
+
+def test_in_chinese_errors_are_chinese(chinese: None, folder: Path) -> None:
+    assert "它的输入个数不是练习的个数（1）" in repr(course.check("1.1", lambda x, y: x))
+    assert "造它的时候写上 `device=x.device`" in repr(
+        course.check("8.1", lambda x: x.sum() + torch.arange(4096))
+    )
+
+    def broken() -> None:
+        (folder / state.FILE).write_text("{", encoding="utf-8")
+        course.progress()
+
+    def strange() -> None:
+        (folder / state.FILE).write_text("[]", encoding="utf-8")
+        course.progress()
+
+    for wrong, says in (
+        (lambda: course.predict("1.kernels"), "请先回答：predict('1.kernels', 前向, 反向)"),
+        (lambda: course.predict("1.kernels", 1), "要 2 个整数：前向, 反向；给的是 (1,)"),
+        (lambda: course.predict("2.if", 1, 2), "要一个整数：图；给的是 (1, 2)"),
+        (lambda: course.predict("2.if", -1), "不会小于 0"),
+        (lambda: course.predict("1.kernel", 1, 1), "你是不是想用 '1.kernels'？第 1 课有 1.kernels"),
+        (lambda: course.hint("9.9"), "没有 '9.9' 这道练习；第 9 课有 9.1, 9.2, 9.3"),
+        (lambda: course.solution("x"), f"共有 {len(EXERCISES)} 个，从 '0.1' 到 '12.3'"),
+        (broken, "无法读取"),
+        (strange, "里没有课程的进度"),
+    ):
+        with pytest.raises(UsageError) as error:
+            wrong()
+        assert says in str(error.value), error.value
+        assert not re.search(
+            r"\b(the|there|asks|answer|this|delete)\b", str(error.value).replace(str(folder), "")
+        )
 
 
 def test_a_language_that_there_is_not_is_named() -> None:

@@ -68,7 +68,7 @@ MISLED: dict[str, list[Mistake]] = {
         (multiplied, "3 library calls; asked for: exactly 0", "writes no code of its own"),
         (_half_way, "1 library call; asked", "a complex tensor is still made"),
         (_added, "4 library calls; asked", "a complex tensor is still made"),
-        (_einsum, "library call", "No complex tensor is made any more"),
+        (_einsum, "library call", "No complex tensor is made"),
         (_by_parts, "its result has other values", ""),
     ],
     "12.3": [
