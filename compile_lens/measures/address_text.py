@@ -261,7 +261,7 @@ class AddressTexts:
 
 def function(target: str) -> str:
     """The bare name of what is called: ``gelu`` of ``torch._C._nn.gelu``, ``F.gelu`` and ``aten.gelu.default``."""
-    parts = target.split(".")
+    parts = target.removesuffix(".default").split(".")
     return parts[1] if parts[0] in ("aten", "prims") and len(parts) > 1 else parts[-1]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from compile_lens.measures import address_text
 from compile_lens.measures.chain import Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
@@ -78,8 +79,8 @@ def _words(compilation: Compilation) -> dict[Address, str]:
 
 
 def _operator(node: Node) -> str:
-    """``sin`` of ``torch.sin``, and of a method of that name."""
-    return node.target.rpartition(".")[2]
+    """``sin`` of ``torch.sin``, and of a method of that name; ``scan`` of ``lib.scan.default``."""
+    return address_text.function(node.target)
 
 
 def _word(node: Node, lines: Collection[int]) -> str:

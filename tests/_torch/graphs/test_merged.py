@@ -267,3 +267,22 @@ def test_every_end_of_the_chain_says_why() -> None:
 def test_no_node_of_the_suite_vanishes_in_silence(name: str) -> None:
     fn, args = suite.SUITE[name]()
     assert silent(capture(fn, *args)) == []
+
+
+@ACROSS
+def test_a_custom_operator_is_called_by_its_own_name_and_not_by_its_overload() -> None:
+    with torch.library._scoped_library("lens_scans", "FRAGMENT") as lib:
+        lib.define("running(Tensor x) -> Tensor")
+        lib.impl("running", lambda x: x.cumsum(0), "CompositeExplicitAutograd")
+        lib.impl("running", torch.empty_like, "Meta")
+        operator = torch.ops.lens_scans.running.default
+        torch.library.register_autograd(operator, lambda ctx, g: g.flip(0).cumsum(0).flip(0), lib=lib)
+        found = capture(lambda x: operator(x.sin()).cos(), grad(8, 8))
+    assert "for the derivative of running" in str(found)
+    line = f"running@{operator_line(found)}"
+    assert {k.name for k in found.chain.kernels(line)} >= {"torch.ops.lens_scans.running.default"}
+
+
+def operator_line(found: Any) -> int:
+    (node,) = (n for n in found.compilations[0].graphs["dynamo"].calls if "running" in n.target)
+    return int(node.innermost[-1].line)
