@@ -101,7 +101,10 @@ COUNTS: dict[tuple[str, str], Again] = {
     ("lines", "n"): lambda c, one, _: len(lines(one.graphs["dynamo"])),
     ("line", "n"): lambda c, one, _: 1,
     ("lineless", "n"): lambda c, one, _: sum(not n.frames for n in one.graphs["dynamo"].calls),
-    ("bodies", "n"): lambda c, one, _: calls(one.graphs["dynamo"], True) - calls(one.graphs["dynamo"]),
+    **{
+        (key, "n"): lambda c, one, _: calls(one.graphs["dynamo"], True) - calls(one.graphs["dynamo"])
+        for key in ("bodies", "functions", "checkpoints")  # no program here has bodies of several kinds
+    },
     ("guards", "n"): lambda c, one, _: len(one.guards),
     ("dynamic_seen", "n"): lambda c, one, _: {d.hint for d in one.dynamic},
     ("joint", "n"): lambda c, one, _: calls(one.graphs["joint"]),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import (
 from ...record.compilation import EagerOp
 from ..ground import containers, unseen
 from ..ground.undo import Undo
-from . import accesses, fx_values, kinds
+from . import accesses, eager_bodies, fx_values, kinds
 from .unpacked import Rows
 
 _DEVICE = torch.ops.prim.device.default
@@ -109,11 +109,12 @@ def count(
     Inputs are taken as tensors of ``device``, if one is given: autocast casts those of its own device alone.
     Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
     """
-    bodies = [n.name for n in gm.graph.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)]
-    if bodies:
+    undecided = eager_bodies.undecided(gm)
+    if undecided:
         return None, (
-            f"{bodies[0]} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
+            f"{undecided} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
         )
+    gives_zeros = eager_bodies.gives_zeros()
     runner: _Faked | None = None
     try:
         # The compile in progress has modes and a tracing context of its own; the count must not see them.
@@ -127,9 +128,11 @@ def count(
         ):
             undo.add(_leave_modes)  # those that an interrupt kept from being left
             fake = _Counting()
-            runner = _Faked(gm, fake, device is not None)
+            runner = _Faked(gm, fake, device is not None, backward, gives_zeros)
             inputs = _numbers(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
             return _run(runner, fake, inputs, backward), ""
+    except eager_bodies.Unknown as unknown:
+        return None, unknown.reason
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
         why = f"{type(error).__name__}: {_first_line(error)}"
         if (
@@ -186,8 +189,12 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
     """Runs a graph with stand-ins for the tensors that it holds, so that none of them is changed in place. They are
     where Dynamo saw them, if that is ``elsewhere`` than here."""
 
-    def __init__(self, gm: torch.fx.GraphModule, mode: Any, elsewhere: bool) -> None:
+    def __init__(
+        self, gm: torch.fx.GraphModule, mode: Any, elsewhere: bool, backward: bool, gives_zeros: bool | None
+    ) -> None:
         super().__init__(gm, garbage_collect_values=False)
+        self._as_it = mode, elsewhere, backward, gives_zeros
+        self._bodies = eager_bodies.Bodies(self._body, backward, gives_zeros)
         self.at: torch.fx.Node = next(iter(gm.graph.nodes))
         self.tensors: dict[str, torch.Tensor] = {}
         self.rows = Rows(gm.graph)
@@ -208,7 +215,17 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
             # There an operator that is made of others reaches a mode before it is taken apart. Without gradients the
             # same kernels run.
             return torch.set_grad_enabled(not args[0])
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            return self._bodies.call(target, args, kwargs)
         return super().call_function(target, args, kwargs)
+
+    def _body(self, body: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        inside = _Faked(body, *self._as_it)
+        try:
+            return inside.run(*inputs)
+        except Exception:
+            self.at = inside.at
+            raise
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         return self.tensors[target] if target in self.tensors else super().get_attr(target, args, kwargs)

@@ -41,6 +41,8 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "lines": "它们来自 {n}：{places}。",
     "line": "它来自 {n}：{places}。",
     "lineless": "{n}找不到对应的 Python 代码行。",
+    "functions": "此外还有每次调用 autograd.Function 的前向和反向，其中另有 {n}。",
+    "checkpoints": "此外还有每个检查点（checkpoint）所运行的部分，其中另有 {n}。",
     "bodies": "此外还有高阶算子（分支、循环等）的子图，其中另有 {n}。",
     "again": "这是一次重新编译。",
     "guard_failed": "旧的编译形式有这条守卫（guard）不成立：{guard}。",

@@ -53,6 +53,8 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "lines": "They come from {n}: {places}.",
     "line": "It comes from {n}: {places}.",
     "lineless": "Of {n} no Python line is known.",
+    "functions": "Beside them stand the forward and the backward of each call of an autograd.Function, with {n} more.",
+    "checkpoints": "Beside them stands what each checkpoint runs, with {n} more.",
     "bodies": "Beside them stand the bodies of higher-order operators (branches, loops and the like), with {n} more.",
     "again": "It is a recompile.",
     "guard_failed": "Of an older form this guard failed: {guard}.",

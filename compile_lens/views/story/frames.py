@@ -19,6 +19,9 @@ STAGES = ("dynamo", "pre_grad")
 
 _SKIPS = {WHOLE: "left", REST: "rest", LIMIT: "limit", NEVER_RAN: "never"}
 
+_BODIES = {"autograd_function_apply": "functions", "tag_activation_checkpoint": "checkpoints"}
+"""Whose bodies have a sentence of their own."""
+
 
 def left_to_python(teller: Teller) -> None:
     """What of the program was not compiled."""
@@ -112,9 +115,20 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
     lineless = [node.name for node in calls if not node.frames]
     if lineless:
         here.say("lineless", graph.key, lineless, n=Amount(len(lineless), "call"))
-    if graph.subgraphs:
-        inner = sum(_calls(body) for _, body in graph.subgraphs)
-        here.say("bodies", graph.key, n=Amount(inner, "call"))
+    for key, inner in _bodies(graph).items():
+        here.say(key, graph.key, n=Amount(inner, "call"))
+
+
+def _bodies(graph: Graph) -> dict[str, int]:
+    """How many calls there are in bodies, by the sentence that says whose bodies they are."""
+    held = {node.target: node.name for node in graph.nodes if node.op == "get_attr"}
+    found: dict[str, int] = {}
+    for path, body in graph.subgraphs:
+        name = held.get(path)
+        users = {node.target.rpartition(".")[2] for node in graph.calls if name in node.inputs}
+        key = _BODIES.get(users.pop(), "bodies") if len(users) == 1 else "bodies"
+        found[key] = found.get(key, 0) + _calls(body)
+    return found
 
 
 def _calls(graph: Graph) -> int:

@@ -1,0 +1,126 @@
+"""Runs the bodies of a program's own ``autograd.Function`` and of ``checkpoint`` as eager PyTorch would.
+
+Dynamo hands each to the compiler as a higher-order operator with its bodies; what it does there (no early stop of a
+checkpoint, no count of what is saved) is for tracing, so neither is called here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from torch.autograd.function import FunctionCtx
+
+Run = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
+"""Runs a body with these inputs."""
+
+FUNCTION, CHECKPOINT = "autograd_function_apply", "tag_activation_checkpoint"
+
+
+class Unknown(Exception):
+    """What eager PyTorch dispatches cannot be told; ``reason`` says why (torch adds to the message on the way)."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def undecided(gm: torch.fx.GraphModule) -> str:
+    """The first operator, in the graph or in its bodies, that only a run can tell of; ``""`` if there is none."""
+    for module in gm.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            higher = isinstance(node.target, torch._ops.HigherOrderOperator)
+            if higher and node.target.name() not in (FUNCTION, CHECKPOINT):
+                return str(node.name)
+    return ""
+
+
+@dataclasses.dataclass
+class Bodies:
+    """Calls of the two operators.
+
+    ``gives_zeros``: whether a gradient that is not there is given to a backward as zeros, as by default; ``None`` if it
+    is not known.
+    """
+
+    run: Run
+    backward: bool
+    gives_zeros: bool | None
+
+    def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """What the operator returns."""
+        if target.name() == CHECKPOINT:
+            return self._checkpoint(*args, **kwargs)
+        return self._function(*args, **kwargs)
+
+    def _checkpoint(self, body: torch.fx.GraphModule, *args: Any, **options: Any) -> Any:
+        from torch.utils.checkpoint import checkpoint
+
+        needed = any(isinstance(x, torch.Tensor) and x.requires_grad for x in args)
+        if not (self.backward and needed and torch.is_grad_enabled()):
+            return self.run(body, args)  # nothing is computed again
+        if "_checkpoint_context_fn" in body.meta:
+            raise Unknown(
+                "what a selective checkpoint computes again is decided by code of the program, which is not run for it"
+            )
+        if options.pop("use_reentrant", None) is not False:
+            raise Unknown(
+                "a checkpoint with use_reentrant=True runs a backward of its own inside of the backward: which tensors "
+                "that reaches is not in the graph"
+            )
+        options |= {"debug": False, "preserve_rng_state": False}  # fake tensors draw no numbers
+        return checkpoint(lambda *given: self.run(body, given), *args, use_reentrant=False, **options)
+
+    def _function(
+        self,
+        forward: torch.fx.GraphModule,
+        backward: torch.fx.GraphModule,
+        *args: Any,
+        non_differentiable_idx: Sequence[int] = (),
+        saved_for_backward_idx: Sequence[int] = (),
+        dirty_idx: Sequence[int] = (),
+    ) -> Any:
+        run, gives_zeros = self.run, self.gives_zeros
+        kept: list[Any] = []
+
+        class Applied(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed here
+            @staticmethod
+            def forward(*given: Any) -> Any:
+                outputs, kept[:] = run(forward, given)
+                return outputs
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                ctx.set_materialize_grads(gives_zeros is True)
+                outputs = output if isinstance(output, (tuple, list)) else (output,)
+                ctx.mark_dirty(*(outputs[i] for i in dirty_idx))
+                ctx.mark_non_differentiable(*(outputs[i] for i in non_differentiable_idx))
+                # Hooks of a checkpoint around it see these, and not what is kept beside them.
+                ctx.save_for_backward(*(kept[i] for i in saved_for_backward_idx))
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                if not gives_zeros and any(grad is None for grad in grads):
+                    raise Unknown(
+                        "a result of an autograd.Function has no gradient: whether the backward is given zeros for it, "
+                        "as set_materialize_grads decides, is not in the graph"
+                    )
+                values = [*kept]
+                for i, saved in zip(saved_for_backward_idx, ctx.saved_tensors):
+                    values[i] = saved
+                return run(backward, (*grads, *values))
+
+        return Applied.apply(*args)
+
+
+def gives_zeros() -> bool | None:
+    """Whether each ``autograd.Function`` that is in the compile in progress leaves ``set_materialize_grads`` alone;
+    ``None`` if it is not known."""
+    context = torch._guards.TracingContext.try_get()
+    traced = getattr(context, "traced_code", None)
+    if traced is None:
+        return None
+    return None if FunctionCtx.set_materialize_grads.__code__ in traced else True
