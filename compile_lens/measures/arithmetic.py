@@ -11,6 +11,7 @@ counts like one on fractions.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -89,6 +90,7 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     """
     if not node.compute:
         return 0
+    node = _run_by(node)
     name = name_of(node)
     if name in MOVES:
         return 0
@@ -102,6 +104,25 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     if not 0 <= count < MOST:
         raise Unknown(f"the sizes that {node.target} takes are none that a device holds")
     return count
+
+
+RUNS = {
+    "run_and_save_rng_state": (0, 1),
+    "run_with_rng_state": (1, 0),
+    "graphsafe_run_with_rng_state": (0, 0),
+}
+"""Operators that run another one and see to the generator: which argument that is, and results before its own."""
+
+
+def _run_by(node: Node) -> Node:
+    """What a node runs which sees to the generator of random numbers beside; each other node itself."""
+    outer, _, inner = node.target.partition("(")
+    if not inner or outer not in RUNS:
+        return node
+    place, more = RUNS[outer]
+    return dataclasses.replace(
+        node, target=inner.removesuffix(")"), args=node.args[place + 1 :], outputs=node.outputs[more:]
+    )
 
 
 def special(node: Node, count: int) -> int:

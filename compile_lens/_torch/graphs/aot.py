@@ -12,6 +12,7 @@ from ..ground.recorder import Draft
 from . import followed as following
 from . import fx, merged, passes, saved_for_backward
 from . import rewrites as rewrites  # its hooks say what came from what
+from . import run_with_state as run_with_state  # so do its
 from .followed import Untouched
 from .provenance import Lineage, joint_origins, modules
 

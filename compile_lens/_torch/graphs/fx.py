@@ -15,7 +15,7 @@ from ...record.graph import UNSAID_DERIVATIVE, Frame, Graph, Node
 from ..ground.torch_source import of_torch
 from ..ground.traces import frames
 from . import accesses, kinds
-from .fx_values import ref, target_text, tensors, value
+from .fx_values import ran, ref, target_text, tensors, value
 from .texts import readable
 
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
@@ -104,14 +104,14 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     compute = (
         node.op.startswith("call_")
         and kinds.is_work(kind)
-        and bool(outputs or kind in ("mutation", "control", "custom"))
+        and bool(outputs or kind in ("mutation", "control", "custom") or ran(node) is not None)
     )
     reads, writes = moved(node) if compute else (None, None)
     path, module_type = _module(node)
     return Node(
         name=node.name,
         op=node.op,
-        target=target_text(node.target),
+        target=_target(node),
         kind=kind,
         compute=compute,
         args=tuple([ref(a.name) if type(a) is FxNode else value(a) for a in node._args]),
@@ -143,7 +143,12 @@ def _kind(node: torch.fx.Node) -> str:
         return "constant"
     if node.op == "call_module":
         return "other"
-    return kinds.kind_of(node.target)
+    return kinds.kind_of(ran(node) or node.target)
+
+
+def _target(node: torch.fx.Node) -> str:
+    inner = ran(node)
+    return target_text(node.target) if inner is None else f"{node.target}({target_text(inner)})"
 
 
 def _module(node: torch.fx.Node) -> tuple[str, str]:

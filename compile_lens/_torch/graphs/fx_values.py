@@ -56,6 +56,8 @@ def value(arg: Any) -> Value:
 
 
 def _stable(arg: Any) -> str:
+    if isinstance(arg, torch._ops.OpOverload):
+        return target_text(arg)
     if callable(arg) and hasattr(arg, "__name__"):
         return str(arg.__name__)
     return re.sub(r" at 0x[0-9a-f]+", "", str(arg))
@@ -75,7 +77,23 @@ def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
 def made(node: torch.fx.Node) -> Any:
     """The fake value that the compiler keeps for a node."""
     meta = node.meta
-    return meta["val"] if "val" in meta else meta.get("example_value")
+    return meta["val"] if "val" in meta else meta.get("example_value", meta.get(MADE))
+
+
+MADE = "compile_lens_made"
+"""Key in ``node.meta`` of what a node makes for which the compiler keeps no value yet."""
+
+_RUNS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1, "graphsafe_run_with_rng_state": 0}
+"""Higher-order operators that run one operator, which is the argument at this place, and see to the generator of random
+numbers."""
+
+
+def ran(node: torch.fx.Node) -> Any:
+    """The operator that a node runs which only sees to the generator; None for all others."""
+    if not isinstance(node.target, torch._ops.HigherOrderOperator):
+        return None
+    place = _RUNS.get(target_text(node.target))
+    return node.args[place] if place is not None and len(node.args) > place else None
 
 
 def _collect(val: Any, found: list[Tensor]) -> None:
