@@ -11,7 +11,7 @@ import torch
 import torch.fx
 from torch.fx import Node as FxNode
 
-from ...record.graph import UNSAID_DERIVATIVE, Frame, Graph, Node
+from ...record.graph import Frame, Graph, Node
 from ..ground.torch_source import of_torch
 from ..ground.traces import frames
 from . import accesses, kinds
@@ -20,6 +20,9 @@ from .texts import readable
 
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
 """For a node: the names of its origins in the stage before, and why there are none if there are none."""
+
+NO_LINE = "compile_lens_no_line"
+"""Key in ``node.meta`` of what is of no line, whatever torch's trace says; copies of the node keep it."""
 
 Moved = Callable[[torch.fx.Node], "tuple[int | None, int | None]"]
 """For a node: the bytes that it reads and writes by itself."""
@@ -98,8 +101,8 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     outputs = tensors(node)
     stack = frames(node.meta.get("stack_trace"))
     found, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
-    if reason == UNSAID_DERIVATIVE:
-        stack = ()  # torch's trace of what a hook computes is of the gradients that are added there
+    if NO_LINE in node.meta:
+        stack = ()
     derivative = getattr(origins, "derivative", None)
     compute = (
         node.op.startswith("call_")

@@ -18,7 +18,7 @@ import torch.fx
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
 from . import kinds
-from .fx import Origins
+from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
 """Key in ``node.meta`` under which a replacement keeps the names of the nodes that it stands in for."""
@@ -226,6 +226,9 @@ class JointOrigins:
         if _is_tangent(node):
             return (), "a gradient that comes in from after the graph"
         if self.derivative(node):
+            node.meta[NO_LINE] = (
+                True  # torch's trace of what a hook computes is of gradients that are added there
+            )
             return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
 
