@@ -99,6 +99,39 @@ def test_a_source_is_seen_to_the_end_of_each_line_beside_its_sign(
     assert len(left) >= 4 and min(left) >= 0, left
 
 
+_CODE = """
+(all) => all.map((row) => {
+  const tags = row.querySelector(".tags");
+  const text = document.createRange();
+  text.setStart(row, 0);
+  text.setEndBefore(tags ?? row.lastChild);
+  const { right } = row.closest(".listing-box").getBoundingClientRect();
+  const places = [...text.getClientRects()], last = places.at(-1);
+  const beside = tags?.firstElementChild.getBoundingClientRect();
+  return places.every((one) => one.right <= right + 1) && (!beside || last.bottom > beside.top);
+})
+"""
+"""Of each row whether all of its text is in the column; its tags stand beside the last part of it."""
+
+
+@pytest.mark.parametrize("tidy", [True, False])
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_code_is_seen_to_the_end_of_each_line_as_the_source_is(
+    app: Callable[[], Locator], viewport: tuple[int, int], tidy: bool
+) -> None:
+    page = app()
+    for button in page.locator(".compare-column .code-tidy").all() if not tidy else ():
+        button.click()
+    for column in page.locator(".compare-column").all():
+        rows = column.locator(".listing-line.coloured")
+        assert rows.count() > 0 and all(rows.evaluate_all(_CODE))
+        box_of = column.locator(".listing-box").first
+        assert box_of.evaluate("e => e.scrollWidth <= e.clientWidth"), "nothing is out of sight"
+    assert page.locator(".compare-column .wrap").count() > 0
+    copied = page.locator(".compare-column .listing-line:has(.wrap)").first
+    assert "\n" not in (copied.text_content() or ""), "it stays one line"
+
+
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_what_one_never_saw_is_shown_before_it_is_closed(
     app: Callable[[], Locator], viewport: tuple[int, int]

@@ -24,7 +24,7 @@ export const LETTER = 0.605;
 export const NARROW = 440;
 export const NARROWEST = 320;
 /** Pixels around the number of a line, as in the style sheet. */
-const GUTTER = { usual: 34, narrow: 26 };
+export const GUTTER = { usual: 34, narrow: 26 };
 /** Rows that are measured, and the share of what fits at best that is enough where not all can. */
 const MEASURED = 200;
 const MOST_ROWS = 0.8;

@@ -1,7 +1,6 @@
 // Captures side by side as a living page, of several targets or before and after a change: the source as a band on
 // top, a column for each, what differs between them.
 
-import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
@@ -16,6 +15,7 @@ import { comparisonPaper } from "./comparison_paper.js";
 import { openSource, showIn } from "./comparison_first.js";
 import { pairedKernels, partnerOf } from "./comparison_pairs.js";
 import { reasonsOf } from "./comparison_reasons.js";
+import { WrappedCode } from "./comparison_code.js";
 import { byKernel, onlyDifferences } from "./comparison_rows.js";
 import { Side } from "./comparison_side.js";
 import { headerOf } from "./comparison_summary.js";
@@ -296,7 +296,7 @@ class ComparisonPage {
         )
       : data;
     // One kernel has its row as well: its bars say which lines are in it.
-    const pane = new CodePane(side.app, stage, shown, lines, undefined, 1);
+    const pane = new WrappedCode(side.app, stage, shown, lines, undefined, 1);
     side.pane = pane;
     noteLone(now, number, pane);
     side.app.beside = (_, [item]) => openBeside(now, this.sides, number, item);

@@ -26,7 +26,12 @@ export function breaksOf(text, columns, outdent = 0, calls = []) {
   while (text.trimEnd().length - start > room) {
     const [least, most] = [start + room * LEAST, start + room];
     const call = Math.max(0, ...calls.filter((end) => end > least && end <= most));
-    const at = call || behind(text, /\s/, least, most) || behind(text, /[,([{=]/, least, most) || most;
+    const at =
+      call ||
+      behind(text, /\s/, least, most) ||
+      behind(text, /[,([{=]/, least, most) ||
+      behind(text, /[:>]/, least, most) ||
+      most;
     breaks.push(at);
     start = at;
     room = shown - hang;

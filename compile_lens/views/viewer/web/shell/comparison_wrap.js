@@ -49,18 +49,30 @@ export class Wrap {
     }
     const size = Number.parseFloat(element.style.getPropertyValue("--size"));
     const columns = Math.floor((width - BESIDE) / (size * LETTER)) - String(first + lines.count - 1).length;
-    const before = this.drawn;
+    this.set(size, (line) => {
+      const calls = (coloured.segments.get(line) ?? []).flatMap(({ start, end }) => [start, end]);
+      return breaksOf(lines.line(line), columns + outdent, outdent, calls);
+    });
+  }
+
+  /**
+   * Breaks each line anew.
+   * @param {number} size pixels of its letters
+   * @param {(line: number) => { breaks: number[], hang: number }} breaksIn
+   */
+  set(size, breaksIn) {
     this.breaks.clear();
     this.hangs.clear();
-    for (let line = 0; line < lines.count; line++) {
-      const calls = (coloured.segments.get(line) ?? []).flatMap(({ start, end }) => [start, end]);
-      const { breaks, hang } = breaksOf(lines.line(line), columns + outdent, outdent, calls);
+    for (let line = 0; line < this.listing.lines.count; line++) {
+      const { breaks, hang } = breaksIn(line);
       if (breaks.length === 0) continue;
       this.breaks.set(line, breaks);
       this.hangs.set(line, hang);
     }
-    this.drawn = JSON.stringify([size, ...this.breaks]);
-    if (this.drawn !== before) rows.arrange();
+    const drawn = JSON.stringify([size, ...this.breaks]);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    this.listing.rows.arrange();
   }
 
   /**
