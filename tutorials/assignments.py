@@ -3,8 +3,8 @@
 ``FOLDER/source`` gets each lesson with the solutions of its exercises, between ``### BEGIN SOLUTION`` and
 ``### END SOLUTION``, and a cell for each that gives a point; ``FOLDER/release`` the students' copies, which
 nbgrader's preprocessors make of it. Both come of the lessons here and of the exercises' data in
-``compile_lens.course``, so that nothing is written twice. ``--site`` makes ``FOLDER/site`` as well, the site that
-students read. A tool of lecturers: students need none of it.
+``compile_lens.course``, so that nothing is written twice. ``--lang zh`` takes the lessons in Chinese. ``--site`` makes
+``FOLDER/site`` as well, the site that students read. A tool of lecturers: students need none of it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from compile_lens.course.lessons import EXERCISES
 
 LESSONS = Path(__file__).resolve().parent
 STUB = "return None  # your function"
+STUBS = {"en": STUB, "zh": "return None  # 换成你的函数"}
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 POINTS = 1
 
-CONFIG = f"""\
+CONFIG = """\
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "compile-lens"
-c.ClearSolutions.code_stub = {{"python": {STUB!r}}}
+c.ClearSolutions.code_stub = {"python": %r}
 c.ExecutePreprocessor.timeout = 240
 """
 
@@ -39,21 +40,21 @@ def source(lesson: Path) -> Notebook:
     book: Notebook = json.loads(lesson.read_text(encoding="utf-8"))
     cells = []
     for cell in book["cells"]:
-        key = _exercise(cell)
-        cells.append(_solved(cell, key) if key else cell)
+        key, stub = _exercise(cell)
+        cells.append(_solved(cell, key, stub) if key else cell)
         if key:
             cells.append(_graded(cell, key))
     return {**book, "cells": cells}
 
 
-def released(solved: Notebook) -> Notebook:
+def released(solved: Notebook, stub: str = STUB) -> Notebook:
     """The students' copy of a lecturer's, made by nbgrader's own preprocessors."""
     import nbformat
     from nbgrader import preprocessors as steps
 
     book = nbformat.reads(json.dumps(solved), as_version=4)
     made = (
-        steps.ClearSolutions(code_stub={"python": STUB}),
+        steps.ClearSolutions(code_stub={"python": stub}),
         steps.LockCells(),
         steps.ComputeChecksums(),
         steps.CheckCellMetadata(),
@@ -66,20 +67,21 @@ def released(solved: Notebook) -> Notebook:
     return result
 
 
-def _exercise(cell: Notebook) -> str:
-    """The key of the exercise that a cell waits for, ``""`` for every other cell."""
+def _exercise(cell: Notebook) -> tuple[str, str]:
+    """The key of the exercise that a cell waits for, and its stub; two times ``""`` for every other cell."""
     text = "".join(cell["source"])
-    if cell["cell_type"] != "code" or STUB not in text:
-        return ""
+    stub = next((stub for stub in STUBS.values() if stub in text), "")
+    if cell["cell_type"] != "code" or not stub:
+        return "", ""
     (key,) = (key for key in EXERCISES if f'course.check("{key}", ' in text)
-    return key
+    return key, stub
 
 
-def _solved(cell: Notebook, key: str) -> Notebook:
+def _solved(cell: Notebook, key: str, stub: str) -> Notebook:
     imports, _, body = EXERCISES[key].solution.partition("def f(x):\n")
     lines = [f"    {line}" for line in imports.split("\n") if line.strip()] + body.rstrip("\n").split("\n")
     solution = "\n".join((f"    {BEGIN}", *lines, f"    {END}"))
-    text = "".join(cell["source"]).replace(f"    {STUB}", solution)
+    text = "".join(cell["source"]).replace(f"    {stub}", solution)
     metadata = {"nbgrader": _metadata(f"exercise-{key}", solution=True)}
     return {**cell, "source": text.splitlines(keepends=True), "metadata": metadata}
 
@@ -99,14 +101,15 @@ def _metadata(name: str, **more: Any) -> dict[str, Any]:
     return {"grade_id": name.replace(".", "-"), **plain, **more}
 
 
-def write(folder: Path) -> list[Path]:
-    """Make the course in a folder; the files that were written."""
+def write(folder: Path, language: str = "en") -> list[Path]:
+    """Make the course in a folder, in English or, ``"zh"``, in Chinese; the files that were written."""
     written = [folder / "nbgrader_config.py"]
     folder.mkdir(parents=True, exist_ok=True)
-    written[0].write_text(CONFIG, encoding="utf-8")
-    for lesson in sorted(LESSONS.glob("*.ipynb")):
+    written[0].write_text(CONFIG % STUBS[language], encoding="utf-8")
+    lessons = LESSONS / "zh" if language == "zh" else LESSONS
+    for lesson in sorted(lessons.glob("*.ipynb")):
         solved = source(lesson)
-        for kind, book in (("source", solved), ("release", released(solved))):
+        for kind, book in (("source", solved), ("release", released(solved, STUBS[language]))):
             file = folder / kind / lesson.stem / lesson.name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -120,6 +123,7 @@ def main() -> int:
     parser.add_argument(
         "folder", type=Path, help="where the course is made; what is there of it is written anew"
     )
+    parser.add_argument("--lang", choices=sorted(STUBS), default="en", help="the language of the lessons")
     parser.add_argument("--site", action="store_true", help="also make the site, in FOLDER/site")
     given = parser.parse_args()
     try:
@@ -127,7 +131,7 @@ def main() -> int:
     except ImportError:
         print("nbgrader is not installed: pip install '.[grading]'", file=sys.stderr)
         return 3
-    written = write(given.folder)
+    written = write(given.folder, given.lang)
     print(f"nbgrader {nbgrader.__version__}: wrote {len(written)} files below {given.folder}", flush=True)
     return site(given.folder / "site") if given.site else 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 import tempfile
@@ -37,10 +38,50 @@ def prose(name: str) -> dict[str, str]:
     return {cell.id: cell.source for cell in nbformat.read(FOLDER / name, as_version=4).cells}
 
 
+def watched(name: str) -> list[str]:
+    """The cells that watch a program, and those right behind them that tell of it: they depend on what was compiled."""
+    code = [cell for cell in nbformat.read(FOLDER / name, as_version=4).cells if cell.cell_type == "code"]
+    found: list[str] = []
+    for before, cell in zip([None, *code], code):
+        follows = before is not None and before.id in found and "program." in cell.source
+        if "compile_lens.watch(" in cell.source or follows:
+            found.append(cell.id)
+    return found
+
+
 @functools.cache
 def run(name: str) -> Mapping[str, Any]:
-    """The outputs of every code cell by its id, of which none is noise, or taller than two screens."""
+    """The outputs of every code cell by its id, of which none is noise, or taller than two screens.
+
+    What holds a state of the compiler is run once more at the end: ``"again-"`` and its id.
+    """
     lesson = nbformat.read(FOLDER / name, as_version=4)
+    lesson.cells += [_again(cell) for cell in lesson.cells if cell.id in watched(name)]
+    _execute(lesson)
+    outputs = {cell.id: cell.outputs for cell in lesson.cells if cell.cell_type == "code"}
+    for cell, found in outputs.items():
+        assert not [o.text for o in found if o.get("name") == "stderr" and o.text], cell
+        if not any({"text/html", "image/svg+xml"} & {*o.get("data", {})} for o in found):
+            rows = sum(len(line) // WIDE + 1 for line in text(found).splitlines())
+            assert rows <= 2 * SCREEN, f"{cell} is too tall"
+    return outputs
+
+
+def run_twice(name: str) -> dict[str, Any]:
+    """What every code cell gives where each is run twice in turn, by its id."""
+    lesson = nbformat.read(FOLDER / name, as_version=4)
+    lesson.cells = [one for cell in lesson.cells if cell.cell_type == "code" for one in (_again(cell), cell)]
+    _execute(lesson)
+    return {cell.id: cell.outputs for cell in lesson.cells[1::2]}
+
+
+def _again(cell: Any) -> Any:
+    made = copy.deepcopy(cell)
+    made.id = f"again-{cell.id}"
+    return made
+
+
+def _execute(lesson: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         nbclient.NotebookClient(
             lesson,
@@ -49,13 +90,6 @@ def run(name: str) -> Mapping[str, Any]:
             kernel_name="python3",
             resources={"metadata": {"path": folder}},
         ).execute()
-    outputs = {cell.id: cell.outputs for cell in lesson.cells if cell.cell_type == "code"}
-    for cell, found in outputs.items():
-        assert not [o.text for o in found if o.get("name") == "stderr" and o.text], cell
-        if not any({"text/html", "image/svg+xml"} & {*o.get("data", {})} for o in found):
-            rows = sum(len(line) // WIDE + 1 for line in text(found).splitlines())
-            assert rows <= 2 * SCREEN, f"{cell} is too tall"
-    return outputs
 
 
 def text(outputs: Any) -> str:

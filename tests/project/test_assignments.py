@@ -61,19 +61,27 @@ def test_a_solved_cell_gives_its_point(key: str, tmp_path: Path, monkeypatch: py
 
 
 def test_a_solution_is_marked_and_is_code() -> None:
-    for book in SOLVED.values():
+    chinese = [assignments.source(lesson.parent / "zh" / lesson.name) for lesson in LESSONS]
+    assert sorted(key for book in chinese for key in _code(book, "exercise-")) == sorted(
+        key for book in SOLVED.values() for key in _code(book, "exercise-")
+    )
+    for book in (*SOLVED.values(), *chinese):
         for text in _code(book, "exercise-").values():
             ast.parse(text)
             assert text.count("### BEGIN SOLUTION") == text.count("### END SOLUTION") == 1
-            assert assignments.STUB not in text
+            assert not any(stub in text for stub in assignments.STUBS.values())
 
 
-def test_a_students_copy_is_the_lesson(tmp_path: Path) -> None:
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_students_copy_is_the_lesson(tmp_path: Path, language: str) -> None:
     """What nbgrader makes of the solved lesson is the lesson again, beside its metadata and the graded cells."""
     pytest.importorskip("nbgrader", reason="nbgrader is not installed: pip install '.[grading]'")
-    written = assignments.write(tmp_path / "course")
+    written = assignments.write(tmp_path / "course", language)
     assert len(written) == 1 + 2 * len(LESSONS)
-    for lesson in LESSONS:
+    config = (tmp_path / "course" / "nbgrader_config.py").read_text(encoding="utf-8")
+    assert f'"python": {assignments.STUBS[language]!r}' in config
+    for english in LESSONS:
+        lesson = english if language == "en" else english.parent / "zh" / english.name
         copy = json.loads(
             (tmp_path / "course/release" / lesson.stem / lesson.name).read_text(encoding="utf-8")
         )

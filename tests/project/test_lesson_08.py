@@ -7,6 +7,7 @@ import re
 import lessons
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import capture
 
@@ -70,6 +71,35 @@ def test_a_training_step_is_in_mixed_precision() -> None:
     parameters = ["(1024,)", "(1024, 1024)", "(10,)", "(10, 1024)"]
     assert sorted(parameters) == sorted(set(converted) & set(parameters)), "each weight is converted"
     assert cells["step-types"].index("addmm") < cells["step-types"].index("float32")
+
+
+def test_what_autocast_leaves_alone_is_rounded() -> None:
+    """By torch itself, on tensors without numbers: the loss is float32, the logarithms are what was asked for."""
+    with FakeTensorMode():
+        x = torch.empty(4096, 10, device="cuda", dtype=torch.bfloat16)
+        labels = torch.empty(4096, dtype=torch.int64, device="cuda")
+        before = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+        torch.set_autocast_dtype("cuda", torch.bfloat16)
+        torch.set_autocast_enabled("cuda", True)
+        try:
+            asked = torch.log_softmax(x, -1, dtype=x.dtype)
+            types = (
+                torch.log_softmax(x, -1).dtype,
+                asked.dtype,
+                torch.nn.functional.nll_loss(asked, labels).dtype,
+            )
+        finally:
+            torch.set_autocast_enabled("cuda", before[0])
+            torch.set_autocast_dtype("cuda", before[1])
+    assert types == (torch.float32, torch.bfloat16, torch.float32)
+    rows = [line.split(maxsplit=2) for line in lessons.text(lessons.run(NAME)["step-types"]).splitlines()]
+    last = max(i for i, (_, op, shape) in enumerate(rows) if (op, shape) == ("sub", "(4096, 10)"))
+    assert [row[:2] for row in rows[last : last + 3]] == [
+        ["float32", "sub"],
+        ["bfloat16", "convert_element_type"],
+        ["float32", "convert_element_type"],
+    ]
+    assert "the result is rounded to `bfloat16`, and converted back" in lessons.prose(NAME)["step-meaning"]
 
 
 def test_its_prose_says_what_the_captures_say() -> None:

@@ -11,8 +11,10 @@ import lessons
 import nbformat
 import pytest
 import torch
+from bilingual import digits
 from lessons import FOLDER, NUMBERS, exercises_wait, run
 from lessons import text as _text
+from torch._inductor.utils import run_and_get_code
 
 from compile_lens import capture
 
@@ -43,6 +45,24 @@ def test_a_lesson_is_kept_without_outputs(name: str) -> None:
     for cell in lesson.cells:
         if cell.cell_type == "code":
             assert not cell.outputs and cell.execution_count is None, f"clear the outputs of cell {cell.id}"
+
+
+@pytest.mark.parametrize("name", [name for name in LESSONS if lessons.watched(name)])
+def test_what_is_watched_says_the_same_a_second_time(name: str) -> None:
+    found = {cell: _text(outputs) for cell, outputs in run(name).items()}
+    for cell in lessons.watched(name):
+        assert found[f"again-{cell}"] == found[cell], cell
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_cell_can_be_run_twice_in_turn(name: str) -> None:
+    """As students do: no error, and no other whole number; lesson 11 prints times."""
+    twice, once = lessons.run_twice(name), run(name)
+    for cell, outputs in twice.items():
+        if not name.startswith("11") and not any("text/html" in o.get("data", {}) for o in outputs):
+            both = (re.sub(r"\bcell \[\d+\]|\d+\.\d+", "", _text(found)) for found in (outputs, once[cell]))
+            assert operator.eq(*map(digits, both)), cell
 
 
 def test_the_first_lesson_shows_the_page(first: Mapping[str, Any]) -> None:
@@ -210,6 +230,15 @@ def test_the_second_lesson_leaves_a_function_to_python(second: Mapping[str, Any]
     torch.compile(summed, backend=lambda module, _: made.append(module) or module)([torch.rand(8)] * 3)
     targets = {node.target for module in made for node in module.graph.nodes if node.op == "call_function"}
     assert targets == {torch.sin, operator.mul}, "torch's own graphs: nothing of the loop or before it"
+
+
+def test_a_product_of_the_first_lesson_is_a_launch_of_its_own() -> None:
+    """As its stage 4 says, which exercise 1.2 needs: by the code that plain torch writes."""
+    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / FIRST, as_version=4).cells}
+    assert "`x @ x`, Inductor calls a library, and such a call is a launch" in cells["kernel-why"]
+    torch._dynamo.reset()
+    _, (code,) = run_and_get_code(torch.compile(lambda x: torch.sin(x @ x)), torch.rand(64, 64))
+    assert code.count("extern_kernels.mm(") == code.count("= async_compile.cpp_pybinding(") == 1
 
 
 def test_the_exercises_of_the_second_lesson_wait_for_their_functions() -> None:
