@@ -206,7 +206,8 @@ class _Phase:
 
     def _own(self, kernel: Kernel) -> tuple[str, ...]:
         """The nodes that a kernel computes. A library call computes one: what it takes was computed before."""
-        work = [name for name in kernel.origins if name in self.nodes and self.nodes[name].compute]
+        inside = _inside(kernel)
+        work = [n for n in kernel.origins if n in self.nodes and self.nodes[n].compute and n not in inside]
         return tuple(work[-1:] if kernel.language == "extern" else work)
 
     def _kernel(self, kernel: Kernel) -> KernelTraffic:
@@ -246,6 +247,8 @@ class _Phase:
         if not any(name in self.nodes for name in kernel.origins):
             reason = kernel.no_origin or "which operators it computes is not in the record"
             return None, 0, 0, "", [f"arithmetic: {reason}"]
+        if _inside(kernel):
+            return None, 0, 0, "", ["arithmetic: it has bodies in line whose arithmetic is not counted"]
         total = products = slow = 0
         by_type: dict[str, int] = {}
         reasons: dict[str, None] = {}
@@ -282,6 +285,12 @@ class _Phase:
         made = [t.dtype for t in node.outputs]
         floats = [d for d in (*found, *made) if d.startswith(("float", "bfloat"))]
         return (floats or found or made or [""])[0]
+
+
+def _inside(kernel: Kernel) -> tuple[str, ...]:
+    """The operators of bodies that a template has in line (FlexAttention): it runs each for every score."""
+    inlines = kernel.kind == "template" and not kernel.within
+    return tuple(name for name in kernel.origins if "/" in name) if inlines else ()
 
 
 def _left_out(kernel: Kernel) -> frozenset[str]:

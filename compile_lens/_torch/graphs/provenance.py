@@ -17,7 +17,7 @@ import torch.fx
 
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
-from . import kinds
+from . import inlined, kinds
 from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
@@ -50,11 +50,18 @@ class Lineage:
 
     @contextlib.contextmanager
     def watching(self, gm: torch.fx.GraphModule) -> Iterator[None]:
-        """Note every ``replace_all_uses_with`` in ``gm`` for the duration."""
+        """Note every ``replace_all_uses_with`` in ``gm`` and its bodies for the duration."""
+        with contextlib.ExitStack() as watched:
+            for prefix, module in modules(gm):
+                watched.enter_context(self._watched(module, prefix))
+            yield
+
+    @contextlib.contextmanager
+    def _watched(self, gm: torch.fx.GraphModule, prefix: str) -> Iterator[None]:
         replaced = self._replaced
 
         def on_replace(*, old: torch.fx.Node, new: Any, user: torch.fx.Node) -> None:
-            replaced.setdefault(str(new), {})[old.name] = None
+            replaced.setdefault(f"{prefix}{new}", {})[prefix + old.name] = None
 
         register = getattr(gm, "_register_replace_node_hook", None)
         if register is None:
@@ -104,7 +111,8 @@ class Lineage:
 
     def _trail(self, node: torch.fx.Node, seen: set[str]) -> tuple[str, ...]:
         names: dict[str, None] = {}
-        for old in (*node.meta.get(TAG, ()), *self._replaced.get(node.name, ())):
+        place = self._graphs.get(id(node.graph)) or self._paths.get(node.graph, "")
+        for old in (*node.meta.get(TAG, ()), *self._replaced.get(place + node.name, ())):
             if old in self._known:
                 names[old] = None
             elif old not in seen:
@@ -115,6 +123,9 @@ class Lineage:
     def traced(self, node: torch.fx.Node) -> tuple[str, ...]:
         """Names in the followed graph that tracing noted for ``node``. A body that was run in line (of a user's
         ``autograd.Function``) has names of its own."""
+        graph, name = node.meta.get(inlined.KEY, (0, ""))
+        if graph in self._graphs and self._graphs[graph] + name in self._known:
+            return (self._graphs[graph] + name,)
         found = sources(node.meta.get("from_node", ()))
         named = (self._graphs[s.graph_id] + s.name for s in found if s.graph_id in self._graphs)
         return tuple(dict.fromkeys(name for name in named if name in self._known))

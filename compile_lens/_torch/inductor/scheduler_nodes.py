@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import torch
@@ -182,7 +183,29 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     here = {n.name for n in origins if n.graph is body}
     names = here or {n.name for n in origins}  # a body whose nodes are all of the graph around it
     ranked = sorted(names, key=lambda n: (order.get(n, len(order)), n))
+    if op == "template" and here:
+        calls = [n for n in origins if isinstance(n.target, torch._ops.HigherOrderOperator)]
+        own = own or (calls[0] if len(calls) == 1 else None)
+        ranked = [*(_inlined(own, lowering.module) if own is not None else ()), *ranked]
     return tuple((prefix(lowering) if here else "") + n for n in ranked)
+
+
+def _inlined(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:
+    """The operators of the bodies of what a template computes (FlexAttention): its kernel has them in line. ``own`` is
+    the call, or picks one of its results."""
+    call = own.all_input_nodes[0] if own.target is operator.getitem else own
+    bodies = [
+        (str(node.target), getattr(gm, str(node.target), None))
+        for node in call.all_input_nodes
+        if node.op == "get_attr"
+    ]
+    return [
+        f"{name}/{node.name}"
+        for name, body in bodies
+        if isinstance(body, torch.fx.GraphModule)
+        for node in body.graph.nodes
+        if node.op == "call_function"
+    ]
 
 
 def _arguments(

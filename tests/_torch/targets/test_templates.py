@@ -46,7 +46,10 @@ def test_flex_attention_forward_and_backward(fn: Any) -> None:
     assert [*templates] == ["forward", "backward"] and found.coverage().unexplained == ()
     for phase, kernel in templates.items():
         assert kernel.language == "triton" and "flex_attention" in kernel.name and "tl.dot" in kernel.source
-        assert [f.function for f in found.chain.lines(kernel)] == [fn.__name__], phase
+        functions = {f.function for f in found.chain.lines(kernel)}
+        assert fn.__name__ in functions and functions <= {fn.__name__, "<lambda>"}, (
+            phase
+        )  # it has the body in line
 
 
 @pytest.mark.skipif(
