@@ -271,3 +271,33 @@ def test_an_input_is_no_loop_and_what_is_elsewhere_is_none(standalone: Callable[
     loops = page.find(".flow-loops").inner_text().split("\n")
     whole = capture.ledger.forward.loops
     assert loops == ["none", f"of {whole} loop"], "no total stands in the chain of one thing"
+
+
+def test_a_line_whose_operator_is_in_several_loops_is_of_one_of_them(standalone: Callable[..., Page]) -> None:
+    """And says so: that it is in none of them would be false, and of which it is was not recorded."""
+    import torch
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * 2, -1)
+
+    capture = compile_lens.capture(program, torch.rand(64, 512), target="h100")
+    (kernel,) = capture.kernels
+    texts = kernel.source.splitlines()
+    page = Viewer(standalone(capture), capture)
+    told = {}
+    for line in kernel.lines:
+        for origin in line.origins if len(line.origins) == 1 and "_exp" not in texts[line.line - 1] else ():
+            if "exp(" not in texts[line.line - 1] and "tl.sum" not in texts[line.line - 1]:
+                continue
+            page.pin(("0/0", "inference.code", f"{kernel.name}:{line.line}"))
+            page.leave()
+            loops = [
+                n.name for n in capture.compilations[0].graphs["inference.loops"].nodes if origin in n.origins
+            ]
+            told[origin] = page.find(".flow-loops").inner_text().split("\n"), loops
+            page.page.keyboard.press("Escape")
+    assert len(told) >= 2
+    for origin, (said, loops) in told.items():
+        assert said[0] == " or ".join(loops), origin
+        assert said[1].startswith("1 of 5" if len(loops) == 1 else "of 5 loops"), origin
+    assert {len(loops) for _, loops in told.values()} >= {1, 2}

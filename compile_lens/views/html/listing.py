@@ -101,7 +101,7 @@ def listing(
     )
     frame = (
         f"display:flex;max-height:{height}px;overflow:auto;background:{SUNK};border:1px solid {EDGE};"
-        "font:12px ui-monospace,Menlo,monospace;line-height:1.55"
+        "font:12px Menlo,monospace;line-height:1.55"
     )
     # It scrolls, and so the keyboard has to come to it. On paper a line that is too long is broken, beside which the
     # other columns would no longer fit.

@@ -60,7 +60,7 @@ STATE_COLOURS = {
 """Ink, ground and edge of the outcome, each ink at least 7:1 on its ground."""
 
 SANS = "font-family:system-ui,Arial,sans-serif"
-MONO = "font-family:ui-monospace,Menlo,monospace"
+MONO = "font-family:Menlo,monospace"
 
 
 def frame(widest: int) -> str:

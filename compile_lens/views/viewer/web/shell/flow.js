@@ -2,7 +2,7 @@
 // pinned or pointed at, it is the chain of that.
 
 import { labelOf } from "../data/reasons.js";
-import { isNeeded } from "../data/selection.js";
+import { isNeeded, SELF } from "../data/selection.js";
 import { button, grouped, h, plural, put, shortened } from "../dom.js";
 import { placeOf } from "./arrangement.js";
 import { flowSteps, phasesOf } from "./flow_steps.js";
@@ -290,6 +290,8 @@ export class Flow {
       const { noun } = chip;
       const bits = chain && noun.stage >= 0 ? (lit.get(noun.stage) ?? 0) : 0;
       const beside = chain && noun.stage >= 0 ? ["none", `of ${noun.count}`] : [noun.count, noun.what];
+      const either = chain && !bits && noun.stage >= 0 ? this.either(noun.stage) : [];
+      if (either.length) beside[0] = either.map((item) => model.name(item)).join(" or ");
       const said = bits ? this.words(noun) : beside;
       chip.button.classList.toggle("lit", bits !== 0);
       if (said.join("\n") === chip.said) continue;
@@ -304,6 +306,26 @@ export class Flow {
       );
       chip.button.parentElement?.setAttribute("style", `--least:${least};--most:${most}`);
     }
+  }
+
+  /**
+   * Loops of which a line of a kernel is of one or more: its operator was inlined into several, and the record does not
+   * say for which the line was written.
+   * @param {number} stage
+   */
+  either(stage) {
+    const { chain, model, selection } = this.app;
+    const { start, count, key } = model.index.stages[stage];
+    const found = [];
+    for (const [item, mark] of key.endsWith(".loops") ? selection.marks : []) {
+      // A line of a kernel stands in that.
+      const [kernel] =
+        mark & SELF && model.isCode(model.stageOf(item)) ? (chain.beside.get(item)?.slice(-1) ?? []) : [];
+      if (kernel < item)
+        for (const loop of chain.above(item).flatMap((above) => chain.below(above)))
+          if (loop >= start && loop < start + count && chain.descendants([loop]).includes(kernel)) found.push(loop);
+    }
+    return [...new Set(found)];
   }
 
   /**
