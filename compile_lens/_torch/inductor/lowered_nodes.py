@@ -96,6 +96,22 @@ def record(draft: Draft, loop: Any) -> None:
                 watch.traced.setdefault(name, {})[loop.get_name()] = None
 
 
+def cut(draft: Draft, loop: Node) -> Node:
+    """A loop without the origins that others compute, and it does not, by what their bodies hold.
+
+    Where the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
+    two steps), Inductor says of each that it computes what any of them takes.
+    """
+    watch = WATCH.of(draft)
+    if watch is None or loop.op != "loop":
+        return loop
+    traced = watch.traced
+    if not any(loop.name in traced.get(name, ()) for name in loop.origins):
+        return loop
+    kept = tuple(name for name in loop.origins if name not in traced or loop.name in traced[name])
+    return loop if kept == loop.origins else dataclasses.replace(loop, origins=kept)
+
+
 def finish(watch: Watch, phase: str, graph: Graph, loops: Sequence[Node]) -> list[Lowered]:
     """An entry for each node of ``graph`` that computes something and is in a loop, in the graph's order."""
     kinds = {loop.name: loop.op for loop in loops if loop.op != "placeholder"}

@@ -121,13 +121,14 @@ def before_fusion(users_pass: Any) -> Any:
         lowering = _graph_in_progress()
         loops.nodes += scheduler_nodes.inputs(lowering, loops.nodes)
         makers = scheduler_nodes.makers(nodes)
-        for node in nodes:
-            for part in scheduler_nodes.parts(node):
-                loop = scheduler_nodes.loop(part, makers, lowering, seen.order)
-                loops.nodes.append(loop)
-                seen.known[loop.name] = scheduler_nodes.known(part, loop)
-                lowered_nodes.record(draft, part)
-                loops.lines.append(loop_text.describe(loop, part))
+        parts = [part for node in nodes for part in scheduler_nodes.parts(node)]
+        for part in parts:
+            lowered_nodes.record(draft, part)
+        for part in parts:
+            loop = lowered_nodes.cut(draft, scheduler_nodes.loop(part, makers, lowering, seen.order))
+            loops.nodes.append(loop)
+            seen.known[loop.name] = scheduler_nodes.known(part, loop)
+            loops.lines.append(loop_text.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
         draft.doing = f"{draft.phase}.groups"
         return nodes

@@ -1,0 +1,78 @@
+"""What a kernel is said to compute is what its source computes, also where one operator makes several loops.
+
+Each operator is taken out of the program: where it is in no kernel but one, the others' sources stay as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from suite import rand
+
+from compile_lens.devices.models import resolve
+from compile_lens.engine.perform import perform
+from compile_lens.engine.request import Asked
+from compile_lens.record.kernel import Kernel
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+Operator = Callable[[torch.Tensor], torch.Tensor]
+PLACES = torch.arange(100).reshape(2, 50) % 50
+
+
+def same(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def scattered(base: Operator, source: Operator, x: Any, i: Any, y: Any) -> Any:
+    return base(x).scatter(-1, i, source(y))
+
+
+def added(base: Operator, source: Operator, x: Any, i: Any, y: Any) -> Any:
+    return base(x).scatter_add(-1, i, source(y))
+
+
+def greatest(base: Operator, source: Operator, x: Any, i: Any, y: Any) -> Any:
+    return base(x).scatter_reduce(-1, i, source(y), "amax")
+
+
+def put(base: Operator, source: Operator, x: Any, i: Any, y: Any) -> Any:
+    return base(x).index_put((i[:, 0],), source(y))
+
+
+def kernels(program: Any, base: Operator, source: Operator) -> list[Kernel]:
+    def fn(x: torch.Tensor, i: torch.Tensor, y: torch.Tensor) -> Any:
+        return program(base, source, x, i, y)
+
+    args = (rand(2, 50).detach(), PLACES, rand(2, 50).detach())
+    found, _ = perform(fn, args, None, Asked(target="h100"), model=resolve("h100"))
+    return [k for k in found.compilations[0].code["inference"].kernels if k.source]
+
+
+def body(kernel: Kernel) -> str:
+    """What it computes: neither its name, which is made of origins, nor what is noted for a launch."""
+    return re.sub(r"\w*fused\w*", "", kernel.source[kernel.source.index("def ") :])
+
+
+@pytest.mark.parametrize("program", [scattered, added, greatest, put])
+def test_an_operator_is_of_the_kernels_whose_source_changes_without_it(program: Any) -> None:
+    whole = kernels(program, torch.sin, torch.exp)
+    assert len(whole) == 2
+    for name, base, source in (("sin", same, torch.exp), ("exp", torch.sin, same)):
+        less = {body(k) for k in kernels(program, base, source)}
+        of = [name in k.origins for k in whole]
+        assert of == [body(k) not in less for k in whole]
+        assert sum(of) == 1
+
+
+def test_the_second_step_of_a_sum_computes_nothing_of_what_is_summed() -> None:
+    def total(x: torch.Tensor) -> torch.Tensor:
+        return x.sin().sum()
+
+    found, _ = perform(total, (rand(1000, 1000).detach(),), None, Asked(target="h100"), model=resolve("h100"))
+    of = [(k.origins, "sin(" in k.source) for k in found.compilations[0].code["inference"].kernels]
+    assert of == [(("sin", "sum_1"), True), (("sum_1",), False)]
