@@ -177,7 +177,7 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     ]
     own = getattr(ir_node, "origin_node", None)
     if op in ("extern", "template", "nop"):
-        called = [n for n in origins if n.target is getattr(ir_node, "op_overload", ir_node)]
+        called = [n for n in origins if _is_called(n, getattr(ir_node, "op_overload", None))]
         origins = [own] if own is not None else called or origins
     body = lowering.module.graph
     here = {n.name for n in origins if n.graph is body}
@@ -188,6 +188,14 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
         own = own or (calls[0] if len(calls) == 1 else None)
         ranked = [*(_inlined(own, lowering.module) if own is not None else ()), *ranked]
     return tuple((prefix(lowering) if here else "") + n for n in ranked)
+
+
+def _is_called(node: torch.fx.Node, operator: Any) -> bool:
+    """Whether a library call is the node's, in whatever form: of ``sort`` Inductor calls ``sort.stable``, of
+    ``scatter_reduce`` the one that writes in place."""
+    if not isinstance(operator, torch._ops.OpOverload) or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return kinds.base_name(node.target).removesuffix("_") == kinds.base_name(operator).removesuffix("_")
 
 
 def _inlined(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:
