@@ -229,6 +229,9 @@ class JointOrigins:
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
         self._traced.update(self._made_anew(gm))
+        output = next((n for n in reversed(gm.graph.nodes) if n.op == "output"), None)
+        said = output.meta.get("desc") if output is not None else None
+        self._results = list(zip(said, _results(gm))) if isinstance(said, (tuple, list)) else []
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         names = self._names(node)
@@ -290,14 +293,22 @@ class JointOrigins:
             if not names and node.meta.get("is_gradient_acc"):
                 # Autograd adds up gradients of one tensor: it serves every operator that a summand came from. What a
                 # hook computes there bears the same mark, and is of no operator.
-                if len(node.all_input_nodes) > 1:
-                    names = tuple(dict.fromkeys(n for arg in node.all_input_nodes for n in self._names(arg)))
+                summands = node.all_input_nodes
+                if len(summands) > 1:
+                    of = self._of_result if all(map(_is_tangent, summands)) else self._names
+                    names = tuple(dict.fromkeys(name for summand in summands for name in of(summand)))
             elif not names and (value := _written_back(node)) is not None:
                 names = self._names(value)
             elif not names and "seq_nr" in node.meta and node.op != "output":
                 names = self._differentiated(node)
         self._cache[node] = names
         return names
+
+    def _of_result(self, tangent: torch.fx.Node) -> tuple[str, ...]:
+        """What made the result of the graph whose gradient a tangent is."""
+        of = getattr(tangent.meta.get("desc"), "output", None)
+        made = next((node for one, node in self._results if of is not None and one == of), None)
+        return self._names(made) if isinstance(made, torch.fx.Node) else ()
 
     def _differentiated(self, node: torch.fx.Node) -> tuple[str, ...]:
         """The operator of the forward that a node of the backward has the number of, unless its stack trace says that

@@ -126,3 +126,21 @@ def test_what_a_hook_computes_is_of_no_operator_and_of_no_line() -> None:
     for key in ("joint", "backward", "backward.post_grad"):
         assert five.name in {n.name for n in one.graphs[key].nodes if 5 in n.args and not n.frames}
         assert lines(made, [(one.id, key, five.name)]) == set()
+
+
+def both_results(x: Any) -> Any:
+    y = x.exp()
+    a = y + 1
+    b = y - x
+    return a, b
+
+
+def test_gradients_of_results_that_are_added_up_serve_what_made_the_results() -> None:
+    """Nothing of the program stands between the sum and the gradients that come in."""
+    made = capture(both_results, torch.rand(8, requires_grad=True))
+    first = both_results.__code__.co_firstlineno
+    joint = made.compilations[0].graphs["joint"]
+    tangents = {n.name for n in joint.nodes if n.name.startswith("tangents")}
+    (added,) = (n for n in joint.calls if set(n.inputs) == tangents)
+    of = lines(made, made.chain.derivatives((made.compilations[0].id, "joint", added.name)))
+    assert {line - first for line in of} == {2, 3}
