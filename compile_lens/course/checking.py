@@ -68,14 +68,8 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
         return False, (tell("stub", key=wanted.key),)
     try:
         found = captured(made, wanted.calls, wanted.target)
-    except UsageError as error:
-        why = f"{flat(str(error)).partition('. ')[0]}."
-        return True, (
-            tell("failed", why=why if _takes(made, wanted) else tell("inputs", count=len(wanted.inputs))),
-        )
-    except CaptureError as error:
-        plain = plain_error(made, wanted.calls)
-        return True, (tell("failed", why=_why(error, plain, wanted)),)
+    except (UsageError, CaptureError) as error:
+        return True, (tell("failed", why=_why(error, made, wanted)),)
     if not found.compilations:  # there was work, if Dynamo left it to Python
         why = tell("nothing", why=_nothing(found, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(found))
@@ -132,8 +126,14 @@ def _unmet(found: Capture, need: Need) -> str:
     return tell("unmet", has=has, relation=tell(need.relation), value=need.value)
 
 
-def _why(error: CaptureError, plain: Exception | None, wanted: Exercise) -> str:
-    """Why a function could not be captured, which may be that it makes a tensor where no other of its tensors is."""
+def _why(error: UsageError | CaptureError, made: Any, wanted: Exercise) -> str:
+    """Why a function could not be captured, which may be that it takes another number of inputs, or that it makes a
+    tensor where no other of its tensors is."""
+    if not _takes(made, wanted):
+        return tell("inputs", count=len(wanted.inputs))
+    if isinstance(error, UsageError):
+        return f"{flat(str(error)).partition('. ')[0]}."
+    plain = plain_error(made, wanted.calls)
     cause = plain or error.__cause__ or error
     model = models.resolve(wanted.target) if wanted.target else None
     if plain is None and model is not None and model.device != "cpu" and _APART.search(str(cause)):
