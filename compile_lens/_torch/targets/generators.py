@@ -24,6 +24,8 @@ def place(places: Places, device: torch.device) -> None:
         return
     places.add(setattr, torch.cuda, "default_generators", torch.cuda.default_generators)
     torch.cuda.default_generators = _Generators(_Generator())
+    # Where Inductor of torch 2.15 asks.
+    places.attribute(torch._C, "_accelerator_getDefaultGenerator", PHASE, lambda index: _Generator())
 
 
 class _Generators(tuple):  # type: ignore[type-arg]
