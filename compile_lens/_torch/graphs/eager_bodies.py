@@ -7,12 +7,15 @@ checkpoint, no count of what is saved) is for tracing, so neither is called here
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.fx
 from torch.autograd.function import FunctionCtx
+
+from ... import versions
 
 Run = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 """Runs a body with these inputs."""
@@ -83,18 +86,20 @@ class Bodies:
         saved_for_backward_idx: Sequence[int] = (),
         dirty_idx: Sequence[int] = (),
     ) -> Any:
-        run, gives_zeros = self.run, self.gives_zeros
+        run, gives_zeros, added = self.run, self.gives_zeros, _added_results(backward)
         kept: list[Any] = []
+        made: list[torch.Tensor] = []
 
         class Applied(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed here
             @staticmethod
             def forward(*given: Any) -> Any:
                 outputs, kept[:] = run(forward, given)
+                made[:] = outputs if added else ()
                 return outputs
 
             @staticmethod
             def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-                ctx.set_materialize_grads(gives_zeros is True)
+                ctx.set_materialize_grads(gives_zeros is True and not added)
                 outputs = output if isinstance(output, (tuple, list)) else (output,)
                 ctx.mark_dirty(*(outputs[i] for i in dirty_idx))
                 ctx.mark_non_differentiable(*(outputs[i] for i in non_differentiable_idx))
@@ -103,7 +108,14 @@ class Bodies:
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
-                if not gives_zeros and any(grad is None for grad in grads):
+                if gives_zeros and added:  # as autograd does, for results that the program has
+                    grads = tuple(
+                        torch.zeros(result.shape, dtype=result.dtype, device=result.device)
+                        if grad is None and at < len(grads) - added
+                        else grad
+                        for at, (grad, result) in enumerate(zip(grads, made))
+                    )
+                elif not gives_zeros and any(grad is None for grad in grads[: len(grads) - added]):
                     raise Unknown(
                         "a result of an autograd.Function has no gradient: whether the backward is given zeros for it, "
                         "as set_materialize_grads decides, is not in the graph"
@@ -114,6 +126,14 @@ class Bodies:
                 return run(backward, (*grads, *values))
 
         return Applied.apply(*args)
+
+
+def _added_results(backward: torch.fx.GraphModule) -> int:
+    """How many results Dynamo of torch before 2.13 added to the program's, at their end, for what is kept."""
+    if versions.torch_version() >= (2, 13):
+        return 0
+    names = [str(node.target) for node in backward.graph.find_nodes(op="placeholder")]
+    return sum(re.fullmatch(r"unused_\d+", name) is not None for name in names)
 
 
 def gives_zeros() -> bool | None:
