@@ -30,7 +30,7 @@ export function launchRow(units, kernel, number) {
   return [
     h("span", { class: "launch-number" }, String(number)),
     h("span", { class: "launch-bar" }, parts),
-    h("span", { class: "code-name" }, kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_/, "")),
+    h("span", { class: "code-name" }, kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_(?=\D)/, "")),
     kernel.launches > 1 ? h("span", { class: "launch-times" }, `×${kernel.launches}`) : null,
     h("span", { class: "launch-kind" }, kernel.language === "extern" ? "library" : kernel.kind),
     h("span", { class: "launch-bytes" }, kernel.traffic),
