@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..measures.ledger import COLUMNS
+from ..measures.operators import bare, called
 from ..measures.quantities import graphs
 from ..measures.roofline import COMPUTE, MEMORY
 from ..record.figures import AtLeast, Figure
@@ -113,17 +114,26 @@ def _cpp(capture: Capture) -> list[Kernel]:
 
 
 def _externs(capture: Capture) -> Number:
-    return sum(kernel.launches for kernel in capture.kernels if kernel.language == "extern")
+    return sum(kernel.launches for kernel in _library(capture))
 
 
-def _adding(capture: Capture) -> Number:
-    """Library calls of a product and a sum in one: Inductor makes ``x @ y + z`` one of them."""
-    names = ((kernel.name.partition("#")[0].split("."), kernel) for kernel in capture.kernels)
-    return sum(k.launches for name, k in names if k.language == "extern" and {"addmm", "baddbmm"} & {*name})
+def _library(capture: Capture) -> list[Kernel]:
+    return [kernel for kernel in capture.kernels if kernel.language == "extern"]
 
 
-def _det_calls(capture: Capture) -> Number:
-    return sum(k.launches for k in capture.kernels if k.language == "extern" and "._linalg_det." in k.name)
+def _library_calls_of(*functions: str) -> Callable[[Capture], Number]:
+    """How often functions of a library are called, by their bare names."""
+
+    def of(capture: Capture) -> Number:
+        return sum(k.launches for k in _library(capture) if bare(called(k.name)) in functions)
+
+    return of
+
+
+_adding = _library_calls_of("addmm", "baddbmm")
+"""Calls of a product and a sum in one: Inductor makes ``x @ y + z`` one of them."""
+
+_det_calls = _library_calls_of("_linalg_det")
 
 
 def _repeated(capture: Capture) -> Number:

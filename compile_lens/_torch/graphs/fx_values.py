@@ -80,6 +80,18 @@ def made(node: torch.fx.Node) -> Any:
     return meta["val"] if "val" in meta else meta.get("example_value", meta.get(MADE))
 
 
+def output(graph: torch.fx.Graph) -> torch.fx.Node | None:
+    """The node that returns the results of a graph."""
+    return next((node for node in reversed(graph.nodes) if node.op == "output"), None)
+
+
+def results(graph: torch.fx.Graph) -> list[Any]:
+    """What a graph returns, in order."""
+    end = output(graph)
+    found = end.args[0] if end is not None and end.args else ()
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
 MADE = "compile_lens_made"
 """Key in ``node.meta`` of what a node makes for which the compiler keeps no value yet."""
 

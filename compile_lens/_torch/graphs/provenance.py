@@ -17,7 +17,7 @@ import torch.fx
 
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
-from . import inlined, kinds
+from . import fx_values, inlined, kinds
 from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
@@ -46,7 +46,7 @@ class Lineage:
         self._paths: dict[torch.fx.Graph, str] = {}
         self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
         self._attributes = {str(n.target): n.name for n in gm.graph.nodes if n.op == "get_attr"}
-        self._results = _results(gm)
+        self._results = fx_values.results(gm.graph)
 
     @contextlib.contextmanager
     def watching(self, gm: torch.fx.GraphModule) -> Iterator[None]:
@@ -183,10 +183,11 @@ def views_up(node: Any) -> list[torch.fx.Node]:
     return found
 
 
-def _results(gm: torch.fx.GraphModule) -> tuple[Any, ...]:
-    output = next((n for n in reversed(gm.graph.nodes) if n.op == "output"), None)
-    found = output.args[0] if output is not None and output.args else ()
-    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+def _described(graph: torch.fx.Graph) -> list[tuple[Any, Any]]:
+    """What a graph returns, each after what AOTAutograd says that it is; nothing where it says none of it."""
+    end = fx_values.output(graph)
+    said = end.meta.get("desc") if end is not None else None
+    return list(zip(said, fx_values.results(graph))) if isinstance(said, (tuple, list)) else []
 
 
 def sources(trail: Iterable[Any]) -> Iterator[Any]:
@@ -228,10 +229,8 @@ class JointOrigins:
                     self._first.setdefault(number, traced)
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
-        self._traced.update(self._made_anew(gm))
-        output = next((n for n in reversed(gm.graph.nodes) if n.op == "output"), None)
-        said = output.meta.get("desc") if output is not None else None
-        self._results = list(zip(said, _results(gm))) if isinstance(said, (tuple, list)) else []
+        self._results = _described(gm.graph)
+        self._traced.update(self._made_anew())
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         names = self._names(node)
@@ -240,20 +239,17 @@ class JointOrigins:
         if _is_tangent(node):
             return (), "a gradient that comes in from after the graph"
         if self.derivative(node):
-            node.meta[NO_LINE] = (
-                True  # torch's trace of what a hook computes is of gradients that are added there
-            )
+            # Torch's trace of what a hook computes is of gradients that are added there.
+            node.meta[NO_LINE] = True
             return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
 
-    def _made_anew(self, gm: torch.fx.GraphModule) -> dict[torch.fx.Node, tuple[str, ...]]:
+    def _made_anew(self) -> dict[torch.fx.Node, tuple[str, ...]]:
         """Views that AOTAutograd makes anew at the end, since what they are of was changed in place after the program
         had made them: no operator was traced then, but each is a result of the graph, or on the way to one.
         """
         found: dict[torch.fx.Node, tuple[str, ...]] = {}
-        output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
-        said = output.meta.get("desc")
-        for result, one in zip(_results(gm), said if isinstance(said, (tuple, list)) else ()):
+        for one, result in self._results:
             if type(one).__name__ != "PlainAOTOutput":
                 continue
             made = [n for n in views_up(result) if not n.meta.get("from_node") and "seq_nr" not in n.meta]

@@ -127,7 +127,7 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     default, note = ANSWER.take(draft) or (None, "Inductor's own partitioner did not run")
     if lineage is None or not isinstance(results, int):
         return
-    outputs = _outputs(forward.graph)
+    outputs = fx_values.results(forward.graph)
     chosen = _kept(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
     names = (n.name if isinstance(n, torch.fx.Node) else "" for n in outputs)
     RETURNED.put(draft, Returned(tuple(names), results))
@@ -177,11 +177,6 @@ def _copy(gm: torch.fx.GraphModule) -> Any:
         return _make_graph_module(gm, graph)
 
 
-def _outputs(graph: torch.fx.Graph) -> list[Any]:
-    output = next(n for n in reversed(graph.nodes) if n.op == "output")
-    return list(output.args[0]) if isinstance(output.args[0], (tuple, list)) else [output.args[0]]
-
-
 def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int) -> dict[torch.fx.Node, None]:
     """Those of ``saved`` that the backward reads: it is what leads to the gradients, and what has effects."""
     choice, seen = set(saved), set[torch.fx.Node]()
@@ -195,7 +190,7 @@ def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int)
                 seen.update(new)
                 pending += new
 
-    reach([n for n in _outputs(graph)[results:] if isinstance(n, torch.fx.Node)])
+    reach([n for n in fx_values.results(graph)[results:] if isinstance(n, torch.fx.Node)])
     for node in graph.nodes:
         backward = node not in seen and "backward" in str(node.meta.get("partitioner_tag", ""))
         if backward and node.is_impure():
@@ -206,7 +201,7 @@ def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int)
 def _kept(lineage: Lineage, graph: torch.fx.Graph, nodes: Iterable[Any], results: int) -> tuple[Kept, ...]:
     owners: dict[int, str] = {}
     given = [n for n in graph.find_nodes(op="placeholder") if not n.name.startswith("tangents")]
-    for node in [*given, *_outputs(graph)[:results]]:
+    for node in [*given, *fx_values.results(graph)[:results]]:
         if isinstance(node, torch.fx.Node):
             storage = storage_of(node.meta.get("val"))
             if storage is not None:

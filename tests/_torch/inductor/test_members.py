@@ -78,20 +78,19 @@ def test_the_second_step_of_a_sum_computes_nothing_of_what_is_summed() -> None:
     assert of == [(("sin", "sum_1"), True), (("sum_1",), False)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["sort", "scatter_reduce", "topk"],
-)
+CALLS: dict[str, Operator] = {
+    "sort": lambda x: x.sort().values,
+    "scatter_reduce": lambda x: x.scatter_reduce(0, PLACES[:, :8], x.exp(), "prod"),
+    "topk": lambda x: x.topk(2).values,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_a_library_call_computes_its_own_operator_alone(name: str) -> None:
     """What it is given was computed by a kernel before it. Inductor calls another overload of the first two."""
-    calls: dict[str, Operator] = {
-        "sort": lambda x: x.sort().values,
-        "scatter_reduce": lambda x: x.scatter_reduce(0, PLACES[:, :8], x.exp(), "prod"),
-        "topk": lambda x: x.topk(2).values,
-    }
 
     def fn(x: torch.Tensor) -> torch.Tensor:
-        return calls[name](x.sin())
+        return CALLS[name](x.sin())
 
     found, _ = perform(fn, (rand(50, 8).detach(),), None, Asked())
     code = found.compilations[0].code["inference"]

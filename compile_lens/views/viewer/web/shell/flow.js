@@ -20,10 +20,10 @@ const NAMES = 2;
 /** Characters of them that a chip has room for; else it names the first alone. */
 const ROOM = 14;
 
-/** Kinds of what no stage counts, which a reader knows by name. */
 /** Characters of names that are whole on a chip; pixels of a letter of names and of a share, and beside them. */
 const SHORT = 8;
 const LETTER = { names: 7.85, share: 6.3, beside: 22 };
+/** Kinds of what no stage counts, which a reader knows by name. */
 const PLAIN = new Set(["input", "output", "view"]);
 
 export class Flow {
