@@ -131,7 +131,7 @@ def whole_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
     ours = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None)) is not None
     end = getattr(positions, "end_lineno", None)
-    if ours and summary.colno is not None and end is not None:
+    if ours and end is not None and getattr(summary, "colno", None) is not None:  # Python 3.10 has no columns
         summary.end_lineno = end
     return summary
 

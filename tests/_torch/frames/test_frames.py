@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.symbolic_convert
 import torch.nn.functional as F
 from torch import nn
 
@@ -125,3 +127,24 @@ def test_a_function_that_is_disabled_alone_is_left_alone() -> None:
     found = capture(around_what_is_left, torch.ones(4))
     assert [len(c.graphs["dynamo"].calls) for c in found.compilations] == graphs == [1, 2, 1]
     assert "called_by_what_is_left" in {s.name for s in found.sources}
+
+
+class SummaryWithoutColumns:
+    """A frame summary as Python 3.10 makes it: it has lines and no columns."""
+
+    def __init__(self, summary: traceback.FrameSummary) -> None:
+        self.filename, self.lineno, self.name = summary.filename, summary.lineno, summary.name
+        self.line, self.locals = summary.line, None
+
+    def __iter__(self) -> Iterator[object]:
+        return iter((self.filename, self.lineno, self.name, self.line))
+
+
+def test_a_frame_summary_without_columns_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = torch._dynamo.symbolic_convert.InstructionTranslatorBase
+    real = translator.frame_summary
+    monkeypatch.setattr(translator, "frame_summary", lambda self: SummaryWithoutColumns(real(self)))
+    captured = capture(lambda x: torch.sin(x) + 1, torch.rand(8))
+    assert captured.ledger.total.launches == 1
+    (node, *_) = captured.compilations[0].graphs["dynamo"].calls
+    assert node.innermost[-1].line > 0 and node.innermost[-1].column is None
