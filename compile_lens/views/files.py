@@ -221,7 +221,7 @@ def _contents(capture: Record, target: Path, form: str) -> list[tuple[Path, str]
 
 
 def _html(capture: Record) -> str:
-    from .html.page import document
+    from .render.html.page import document
 
     return document(capture)
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from compile_lens.record.capture import Record
 
-from .html.page import fragment
 from .mime import text_and_html
+from .render.html.page import fragment
 from .text import page
 from .words.characters import encodes, printable
 

@@ -13,8 +13,8 @@ from samples_program import program
 from compile_lens import Capture
 from compile_lens.views.comparison.html import document as compared_page
 from compile_lens.views.difference.html import document as differing_page
-from compile_lens.views.html import page as html
 from compile_lens.views.program.html import document as of_program
+from compile_lens.views.render.html import page as html
 
 from . import captures
 from .pages import APP, WITHOUT_PAPER, alive, images, static

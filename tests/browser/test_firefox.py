@@ -12,7 +12,7 @@ import pytest
 
 from compile_lens import Capture
 from compile_lens.views.comparison.html import document
-from compile_lens.views.viewer.items import Items
+from compile_lens.views.live.items import Items
 
 from . import captures
 from .test_first_sight import COLOURS_IN_VIEW

@@ -11,7 +11,7 @@ import pytest
 
 from compile_lens import Capture
 from compile_lens.measures.chain import PYTHON, Address
-from compile_lens.views.viewer.modules import modules
+from compile_lens.views.live.modules import modules
 
 from . import captures
 from .viewer import Viewer, box, expected, kernel_line, keys, python_line, through

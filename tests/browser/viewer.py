@@ -9,7 +9,7 @@ from compile_lens import Capture
 from compile_lens.measures.chain import PYTHON, Address
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
-from compile_lens.views.viewer.items import Items, SeenStage
+from compile_lens.views.live.items import Items, SeenStage
 
 from .pages import APP, alive
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import compile_lens
 
-TYPES = Path(compile_lens.__file__).parent / "views" / "viewer" / "web" / "types.d.ts"
+TYPES = Path(compile_lens.__file__).parent / "views" / "live" / "web" / "types.d.ts"
 
 _TOKEN = re.compile(r'\s*([A-Za-z_]\w*|\d+|"[^"]*"|[(){}\[\]:;,|=])')
 Type = tuple[str, Any]

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { alike } from "../../compile_lens/views/viewer/web/graph/alike.js";
+import { alike } from "../../compile_lens/views/live/web/graph/alike.js";
 
 /** Layers of plain boxes `[target, boxes that feed it, whether it is used outside of the layer]`. */
 function layers(...insides) {

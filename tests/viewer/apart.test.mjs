@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apartBoth, apartFrom, apartLines, apartPairs } from "../../compile_lens/views/viewer/web/data/apart.js";
-import { originWord } from "../../compile_lens/views/viewer/web/code/kernel_facts.js";
+import { apartBoth, apartFrom, apartLines, apartPairs } from "../../compile_lens/views/live/web/data/apart.js";
+import { originWord } from "../../compile_lens/views/live/web/code/kernel_facts.js";
 
 const strings = [
   "",

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import test from "node:test";
 import { deflateSync } from "node:zlib";
 
-const BOOT = new URL("../../compile_lens/views/viewer/web/boot/boot.js", import.meta.url);
+const BOOT = new URL("../../compile_lens/views/live/web/boot/boot.js", import.meta.url);
 const SIGNS = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((s) => !'"<\\'.includes(s));
 
 /** Bytes in base 91 in the plainest way: a text of zeros and ones, cut into thirteens; a rest of up to six is one sign. */

@@ -13,9 +13,9 @@ import zopfli from "@gfx/zopfli";
 import { build } from "esbuild";
 import { minify } from "terser";
 
-const WEB = "../../compile_lens/views/viewer/web";
+const WEB = "../../compile_lens/views/live/web";
 const given = process.argv.find((one) => one.startsWith("--outdir="));
-const outdir = given?.slice("--outdir=".length) ?? "../../compile_lens/views/viewer/built";
+const outdir = given?.slice("--outdir=".length) ?? "../../compile_lens/views/live/built";
 
 await build({
   entryPoints: [

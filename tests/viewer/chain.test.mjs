@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Chain } from "../../compile_lens/views/viewer/web/data/chain.js";
+import { Chain } from "../../compile_lens/views/live/web/data/chain.js";
 import { dice, diced } from "./made.mjs";
 
 /** An index of links by dice; each item comes from items before it, some of them named twice. */

@@ -6,8 +6,8 @@ import {
   chainInLine,
   chainRows,
   sharedItems,
-} from "../../compile_lens/views/viewer/web/shell/chain_rows.js";
-import { Reach } from "../../compile_lens/views/viewer/web/data/reasons.js";
+} from "../../compile_lens/views/live/web/shell/chain_rows.js";
+import { Reach } from "../../compile_lens/views/live/web/data/reasons.js";
 import { capture, diced } from "./made.mjs";
 
 const MADE = capture(

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { breaksOf } from "../../compile_lens/views/viewer/web/shell/comparison_breaks.js";
-import { likeItems } from "../../compile_lens/views/viewer/web/shell/comparison_like.js";
+import { breaksOf } from "../../compile_lens/views/live/web/shell/comparison_breaks.js";
+import { likeItems } from "../../compile_lens/views/live/web/shell/comparison_like.js";
 
 /**
  * The rows of a line as they are shown.

@@ -8,7 +8,7 @@ import {
   pairUnits,
   partnerOf,
   rarest,
-} from "../../compile_lens/views/viewer/web/shell/comparison_pairs.js";
+} from "../../compile_lens/views/live/web/shell/comparison_pairs.js";
 
 test("calls and the line that they became are paired, and have one name", () => {
   // Of the first: sin, pow; of the second: one line for both, and one that is its own.

@@ -7,7 +7,7 @@ import {
   factsInLine,
   factsOf,
   sharedModule,
-} from "../../compile_lens/views/viewer/web/data/facts.js";
+} from "../../compile_lens/views/live/web/data/facts.js";
 import { capture } from "./made.mjs";
 
 const MADE = capture([

@@ -8,7 +8,7 @@ import {
   fusionPlan,
   rowsToShow,
   savedBytes,
-} from "../../compile_lens/views/viewer/web/fusion/plan.js";
+} from "../../compile_lens/views/live/web/fusion/plan.js";
 import { capture, dice } from "./made.mjs";
 
 const post = (...names) => names.map((name) => `inference.post_grad ${name}`);

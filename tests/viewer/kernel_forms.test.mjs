@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { formInks } from "../../compile_lens/views/viewer/web/code/kernel_forms.js";
-import { Lines } from "../../compile_lens/views/viewer/web/code/lines.js";
+import { formInks } from "../../compile_lens/views/live/web/code/kernel_forms.js";
+import { Lines } from "../../compile_lens/views/live/web/code/lines.js";
 
 const INKS = { 0: "plain", 1: "comment", 2: "mark", 3: "operation", 4: "number", 7: "text" };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { partName } from "../../compile_lens/views/viewer/web/code/launches.js";
+import { partName } from "../../compile_lens/views/live/web/code/launches.js";
 
 test("a name in a bar is whole where it has room, else true: a number is never cut", () => {
   assert.equal(partName("pow_1", 5), "pow_1");

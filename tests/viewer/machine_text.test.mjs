@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { compact } from "../../compile_lens/views/viewer/web/code/machine_text.js";
+import { compact } from "../../compile_lens/views/live/web/code/machine_text.js";
 
 test("an instruction is its address, its operation and what that works on", () => {
   assert.equal(

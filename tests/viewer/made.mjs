@@ -1,7 +1,7 @@
 // Captures made by hand or by dice, in the form that the page carries them.
 
-import { Chain } from "../../compile_lens/views/viewer/web/data/chain.js";
-import { Model } from "../../compile_lens/views/viewer/web/data/model.js";
+import { Chain } from "../../compile_lens/views/live/web/data/chain.js";
+import { Model } from "../../compile_lens/views/live/web/data/model.js";
 
 /** Numbers that look random and are the same each time. */
 export function dice(seed) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Neighbourhood, neighbourhoodWords } from "../../compile_lens/views/viewer/web/graph/neighbourhood.js";
+import { Neighbourhood, neighbourhoodWords } from "../../compile_lens/views/live/web/graph/neighbourhood.js";
 
 const layout = (boxes, edges, stubs = []) => ({
   width: 0,

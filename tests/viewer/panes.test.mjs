@@ -14,19 +14,19 @@ import {
   sharesMoved,
   usualCount,
   usualPlaces,
-} from "../../compile_lens/views/viewer/web/shell/arrangement.js";
-import { askedFor } from "../../compile_lens/views/viewer/web/shell/beside_code.js";
+} from "../../compile_lens/views/live/web/shell/arrangement.js";
+import { askedFor } from "../../compile_lens/views/live/web/shell/beside_code.js";
 import {
   MOST_TABS,
   regrouped,
   sideBySide,
   withPlace,
   withoutPlace,
-} from "../../compile_lens/views/viewer/web/shell/groups.js";
-import { litStages } from "../../compile_lens/views/viewer/web/shell/strip.js";
+} from "../../compile_lens/views/live/web/shell/groups.js";
+import { litStages } from "../../compile_lens/views/live/web/shell/strip.js";
 
-/** @import { Place } from "../../compile_lens/views/viewer/web/shell/arrangement.js" */
-/** @import { Compilation, FindingHead, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
+/** @import { Place } from "../../compile_lens/views/live/web/shell/arrangement.js" */
+/** @import { Compilation, FindingHead, IndexStage } from "../../compile_lens/views/live/web/types.d.ts" */
 
 /**
  * A compilation with these stages, numbered from 1; a key in brackets was not seen.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Payload, readPart } from "../../compile_lens/views/viewer/web/data/payload.js";
+import { Payload, readPart } from "../../compile_lens/views/live/web/data/payload.js";
 
 const plain = async (text) => text;
 

@@ -2,17 +2,17 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeOf, placeOfFinding, placeOfStory } from "../../compile_lens/views/viewer/web/shell/arrangement.js";
-import { MOST_TABS } from "../../compile_lens/views/viewer/web/shell/groups.js";
+import { placeOf, placeOfFinding, placeOfStory } from "../../compile_lens/views/live/web/shell/arrangement.js";
+import { MOST_TABS } from "../../compile_lens/views/live/web/shell/groups.js";
 import {
   decodeRanges,
   decodeState,
   encodeRanges,
   encodeState,
   linkTrouble,
-} from "../../compile_lens/views/viewer/web/shell/permalink.js";
+} from "../../compile_lens/views/live/web/shell/permalink.js";
 
-/** @import { Index, IndexStage } from "../../compile_lens/views/viewer/web/types.d.ts" */
+/** @import { Index, IndexStage } from "../../compile_lens/views/live/web/types.d.ts" */
 
 const ODD = [
   "sin",

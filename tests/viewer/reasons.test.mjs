@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Reach, labelOf, shortPlace, whyNone, whyNoneAt } from "../../compile_lens/views/viewer/web/data/reasons.js";
+import { Reach, labelOf, shortPlace, whyNone, whyNoneAt } from "../../compile_lens/views/live/web/data/reasons.js";
 import { UNSAID, capture, diced } from "./made.mjs";
 
 const MADE = capture(

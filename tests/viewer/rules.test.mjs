@@ -6,7 +6,7 @@ import { dirname, join, posix } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const VIEWER = join(dirname(fileURLToPath(import.meta.url)), "../../compile_lens/views/viewer");
+const VIEWER = join(dirname(fileURLToPath(import.meta.url)), "../../compile_lens/views/live");
 const LONGEST = 400;
 
 /** The rooms from the top down; what stands in one knows only those behind it. `boot` is known to none. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { NodeSearch, searchTerms, shortShape } from "../../compile_lens/views/viewer/web/graph/search.js";
+import { NodeSearch, searchTerms, shortShape } from "../../compile_lens/views/live/web/graph/search.js";
 
 const strings = [
   "",

@@ -9,7 +9,7 @@ import {
   SELF,
   coloursOf,
   isNeeded,
-} from "../../compile_lens/views/viewer/web/data/selection.js";
+} from "../../compile_lens/views/live/web/data/selection.js";
 import { diced } from "./made.mjs";
 
 function selected(seed = 7) {

@@ -17,7 +17,7 @@ from needs import not_here
 pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).resolve().parent
-BUILT = HERE.parents[1] / "compile_lens" / "views" / "viewer" / "built"
+BUILT = HERE.parents[1] / "compile_lens" / "views" / "live" / "built"
 
 
 def _npm(script: str, *arguments: str) -> str:

@@ -33,10 +33,10 @@ from compile_lens.views.findings import (
     unknown,
 )
 from compile_lens.views.findings.model import NOTE
-from compile_lens.views.html import listing
-from compile_lens.views.html import page as html
-from compile_lens.views.viewer.items import Items
-from compile_lens.views.viewer.parts import parts
+from compile_lens.views.live.items import Items
+from compile_lens.views.live.parts import parts
+from compile_lens.views.render.html import listing
+from compile_lens.views.render.html import page as html
 from compile_lens.views.words import outline
 
 

@@ -18,8 +18,8 @@ from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison import outline as targets
 from compile_lens.views.difference.outline import figure
 from compile_lens.views.findings.memory import memory
-from compile_lens.views.html import tables
-from compile_lens.views.html.markup import PHASE_COLOURS
+from compile_lens.views.render.html import tables
+from compile_lens.views.render.html.markup import PHASE_COLOURS
 from compile_lens.views.words import outline
 from compile_lens.views.words.savings import saved, saving
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from contrast import contrast
 
-from compile_lens.views import viewer
+from compile_lens.views import live
 from compile_lens.views.words.palette import COLOURS, UNITS
 
 PAPER = {"light": "#ffffff", "dark": "#14171c"}
@@ -104,5 +104,5 @@ def test_the_page_has_the_same_colours_as_what_python_draws() -> None:
     assert of == {**kinds, **units}
 
 
-VIEWER = Path(viewer.__file__).parent
+VIEWER = Path(live.__file__).parent
 _RULE = re.compile(r"--([\w-]+): light-dark\((#\w+), (#\w+)\);")

@@ -22,8 +22,8 @@ from compile_lens.record.program import Break, CompileEvent, ProgramFrame, Progr
 from compile_lens.record.unvisited import STANCE
 from compile_lens.views.drawing.icicle import icicle
 from compile_lens.views.findings.model import Picture, Prose, Table
-from compile_lens.views.html.markup import linked
 from compile_lens.views.program import html, markdown, outline, text
+from compile_lens.views.render.html.markup import linked
 from compile_lens.views.words import program as words
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b[31m|`*_‮é"

@@ -11,7 +11,7 @@ import compile_lens
 from compile_lens.views.words import sentences
 
 PACKAGE = Path(compile_lens.__file__).parent
-SCRIPTS = PACKAGE / "views" / "viewer" / "web"
+SCRIPTS = PACKAGE / "views" / "live" / "web"
 
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
 """A text in double quotes or in backquotes: the formatter leaves no others."""

@@ -28,18 +28,18 @@ from compile_lens.record.compilation import Compilation, Guard
 from compile_lens.record.graph import Frame, Graph, Node, Source
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
 from compile_lens.results.capture import Capture
-from compile_lens.views import viewer
-from compile_lens.views.html import coloured
-from compile_lens.views.viewer import folds, texts
-from compile_lens.views.viewer.items import MOST_COMPILATIONS, Items
-from compile_lens.views.viewer.lines import defining_lines
-from compile_lens.views.viewer.modules import modules
+from compile_lens.views import live
+from compile_lens.views.live import folds, texts
+from compile_lens.views.live.items import MOST_COMPILATIONS, Items
+from compile_lens.views.live.lines import defining_lines
+from compile_lens.views.live.modules import modules
+from compile_lens.views.render.html import coloured
 from compile_lens.views.words import highlight
 from compile_lens.views.words.characters import clean, flat
 
 Parts = dict[str, Any]
 
-parts_module = importlib.import_module("compile_lens.views.viewer.parts")  # a function has its name
+parts_module = importlib.import_module("compile_lens.views.live.parts")  # a function has its name
 
 
 def bodies() -> Capture:
@@ -116,7 +116,7 @@ each = pytest.mark.parametrize("name", SAMPLES)
 def made(name: str) -> tuple[Capture, Parts]:
     """A sample and its parts, as the page reads them."""
     capture = SAMPLES[name]()
-    found = {n: json.loads(_text(p)) for n, p in viewer.encoded(capture).items()}
+    found = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
     every = {**found.pop("small"), **found}
     return capture, {n: every[n] for n in sorted(every, key=lambda n: (n[0] == "g", len(n), n))}
 
@@ -499,7 +499,7 @@ def test_texts_stay_within_what_a_page_may_hold(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(texts, "TEXT_ONE", 300)
     monkeypatch.setattr(texts, "COLOURED", 500)
     capture = samples.sample()
-    parts = viewer.parts(capture)
+    parts = live.parts(capture)
     module = parts["g8"]
     assert isinstance(module, dict)
     shown = module["module"]["text"].split("\n")
@@ -581,7 +581,7 @@ def test_folds_of_a_kernel_stand_in_its_module_too() -> None:
     changed = dataclasses.replace(
         compilation, stages=tuple(code if s.key == "forward.code" else s for s in compilation.stages)
     )
-    data: Any = viewer.parts(dataclasses.replace(capture, compilations=(changed,)))["g8"]
+    data: Any = live.parts(dataclasses.replace(capture, compilations=(changed,)))["g8"]
     assert data["kernels"][0]["first"] == 3
     own, there = data["kernels"][0]["folds"], data["folds"]
     assert [(f["first"], f["last"]) for f in own] == [(2, 7), (9, 16)]
@@ -589,7 +589,7 @@ def test_folds_of_a_kernel_stand_in_its_module_too() -> None:
     moved = dataclasses.replace(kernel, source=TRITON.replace("1000", "999"))
     elsewhere = dataclasses.replace(code, kernels=(moved,))
     changed = dataclasses.replace(compilation, stages=(elsewhere,))
-    data = viewer.parts(dataclasses.replace(capture, compilations=(changed,)))["g1"]
+    data = live.parts(dataclasses.replace(capture, compilations=(changed,)))["g1"]
     assert (data["kernels"][0]["first"], data["kernels"][0]["last"]) == (0, 0), "another text stands there"
 
 
@@ -619,7 +619,7 @@ def test_a_late_node_has_the_module_that_its_origins_share() -> None:
         "apart": ("m", ""), "none": ("", ""), "own": ("mine", "Linear"),
         "loop": ("m.0.up", "Linear"), "deep": ("m", ""),
     }  # fmt: skip
-    data: Any = viewer.parts(capture)["g2"]
+    data: Any = live.parts(capture)["g2"]
     assert [data["strings"][m] for m in data["module"]] == [named[n][0] for n in items.stages[1].names]
 
 
@@ -629,7 +629,7 @@ def test_links_in_a_circle_end() -> None:
     )
     capture = dataclasses.replace(samples.sample(), compilations=(Compilation("0/0", "f", "", 0, (graph,)),))
     assert modules(Items(capture))[-2:] == [("", ""), ("", "")]
-    contract.check(viewer.parts(capture)["index"], "Index")
+    contract.check(live.parts(capture)["index"], "Index")
 
 
 @pytest.mark.parametrize("text", samples.HOSTILE)
@@ -650,8 +650,8 @@ def test_hostile_names_come_through_as_text(text: str) -> None:
 def test_the_same_capture_gives_the_same_bytes(name: str) -> None:
     capture = SAMPLES[name]()
     capture = dataclasses.replace(capture, unknown_fields=())  # they are not written again
-    first = viewer.encoded(capture)
-    assert first == viewer.encoded(capture) == viewer.encoded(Capture.from_json(capture.to_json()))
+    first = live.encoded(capture)
+    assert first == live.encoded(capture) == live.encoded(Capture.from_json(capture.to_json()))
     for part in first.values():
         assert re.fullmatch(r"[^<\"\\\s]+", part)  # what JSON or a script's element could misread
         data = json.loads(_text(part))
@@ -662,9 +662,9 @@ def test_bodies_of_a_large_part_are_texts_of_their_own(monkeypatch: pytest.Monke
     """A page reads thousands of boxes when it draws them; what they say is the same."""
     capture = samples.layers(3, 10)
     monkeypatch.setattr(parts_module, "SMALL", 0)
-    plain = {n: json.loads(_text(p)) for n, p in viewer.encoded(capture).items()}
+    plain = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
     monkeypatch.setattr(parts_module, "LARGE", 0)
-    late = {n: json.loads(_text(p)) for n, p in viewer.encoded(capture).items()}
+    late = {n: json.loads(_text(p)) for n, p in live.encoded(capture).items()}
     seen = 0
     for name, part in late.items():
         if "bodies" in part:
@@ -681,7 +681,7 @@ def test_kernels_of_one_name_share_an_item() -> None:
     mm = Kernel("extern_kernels.mm", "forward", "extern", "extern", "", launch_lines=(1,), origins=("sin",))
     code = Code("forward", "x", "ran", "cpu", (mm, dataclasses.replace(mm, origins=("cos",))))
     stages = tuple(code if s.key == "forward.code" else s for s in compilation.stages)
-    parts: Any = viewer.parts(
+    parts: Any = live.parts(
         dataclasses.replace(capture, compilations=(dataclasses.replace(compilation, stages=stages),))
     )
     one, two = parts["g8"]["kernels"]
@@ -694,7 +694,7 @@ def test_many_of_everything_is_counted_not_carried() -> None:
     one = Compilation("0/0", "f", "", 0, (Missing("dynamo", "x"),), guards=(Guard("g"),) * 300)
     many = tuple(dataclasses.replace(one, id=f"{i}/0") for i in range(MOST_COMPILATIONS + 3))
     source = Source("a.py", 1, "f", "pass")
-    core: Any = viewer.parts(
+    core: Any = live.parts(
         dataclasses.replace(
             capture, compilations=many, inputs=("x",) * 100, sources=(source,) * 300, notes=("n",) * 100
         )
@@ -717,7 +717,7 @@ def test_a_line_beyond_the_source_is_no_line_of_it() -> None:
     stages = tuple(
         dataclasses.replace(code, kernels=(kernel,)) if s.key == code.key else s for s in compilation.stages
     )
-    parts: Any = viewer.parts(
+    parts: Any = live.parts(
         dataclasses.replace(capture, compilations=(dataclasses.replace(compilation, stages=stages),))
     )
     assert [n for n, _ in parts["g8"]["kernels"][0]["items"]] == [2]
@@ -726,7 +726,7 @@ def test_a_line_beyond_the_source_is_no_line_of_it() -> None:
 def test_colours_are_counted_as_the_script_counts_characters() -> None:
     text = "# 😀😀\nx = 'a'\n"
     capture = dataclasses.replace(samples.sample(), sources=(Source("f.py", 1, "f", text),))
-    code = viewer.parts(capture)["core"]["sources"][0]["code"]  # type: ignore[index]
+    code = live.parts(capture)["core"]["sources"][0]["code"]  # type: ignore[index]
     units = text.encode("utf-16-le")
     pieces, at = [], 0
     for run in code["inks"]:

@@ -18,9 +18,10 @@ from compile_lens.record.comparison import (
     Use,
 )
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.views.html.dark import style
-from compile_lens.views.html.listing import listing
-from compile_lens.views.html.markup import (
+from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.dark import style
+from compile_lens.views.render.html.listing import listing
+from compile_lens.views.render.html.markup import (
     EDGE,
     FAINT,
     FRAME,
@@ -40,8 +41,7 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import around
-from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.sheet import around
 from compile_lens.views.words import sentences, stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched

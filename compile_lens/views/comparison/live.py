@@ -9,10 +9,10 @@ from compile_lens.measures.address import Address
 from compile_lens.measures.comparison.own_lines import OwnLines
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference
-from compile_lens.views.viewer.embed import alive, compact
-from compile_lens.views.viewer.items import Items
-from compile_lens.views.viewer.parts import encoded, packed
-from compile_lens.views.viewer.words import block, line
+from compile_lens.views.live.embed import alive, compact
+from compile_lens.views.live.items import Items
+from compile_lens.views.live.parts import encoded, packed
+from compile_lens.views.live.words import block, line
 
 from . import outline
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from compile_lens.record.difference import Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
-from compile_lens.views.html.dark import style
-from compile_lens.views.html.markup import (
+from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.dark import style
+from compile_lens.views.render.html.markup import (
     EDGE,
     FRAME,
     MONO,
@@ -27,8 +28,7 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import around
-from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.sheet import around
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.palette import INK
 

@@ -13,8 +13,8 @@ from compile_lens.record.difference import Change, DifferenceRecord
 from compile_lens.record.graph import Source
 from compile_lens.views.comparison.live import COUNTS, MANY, beside, column_of, signed
 from compile_lens.views.comparison.outline import NOTHING, figures_of
-from compile_lens.views.viewer.items import Items
-from compile_lens.views.viewer.words import block, line
+from compile_lens.views.live.items import Items
+from compile_lens.views.live.words import block, line
 
 from . import outline
 

@@ -9,9 +9,10 @@ from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED, Line, lin
 from compile_lens.record.graph import Source
 from compile_lens.record.program import ProgramRecord
 from compile_lens.views.findings.model import NOTE, Finding, Picture, Prose, Row, Section, Table
-from compile_lens.views.html.dark import style
-from compile_lens.views.html.listing import listing, source_head
-from compile_lens.views.html.markup import (
+from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.dark import style
+from compile_lens.views.render.html.listing import listing, source_head
+from compile_lens.views.render.html.markup import (
     EDGE,
     FAINT,
     STATE_COLOURS,
@@ -30,9 +31,8 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import around
-from compile_lens.views.html.tables import figures_table
-from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.sheet import around
+from compile_lens.views.render.html.tables import figures_table
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.outline import plural
 

@@ -11,10 +11,10 @@ from typing import Any
 from compile_lens.measures.ranks import collectives
 from compile_lens.record.ranks import RanksRecord
 from compile_lens.views.files import form_of, write_text
-from compile_lens.views.html.markup import text as escaped
-from compile_lens.views.html.sheet import around
 from compile_lens.views.paper import DEFAULT_WIDTH
 from compile_lens.views.program import html, markdown, text
+from compile_lens.views.render.html.markup import text as escaped
+from compile_lens.views.render.html.sheet import around
 from compile_lens.views.words.characters import short
 
 from . import outline

@@ -12,8 +12,9 @@ from compile_lens.measures.difference.difference import difference
 from compile_lens.record.difference import DifferenceRecord
 from compile_lens.record.what_if import Trial, WhatIfRecord
 from compile_lens.views.difference.html import static
-from compile_lens.views.html.dark import style
-from compile_lens.views.html.markup import (
+from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.dark import style
+from compile_lens.views.render.html.markup import (
     FRAME,
     MONO,
     STATE_COLOURS,
@@ -27,8 +28,7 @@ from compile_lens.views.html.markup import (
     tag,
     text,
 )
-from compile_lens.views.html.sheet import around
-from compile_lens.views.mime import text_and_html
+from compile_lens.views.render.html.sheet import around
 from compile_lens.views.words.characters import short
 
 from . import outline

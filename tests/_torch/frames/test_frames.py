@@ -17,7 +17,7 @@ from compile_lens import capture
 from compile_lens.measures.chain import python
 from compile_lens.record.graph import Frame, Node
 from compile_lens.results.capture import Capture
-from compile_lens.views.viewer.graphs import told
+from compile_lens.views.live.graphs import told
 from compile_lens.views.words import outline
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

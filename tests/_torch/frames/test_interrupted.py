@@ -22,9 +22,9 @@ from compile_lens._torch import session
 from compile_lens._torch.ground import hook_points
 from compile_lens.record.breaks import LIMIT, NEVER_RAN, REST, WHOLE
 from compile_lens.results.capture import Capture
-from compile_lens.views.html.page import static
+from compile_lens.views.live.parts import parts
 from compile_lens.views.markdown import page as markdown
-from compile_lens.views.viewer.parts import parts
+from compile_lens.views.render.html.page import static
 from compile_lens.views.words import outcome
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ..words.characters import clean, flat, short
-from ..words.palette import INK
+from ...words.characters import clean, flat, short
+from ...words.palette import INK
 
 HIGHLIGHT_BLOCK = 16_000
 """Characters of one listing that are coloured; the rest is shown plain. Colouring is the slow part."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from compile_lens.record.capture import Record
 from compile_lens.record.messages import plain
 
-from ..words import outcome, outline, sentences
-from ..words.characters import short
+from ...words import outcome, outline, sentences
+from ...words.characters import short
 from .markup import FAINT, MONO, STATE_COLOURS, block, div, faint, fold, heading, mono, note, span, tag, text
 
 _MANY = 40

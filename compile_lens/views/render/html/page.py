@@ -14,17 +14,17 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame
 
-from ..findings import findings, unknown
-from ..findings.target import KEY as TARGET
-from ..findings.target import figures
-from ..story.between import TITLE as BETWEEN
-from ..story.between import between
-from ..viewer.embed import live
-from ..viewer.parts import no_collection
-from ..words import flow as way
-from ..words import kernels, outcome, outline, sentences, stamp
-from ..words.characters import short
-from ..words.palette import INK
+from ...findings import findings, unknown
+from ...findings.target import KEY as TARGET
+from ...findings.target import figures
+from ...live.embed import live
+from ...live.parts import no_collection
+from ...story.between import TITLE as BETWEEN
+from ...story.between import between
+from ...words import flow as way
+from ...words import kernels, outcome, outline, sentences, stamp
+from ...words.characters import short
+from ...words.palette import INK
 from .dark import wished
 from .flow import flow
 from .left_to_python import eager

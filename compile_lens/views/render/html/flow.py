@@ -8,9 +8,9 @@ from compile_lens.measures.ledger import Ledger
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 
-from ..words import outline, sentences
-from ..words.flow import ways
-from ..words.palette import INK
+from ...words import outline, sentences
+from ...words.flow import ways
+from ...words.palette import INK
 from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, SUNK, div, scrolled, table_row, tag, text
 
 

@@ -11,10 +11,10 @@ from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code, Kernel
 
-from ..drawing.svg import to_svgs
-from ..words import outline, sentences, stamp
-from ..words.characters import short
-from ..words.launches import launched
+from ...drawing.svg import to_svgs
+from ...words import outline, sentences, stamp
+from ...words.characters import short
+from ...words.launches import launched
 from .listing import kernel_origins, listing
 from .machine import MachineCode
 from .markup import (

@@ -6,8 +6,8 @@ in those inline styles and put a dark one in its place.
 
 from __future__ import annotations
 
-from ..words.highlight import INKS
-from ..words.palette import INK
+from ...words.highlight import INKS
+from ...words.palette import INK
 from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, STATE_COLOURS, SUNK
 
 GROUNDS = {

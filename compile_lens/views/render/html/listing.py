@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from compile_lens.record.graph import Source
 from compile_lens.record.kernel import Kernel
 
-from ..words import outline, sentences
-from ..words.characters import short
-from ..words.derivatives import Whose, of_names, phrase
-from ..words.palette import INK
+from ...words import outline, sentences
+from ...words.characters import short
+from ...words.derivatives import Whose, of_names, phrase
+from ...words.palette import INK
 from .coloured import coloured
 from .markup import EDGE, FAINT, PHASE_COLOURS, SUNK, WHOLE, Budget, div, mono, note, span, tag, text
 

@@ -8,10 +8,10 @@ from compile_lens.measures.ledger import COLUMNS, Ledger, Row
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Guard
 
-from ..words import outline, sentences
-from ..words.characters import flat, short
-from ..words.palette import INK
-from ..words.savings import UNSAVED, saving
+from ...words import outline, sentences
+from ...words.characters import flat, short
+from ...words.palette import INK
+from ...words.savings import UNSAVED, saving
 from .markup import (
     EDGE,
     FAINT,

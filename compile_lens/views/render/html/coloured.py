@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
-from ..words.characters import clean
-from ..words.highlight import INKS, runs
+from ...words.characters import clean
+from ...words.highlight import INKS, runs
 
 _BOLD = INKS.index("#b3202c") + 1
 """The ink of keywords, which HTML sets in bold: they are many, and a tag is a fifth of a span with a style."""

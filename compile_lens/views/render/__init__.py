@@ -1,0 +1,1 @@
+"""A Document in, text or bytes out: each format exists once."""
