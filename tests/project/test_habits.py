@@ -1,0 +1,50 @@
+"""Files that strangers expect in a repository: each is valid, and says what the package says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from compile_lens.versions import NEWEST_TESTED, OLDEST, __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+NOX = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+WORKFLOWS = {
+    path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")
+}
+PAIRS = re.findall(r'\("(3\.\d+)", "(\d+\.\d+)\.\d+"\)', NOX)
+
+
+def test_the_matrix_has_the_oldest_and_the_newest_pair() -> None:
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', PROJECT)
+    assert oldest is not None
+    assert (oldest[1], f"{OLDEST[0]}.{OLDEST[1]}") in PAIRS
+    assert f"{NEWEST_TESTED[0]}.{NEWEST_TESTED[1]}" in [torch for _, torch in PAIRS]
+
+
+def test_workflows_run_the_pairs_of_the_matrix() -> None:
+    """CI itself runs the pair that ``.ci/run`` names; the others are in the matrix, and no pair that nox has not."""
+    pairs = re.findall(r'python: "([\d.]+)", torch: "([\d.]+)"', WORKFLOWS["tests.yml"])
+    torch = re.search(r"^TORCH=(\d+\.\d+)", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.M)
+    assert torch is not None
+    assert set(pairs) <= set(PAIRS)
+    assert {pair for pair in PAIRS if pair != ("3.11", torch[1])} <= set(pairs)
+
+
+def test_the_release_publishes_without_a_token() -> None:
+    release = WORKFLOWS["release.yml"]
+    assert "id-token: write" in release and "twine check --strict" in release
+    assert "password" not in release and "secrets." not in release
+
+
+def test_the_citation_has_the_version() -> None:
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_news_fragments_have_a_type_that_the_changelog_has() -> None:
+    types = set(re.findall(r'directory = "(\w+)", name', PROJECT))
+    names = [path.name for path in (ROOT / "news").iterdir() if path.name != "README.md"]
+    assert (
+        types and [n for n in names if not re.fullmatch(rf"\+[a-z0-9-]+\.({'|'.join(types)})\.md", n)] == []
+    )
