@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Chain } from "../../compile_lens/views/live/web/data/chain.js";
-import { dice, diced } from "./made.mjs";
+import { dice, diced } from "./captures.mjs";
 
 /** An index of links by dice; each item comes from items before it, some of them named twice. */
 function links(seed) {

@@ -6,9 +6,9 @@ import {
   chainInLine,
   chainRows,
   sharedItems,
-} from "../../compile_lens/views/live/web/shell/chain_rows.js";
+} from "../../compile_lens/views/live/web/chain/chain_rows.js";
 import { Reach } from "../../compile_lens/views/live/web/data/reasons.js";
-import { capture, diced } from "./made.mjs";
+import { capture, diced } from "./captures.mjs";
 
 const MADE = capture(
   [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Culling } from "../../compile_lens/views/live/web/graph/culling.js";
+import { Culling } from "../../compile_lens/views/live/web/drawing/culling.js";
 
 /** @param {number} x @param {number} y */
 const box = (x, y) => ({

@@ -8,7 +8,7 @@ import {
   factsOf,
   sharedModule,
 } from "../../compile_lens/views/live/web/data/facts.js";
-import { capture } from "./made.mjs";
+import { capture } from "./captures.mjs";
 
 const MADE = capture([
   [-1, "python", [["/home/me/m.py:3", "python"]]],

@@ -9,7 +9,7 @@ import {
   rowsToShow,
   savedBytes,
 } from "../../compile_lens/views/live/web/fusion/plan.js";
-import { capture, dice } from "./made.mjs";
+import { capture, dice } from "./captures.mjs";
 
 const post = (...names) => names.map((name) => `inference.post_grad ${name}`);
 const loops = (...names) => names.map((name) => `inference.loops ${name}`);

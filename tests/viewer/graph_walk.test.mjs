@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { nextStop, topmost } from "../../compile_lens/views/live/web/graph/walk.js";
+import { nextStop, topmost } from "../../compile_lens/views/live/web/drawing/walk.js";
 
 /** Boxes as the drawing keeps them, without elements. */
 function level(parent, places, edges, stubs = []) {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { GraphWords, tensorWord } from "../../compile_lens/views/live/web/graph/words.js";
-import { curve, kindClass } from "../../compile_lens/views/live/web/graph/shapes.js";
+import { GraphWords, tensorWord } from "../../compile_lens/views/live/web/drawing/labels.js";
+import { curve, kindClass } from "../../compile_lens/views/live/web/drawing/shapes.js";
 
 const data = {
   strings: ["", "call_function", "aten.sin.default", "layers.0", "Layer", "f.py:3 in f: y = x.sin()"],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { LineLinks } from "../../compile_lens/views/live/web/code/line_links.js";
+import { LineLinks } from "../../compile_lens/views/live/web/listing/line_links.js";
 
 const items = new Map([
   [1, [100]],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Folds, Lines, firstAbove, withMatches } from "../../compile_lens/views/live/web/code/lines.js";
+import { Folds, Lines, firstAbove, withMatches } from "../../compile_lens/views/live/web/listing/lines.js";
 
 /** Numbers that look random and are the same each time. */
 function dice(seed) {

@@ -14,18 +14,18 @@ import {
   sharesMoved,
   usualCount,
   usualPlaces,
-} from "../../compile_lens/views/live/web/shell/arrangement.js";
-import { askedFor } from "../../compile_lens/views/live/web/shell/beside_code.js";
+} from "../../compile_lens/views/live/web/panes/arrangement.js";
+import { askedFor } from "../../compile_lens/views/live/web/panes/finding_tabs.js";
 import {
   MOST_TABS,
   regrouped,
   sideBySide,
   withPlace,
   withoutPlace,
-} from "../../compile_lens/views/live/web/shell/groups.js";
-import { litStages } from "../../compile_lens/views/live/web/shell/strip.js";
+} from "../../compile_lens/views/live/web/panes/tab_groups.js";
+import { litStages } from "../../compile_lens/views/live/web/chain/strip.js";
 
-/** @import { Place } from "../../compile_lens/views/live/web/shell/arrangement.js" */
+/** @import { Place } from "../../compile_lens/views/live/web/panes/arrangement.js" */
 /** @import { Compilation, FindingHead, IndexStage } from "../../compile_lens/views/live/web/types.d.ts" */
 
 /**

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeOf, placeOfFinding, placeOfStory } from "../../compile_lens/views/live/web/shell/arrangement.js";
-import { MOST_TABS } from "../../compile_lens/views/live/web/shell/groups.js";
+import { placeOf, placeOfFinding, placeOfStory } from "../../compile_lens/views/live/web/panes/arrangement.js";
+import { MOST_TABS } from "../../compile_lens/views/live/web/panes/tab_groups.js";
 import {
   decodeRanges,
   decodeState,

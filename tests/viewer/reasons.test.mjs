@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Reach, labelOf, shortPlace, whyNone, whyNoneAt } from "../../compile_lens/views/live/web/data/reasons.js";
-import { UNSAID, capture, diced } from "./made.mjs";
+import { UNSAID, capture, diced } from "./captures.mjs";
 
 const MADE = capture(
   [

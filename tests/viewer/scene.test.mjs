@@ -9,8 +9,8 @@ import {
   Holders,
   initialForm,
   Shapes,
-} from "../../compile_lens/views/live/web/graph/scene.js";
-import { Stretch } from "../../compile_lens/views/live/web/graph/stretch.js";
+} from "../../compile_lens/views/live/web/drawing/scene.js";
+import { Stretch } from "../../compile_lens/views/live/web/drawing/stretch.js";
 
 /** Numbers from 0 to 1, the same for the same seed. */
 function random(seed) {

@@ -10,7 +10,7 @@ import {
   coloursOf,
   isNeeded,
 } from "../../compile_lens/views/live/web/data/selection.js";
-import { diced } from "./made.mjs";
+import { diced } from "./captures.mjs";
 
 function selected(seed = 7) {
   const made = diced(seed);

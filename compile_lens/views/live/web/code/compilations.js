@@ -4,7 +4,7 @@ import { h, plural, shortened } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Compilation, Core, Source } from "../types.d.ts" */
-/** @import { Note } from "./line_notes.js" */
+/** @import { Note } from "../listing/line_notes.js" */
 
 /** Rows of the table; the rest is in the list of all compilations. */
 const MOST = 60;

@@ -4,7 +4,7 @@ import { button, h, shortened } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { KernelData, Remark } from "../types.d.ts" */
-/** @import { LineRange } from "./line_links.js" */
+/** @import { LineRange } from "../listing/line_links.js" */
 
 /**
  * Lines that others lack, by the item of their kernel and their number, and what is said of each.

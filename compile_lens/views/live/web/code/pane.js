@@ -1,18 +1,18 @@
 // A generated module and its kernels: the whole text, and each kernel by itself.
 
 import { button, h, plural, put, shortened } from "../dom.js";
-import { between } from "./between.js";
-import { Finder, copyButton } from "./finder.js";
-import { FoundNames } from "./found_names.js";
-import { itemsInView } from "./in_view.js";
+import { between } from "./story_notes.js";
+import { Finder, copyButton } from "../listing/finder.js";
+import { FoundNames } from "./name_matches.js";
+import { itemsInView } from "../listing/visible_lines.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList, signsOf } from "./kernel_facts.js";
-import { KernelForms } from "./kernel_forms.js";
+import { KernelForms } from "./machine_code.js";
 import { standForKernels } from "./kernel_names.js";
 import { launchList, markLaunch, mostJoined } from "./launches.js";
-import { Listing } from "./listing.js";
-import { litLineClass } from "./listing_block.js";
-import { paperCode } from "./paper_rows.js";
-import { setLarge, setTidy, setTight, showFirst } from "./looks.js";
+import { Listing } from "../listing/listing.js";
+import { litLineClass } from "../listing/listing_block.js";
+import { paperCode } from "../listing/print_rows.js";
+import { setLarge, setTidy, setTight, showFirst } from "../listing/display.js";
 
 /** @import { Own } from "./kernel_facts.js" */
 /** @import { App, Marks, Pin } from "../data/app.d.ts" */

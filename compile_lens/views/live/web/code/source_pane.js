@@ -2,11 +2,11 @@
 
 import { flash, h, shortened } from "../dom.js";
 import { CompilationTable, notesIn } from "./compilations.js";
-import { Finder, copyButton } from "./finder.js";
-import { farFrom } from "./in_view.js";
-import { Listing } from "./listing.js";
-import { paperRows } from "./paper_rows.js";
-import { outdent, setFitting } from "./looks.js";
+import { Finder, copyButton } from "../listing/finder.js";
+import { farFrom } from "../listing/visible_lines.js";
+import { Listing } from "../listing/listing.js";
+import { paperRows } from "../listing/print_rows.js";
+import { outdent, setFitting } from "../listing/display.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { Source } from "../types.d.ts" */

@@ -1,9 +1,9 @@
 // A graph as text, each line linked to its node.
 
 import { h } from "../dom.js";
-import { Finder, copyButton } from "./finder.js";
-import { Listing } from "./listing.js";
-import { paperRows } from "./paper_rows.js";
+import { Finder, copyButton } from "../listing/finder.js";
+import { Listing } from "../listing/listing.js";
+import { paperRows } from "../listing/print_rows.js";
 
 /** @import { App, Marks } from "../data/app.d.ts" */
 /** @import { GraphData } from "../types.d.ts" */

@@ -1,7 +1,7 @@
 // What the record knows of an item: plain rows first, then the elements that show them.
 
 import { grouped, h, plural, shortened } from "../dom.js";
-import { apartBoth, apartFrom, apartLines, apartPairs } from "./apart.js";
+import { apartBoth, apartFrom, apartLines, apartPairs } from "./not_fused.js";
 import { PYTHON } from "./model.js";
 import { labelOf, shortPlace } from "./reasons.js";
 

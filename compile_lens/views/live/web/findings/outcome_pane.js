@@ -1,6 +1,6 @@
 // How a capture ended that did not go well: what torch or the program said, whole, or why nothing was compiled.
 
-import { copyButton } from "../code/finder.js";
+import { copyButton } from "../listing/finder.js";
 import { button, h, linked, put } from "../dom.js";
 
 /** @import { App, Pane } from "../data/app.d.ts" */

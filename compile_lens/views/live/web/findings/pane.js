@@ -1,10 +1,10 @@
 // A finding: sections one below the other. A row or a change that the record links to others lights up and pins.
 
-import { litLineClass } from "../code/listing_block.js";
+import { litLineClass } from "../listing/listing_block.js";
 import { h, shortened } from "../dom.js";
 import { findingSection } from "./sections.js";
 
-/** @import { Listing } from "../code/listing.js" */
+/** @import { Listing } from "../listing/listing.js" */
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { FindingData, FindingHead } from "../types.d.ts" */
 

@@ -1,6 +1,6 @@
 // The sections of a finding: tables, paragraphs, code, pictures, changes to step through, things side by side.
 
-import { Listing } from "../code/listing.js";
+import { Listing } from "../listing/listing.js";
 import { button, h, plural, put } from "../dom.js";
 
 /** @import { FindingColumn, FindingSection, StepsSection, TableSection, Text } from "../types.d.ts" */

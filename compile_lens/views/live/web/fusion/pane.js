@@ -1,6 +1,6 @@
 // The fusion view: loops before on the left, groups after on the right, and what went into what.
 
-import { pairItems, pairName } from "../data/apart.js";
+import { pairItems, pairName } from "../data/not_fused.js";
 import { HOVER, SELF, coloursOf } from "../data/selection.js";
 import { button, grouped, h, itemOf, plural, put, s, shortened } from "../dom.js";
 import { fusionCard, kindStyle, savedText } from "./card.js";

@@ -1,9 +1,9 @@
 // In the fusion view, below a group: which groups before it it was not fused with, and why.
 
-import { apartLines, apartPairs, pairItems } from "../data/apart.js";
+import { apartLines, apartPairs, pairItems } from "../data/not_fused.js";
 import { h, shortened } from "../dom.js";
 
-/** @import { Apart } from "../data/apart.js" */
+/** @import { Apart } from "../data/not_fused.js" */
 /** @import { App } from "../data/app.d.ts" */
 /** @import { GraphData } from "../types.d.ts" */
 

@@ -1,11 +1,11 @@
 // Pointer and keys on the drawing of a graph: hover and focus preview, click and Enter pin, arrows walk.
 
-import { pairItems, pairName } from "../data/apart.js";
-import { BoxView, StubView } from "./views.js";
-import { held, nextStop, topmost } from "./walk.js";
+import { pairItems, pairName } from "../data/not_fused.js";
+import { BoxView, StubView } from "../drawing/views.js";
+import { held, nextStop, topmost } from "../drawing/walk.js";
 
 /** @import { GraphPane } from "./pane.js" */
-/** @import { Direction, Stop } from "./walk.js" */
+/** @import { Direction, Stop } from "../drawing/walk.js" */
 
 /** @type {Record<string, Direction>} */
 const ARROWS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };

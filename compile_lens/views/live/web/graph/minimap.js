@@ -3,7 +3,7 @@
 import { h, s } from "../dom.js";
 
 /** @import { Viewport } from "./viewport.js" */
-/** @import { BoxView } from "./views.js" */
+/** @import { BoxView } from "../drawing/views.js" */
 
 /** Pixels of the page. */
 const LONGEST_SIDE = 150;

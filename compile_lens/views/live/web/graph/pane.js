@@ -1,28 +1,28 @@
 // A stage as a graph: the drawing in its window, what opens and closes in it, and its links to the other panes.
 
 import { grouped, h, plural, put, shortened } from "../dom.js";
-import { Drawing } from "./drawing.js";
-import { alike } from "./alike.js";
-import { around } from "./around.js";
-import { Halos } from "./halos.js";
+import { Drawing } from "../drawing/drawing.js";
+import { alike } from "../drawing/repeated_bodies.js";
+import { around } from "./view_anchor.js";
+import { Halos } from "../drawing/halos.js";
 import { GraphInput } from "./input.js";
 import { Minimap } from "./minimap.js";
-import { Narrowing } from "./narrowing.js";
-import { paperGraph } from "./paper_graph.js";
-import { boxesDrawn, closedBodies, Holders, initialForm, localNamed, MOST_BOXES } from "./scene.js";
-import { nextSteps } from "./next_steps.js";
+import { Narrowing } from "./focus.js";
+import { paperGraph } from "./print_graph.js";
+import { boxesDrawn, closedBodies, Holders, initialForm, localNamed, MOST_BOXES } from "../drawing/scene.js";
+import { nextSteps } from "./size_note.js";
 import { NodeSearch } from "./search.js";
 import { SearchBox } from "./search_box.js";
 import { GraphTools } from "./tools.js";
 import { Viewport } from "./viewport.js";
-import { held, trunk } from "./walk.js";
-import { GraphWords } from "./words.js";
+import { held, trunk } from "../drawing/walk.js";
+import { GraphWords } from "../drawing/labels.js";
 
 /** @import { App, Marks, Pane } from "../data/app.d.ts" */
 /** @import { GraphData } from "../types.d.ts" */
 /** @import { GraphCommands } from "./tools.js" */
 /** @import { ViewState } from "./viewport.js" */
-/** @import { BoxView, StubView } from "./views.js" */
+/** @import { BoxView, StubView } from "../drawing/views.js" */
 
 const FLASH = 1600; // milliseconds for which a node that was gone to is shown
 

@@ -12,7 +12,7 @@ const STEP = 1.25;
 /** Pointers that move less than this click, in pixels. */
 const STILL = 4;
 
-/** @import { View } from "./drawing.js" */
+/** @import { View } from "../drawing/drawing.js" */
 
 /** @typedef {{ scale: number, left: number, top: number }} ViewState */
 

@@ -1,8 +1,8 @@
 // The head of the page, one line: what was captured, what to know before any figure, what it saved, for which device.
 
 import { button, grouped, h, shortened } from "../dom.js";
-import { keyList } from "./keys.js";
-import { Popover } from "./popover.js";
+import { keyList } from "../controls/keys.js";
+import { Popover } from "../controls/popover.js";
 
 /** @import { Core } from "../types.d.ts" */
 

@@ -7,20 +7,20 @@ import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
 import { h, plural, put, turnOfOthers } from "../dom.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
-import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "./arrangement.js";
+import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "../panes/arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
-import { Details } from "./details.js";
+import { Details } from "../panes/details.js";
 import { FindAll } from "./find.js";
-import { toFirstHits } from "./first_hits.js";
-import { Flow } from "./flow.js";
+import { toFirstHits } from "../panes/reveal.js";
+import { Flow } from "../chain/flow.js";
 import { pageHeader } from "./header.js";
-import { Inspector } from "./inspector.js";
-import { hearKeys, showKeys } from "./keys.js";
+import { Inspector } from "../chain/inspector.js";
+import { hearKeys, showKeys } from "../controls/keys.js";
 import { endedBadly } from "../findings/outcome_pane.js";
-import { Panes } from "./panes.js";
-import { Paper } from "./paper.js";
+import { Panes } from "../panes/panes.js";
+import { Paper } from "./print.js";
 import { decodeState, encodeState, linkTrouble } from "./permalink.js";
-import { Strip } from "./strip.js";
+import { Strip } from "../chain/strip.js";
 
 /** @import { App, Pin } from "../data/app.d.ts" */
 /** @import { PageState } from "./permalink.js" */

@@ -4,12 +4,12 @@
 import { COLOURS } from "../data/selection.js";
 import { callOf } from "../data/units.js";
 import { shortened } from "../dom.js";
-import { placeOf, placeOfFinding } from "./arrangement.js";
+import { placeOf, placeOfFinding } from "../panes/arrangement.js";
 import { fingerprint, lineNamed, lineTail } from "./permalink_names.js";
-import { MOST_TABS } from "./groups.js";
+import { MOST_TABS } from "../panes/tab_groups.js";
 
 /** @import { Index, IndexStage } from "../types.d.ts" */
-/** @import { Place } from "./arrangement.js" */
+/** @import { Place } from "../panes/arrangement.js" */
 
 /**
  * @typedef {{ place: Place, view: string }} OpenPane

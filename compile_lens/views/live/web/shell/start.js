@@ -1,14 +1,14 @@
-// What the page of a capture runs once it is unpacked; that of a comparison runs `start_comparison.js`.
+// Starts the page of a capture once it is unpacked; `compare/start.js` starts that of several captures.
 //
-// The rooms beside this one import downwards in this order, never up, types too:
+// Folders import downwards in this order, never up, types too:
 //
-//     shell → findings → fusion → graph → code → data → dom, types
+//     compare → shell → chain → panes → findings → fusion → graph → drawing → code → listing → controls → data → dom, types
 //
 // `boot` stands alone: it is a script of its own. A test holds this (`rules.test.mjs`).
 
 "use strict";
 
-import { comeAlive } from "./alive.js";
+import { comeAlive } from "./mount.js";
 import { openCapture } from "./main.js";
 
 comeAlive(openCapture);

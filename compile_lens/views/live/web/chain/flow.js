@@ -1,0 +1,366 @@
+// The row of the stages, from Python to the kernels: what each counts, and what led to the next. While something is
+// pinned or pointed at, it is the chain of that.
+
+import { labelOf } from "../data/reasons.js";
+import { isNeeded, SELF } from "../data/selection.js";
+import { button, grouped, h, plural, put, shortened } from "../dom.js";
+import { placeOf } from "../panes/arrangement.js";
+import { flowSteps, phasesOf } from "../panes/flow_steps.js";
+import { Popover } from "../controls/popover.js";
+import { litStages } from "./strip.js";
+
+/** @import { App } from "../data/app.d.ts" */
+/** @import { Place } from "../panes/arrangement.js" */
+/** @import { Noun, Verb } from "../panes/flow_steps.js" */
+
+/** @typedef {{ noun: Noun, button: HTMLButtonElement, count: HTMLElement, what: HTMLElement, said: string }} Chip */
+
+/** Names in a chip before the rest is only counted. */
+const NAMES = 2;
+/** Characters of them that a chip has room for; else it names the first alone. */
+const ROOM = 14;
+
+/** Characters of names that are whole on a chip; pixels of a letter of names and of a share, and beside them. */
+const SHORT = 8;
+const LETTER = { names: 7.85, share: 6.3, beside: 22 };
+/** Kinds of what no stage counts, which a reader knows by name. */
+const PLAIN = new Set(["input", "output", "view"]);
+
+export class Flow {
+  /**
+   * @param {App} app
+   * @param {{ toggle: (place: Place) => void, show: (place: Place) => void, phase: (phase: string) => void, list: (stage: number) => void }} tell
+   * @param {{ stages: Element, tabs: Element | null, chain: Element }} popovers
+   */
+  constructor(app, tell, { stages, tabs, chain }) {
+    this.app = app;
+    this.tell = tell;
+    this.number = 0;
+    this.phase = app.model.core.phase;
+    /** @type {Chip[]} */
+    this.chips = [];
+    this.shown = new Set();
+    /** Whether something of the row is being pressed. */
+    this.pressed = false;
+    this.release = () => {
+      setTimeout(() => {
+        this.pressed = false;
+        this.mark();
+      });
+    };
+    this.switch = h("div", { class: "flow-phases", role: "group", "aria-label": "phase" });
+    this.row = h("ol", { class: "flow-steps", "aria-label": "from Python to the kernels" });
+    this.all = button("⋯", () => undefined, {
+      class: "button flow-all",
+      label: "all stages, and what is known of why",
+    });
+    this.stages = new Popover(this.all, stages, { name: "all stages", right: true });
+    // What was chosen there is not to be covered by it.
+    stages.addEventListener("click", ({ target }) => {
+      if (this.stages.element.hidden || !(target instanceof Element && target.closest("button.card"))) return;
+      this.stages.set(false);
+      this.all.focus();
+    });
+    this.which = h("button", { type: "button", class: "flow-which", hidden: tabs === null });
+    this.tabs = tabs ? new Popover(this.which, tabs, { name: "compilations" }) : null;
+    // The chain as a list opens from a chip.
+    this.more = button("chain", () => undefined, {
+      class: "button flow-chain",
+      label: "the whole chain, and what is known of what is pinned",
+    });
+    this.more.hidden = true;
+    this.chain = new Popover(this.more, chain, { name: "what is pinned", right: true });
+    this.element = h(
+      "nav",
+      { class: "flow", "aria-label": "stages" },
+      h("div", { class: "flow-scroll" }, this.which, this.switch, this.row),
+      this.tabs?.element,
+      h("div", { class: "flow-more" }, this.more, this.chain.element, this.all, this.stages.element),
+    );
+    this.element.addEventListener("pointerdown", () => this.hold());
+  }
+
+  /**
+   * Shows the way of a compilation.
+   * @param {number} number
+   */
+  choose(number) {
+    this.number = number;
+    const compilation = this.app.model.core.compilations[number];
+    if (!this.phases.some(({ phase }) => phase === this.phase)) this.phase = this.phases[0]?.phase ?? "";
+    if (compilation) {
+      const count = this.app.model.core.compilations.length;
+      put(
+        this.which,
+        h("span", { class: "flow-count" }, h("b", {}, compilation.id), ` ${shortened(compilation.name, 28)}`),
+        h(
+          "span",
+          { class: "flow-what" },
+          `${number + 1} of ${count}`,
+          h("span", { class: "flow-wide" }, " compilations"),
+          " ▾",
+        ),
+      );
+    }
+    this.show();
+  }
+
+  /** @param {string} phase */
+  choosePhase(phase) {
+    this.phase = phase;
+    this.show();
+    this.tell.phase(phase);
+  }
+
+  /** The phases of the compilation, the first of them first. */
+  get phases() {
+    const compilation = this.app.model.core.compilations[this.number];
+    return compilation ? phasesOf(compilation) : [];
+  }
+
+  /** The phase that is shown before anyone chooses. */
+  get usual() {
+    const { phase } = this.app.model.core;
+    return this.phases.some((one) => one.phase === phase) ? phase : (this.phases[0]?.phase ?? "");
+  }
+
+  /**
+   * Shows the phase that an address names, the usual one where it names none.
+   * @param {string} [phase]
+   */
+  turn(phase = this.usual) {
+    if (phase !== this.phase && this.phases.some((one) => one.phase === phase)) this.choosePhase(phase);
+  }
+
+  /** Moves the focus to the phase that is shown. */
+  focusPhase() {
+    /** @type {HTMLElement | null} */ (this.switch.querySelector("[aria-pressed=true]"))?.focus();
+  }
+
+  show() {
+    const { core, index, units } = this.app.model;
+    const { phases } = this;
+    put(
+      this.switch,
+      phases.map(({ phase, figures }) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: `flow-phase phase-${phase}`,
+            "aria-pressed": String(phase === this.phase),
+            onclick: () => this.choosePhase(phase),
+          },
+          h("span", { class: "flow-count" }, phase),
+          h("span", { class: "flow-what" }, figures),
+        ),
+      ),
+    );
+    this.switch.hidden = phases.length === 0;
+    this.chips = [];
+    const lines = new Set(units.all.filter((one) => one.compilation === this.number).map(({ line }) => line)).size;
+    const steps = flowSteps(core, index.stages, this.number, this.phase, lines);
+    put(
+      this.row,
+      steps.map((step) => ("stage" in step ? this.chip(step) : this.arrow(step))),
+    );
+    this.press(this.shown);
+    this.mark();
+  }
+
+  /** @param {Noun} noun */
+  chip(noun) {
+    const count = h("span", { class: "flow-count" }, noun.count);
+    const what = h("span", { class: "flow-what" }, noun.what);
+    const made = h(
+      "button",
+      {
+        type: "button",
+        class: noun.stage < 0 ? "flow-noun flow-missing" : "flow-noun",
+        "data-stage": noun.stage,
+        "aria-pressed": "false",
+        title: noun.missing || noun.meaning,
+        onclick: () => this.click(noun),
+      },
+      count,
+      what,
+    );
+    this.chips.push({ noun, button: made, count, what, said: "" });
+    return h("li", { class: `flow-step flow-${noun.name}` }, made);
+  }
+
+  /** @param {Verb} verb */
+  arrow({ name, note, place, stopped = false }) {
+    if (stopped || !place) {
+      // Nothing to open: what was said of it stands beside the source.
+      return h(
+        "li",
+        { class: stopped ? "flow-between flow-stopped" : "flow-between" },
+        h(
+          "span",
+          { class: "flow-verb flow-idle" },
+          h("span", { class: "flow-name" }, name),
+          h("span", { class: "flow-arrow", "aria-hidden": "true" }),
+          stopped ? h("span", { class: "flow-note" }, "stopped here") : null,
+        ),
+      );
+    }
+    const act = () => this.tell.show(place);
+    const made = h(
+      "button",
+      { type: "button", class: "flow-verb", title: note ? `${name}: ${note}` : name, onclick: act },
+      h("span", { class: "flow-name" }, name),
+      h("span", { class: "flow-arrow", "aria-hidden": "true" }),
+      note ? h("span", { class: "flow-note" }, note) : null,
+    );
+    return h("li", { class: "flow-between" }, made);
+  }
+
+  /** @param {Noun} noun */
+  click(noun) {
+    if (noun.stage < 0) this.app.say(noun.missing);
+    else if (this.app.selection.pins.length && this.litIn(noun.stage).length) {
+      this.chain.set(true);
+      this.tell.list(noun.stage);
+    } else this.tell.toggle(placeOf(noun.stage));
+  }
+
+  /**
+   * Shows which panes are open.
+   * @param {Set<string>} keys
+   */
+  press(keys) {
+    this.shown = keys;
+    for (const { noun, button: made } of this.chips) {
+      const open = keys.has(placeOf(noun.stage).key);
+      made.setAttribute("aria-pressed", String(open));
+      if (noun.stage >= 0) made.title = `${noun.meaning} (click: ${open ? "close" : "open"} the pane)`;
+    }
+  }
+
+  /**
+   * Moves the focus to the chip of a pane, or to what leads to all stages.
+   * @param {string} key
+   */
+  focus(key) {
+    (this.chips.find(({ noun }) => placeOf(noun.stage).key === key)?.button ?? this.all).focus();
+  }
+
+  /**
+   * What is lit in a stage; lines of one kernel rather than the kernel.
+   * @param {number} stage
+   */
+  litIn(stage) {
+    const { model, selection } = this.app;
+    const { start, count, kernels } = model.index.stages[stage];
+    const lit = [];
+    const { marks } = selection;
+    // Whichever is shorter: what is lit, or the stage.
+    if (marks.size > count) {
+      for (let item = start; item < start + count; item++) if (marks.has(item)) lit.push(item);
+    } else {
+      for (const item of marks.keys()) if (item >= start && item < start + count) lit.push(item);
+      lit.sort((a, b) => a - b);
+    }
+    // What is lit for a derivative alone is said where nothing else is.
+    const own = lit.filter((item) => !isNeeded(marks.get(item) ?? 0));
+    const shown = own.length ? own : lit;
+    const first = start + kernels;
+    const lines = kernels ? shown.filter((item) => item >= first) : [];
+    const whole = kernels ? shown.filter((item) => item < first) : shown;
+    return lines.length && whole.length < 2 ? lines : whole;
+  }
+
+  /** Keeps the row as it is until what is pressed has had its click: the focus that goes with it would change the row. */
+  hold() {
+    this.pressed = true;
+    for (const name of ["pointerup", "pointercancel"]) window.addEventListener(name, this.release, { once: true });
+  }
+
+  /** The chips say what is lit, or what they count. */
+  mark() {
+    if (this.pressed) return;
+    const { model, selection } = this.app;
+    const lit = litStages(selection.marks, model.index.stages);
+    const chain = selection.units !== null;
+    this.element.classList.toggle("flow-lit", chain);
+    this.more.hidden = selection.pins.length === 0;
+    if (selection.pins.length === 0) this.chain.set(false);
+    for (const chip of this.chips) {
+      const { noun } = chip;
+      const bits = chain && noun.stage >= 0 ? (lit.get(noun.stage) ?? 0) : 0;
+      const beside = chain && noun.stage >= 0 ? ["none", `of ${noun.count}`] : [noun.count, noun.what];
+      const either = chain && !bits && noun.stage >= 0 ? this.either(noun.stage) : [];
+      if (either.length) beside[0] = either.map((item) => model.name(item)).join(" or ");
+      const said = bits ? this.words(noun) : beside;
+      chip.button.classList.toggle("lit", bits !== 0);
+      if (said.join("\n") === chip.said) continue;
+      chip.said = said.join("\n");
+      // How many more there are is whole; the names give way.
+      const [names, more = ""] = said[0].split(/(?= \+[\d,]+$)/);
+      put(chip.count, h("span", { class: "flow-names", style: `--more:${more.length}ch` }, names), more);
+      chip.what.textContent = said[1];
+      const whole = said[0].length > SHORT ? more.length + 5 : said[0].length;
+      const [least, most] = [whole, said[0].length].map(
+        (letters) => `${Math.ceil(Math.max(letters * LETTER.names, said[1].length * LETTER.share)) + LETTER.beside}px`,
+      );
+      chip.button.parentElement?.setAttribute("style", `--least:${least};--most:${most}`);
+    }
+  }
+
+  /**
+   * Loops of which a line of a kernel is of one or more: its operator was inlined into several, and the record does not
+   * say for which the line was written.
+   * @param {number} stage
+   */
+  either(stage) {
+    const { chain, model, selection } = this.app;
+    const { start, count, key } = model.index.stages[stage];
+    const found = [];
+    for (const [item, mark] of key.endsWith(".loops") ? selection.marks : []) {
+      // A line of a kernel stands in that.
+      const [kernel] =
+        mark & SELF && model.isCode(model.stageOf(item)) ? (chain.beside.get(item)?.slice(-1) ?? []) : [];
+      if (kernel < item)
+        for (const loop of chain.above(item).flatMap((above) => chain.below(above)))
+          if (loop >= start && loop < start + count && chain.descendants([loop]).includes(kernel)) found.push(loop);
+    }
+    return [...new Set(found)];
+  }
+
+  /**
+   * `cos, pow_2 +3`, `5 of 12 ops`.
+   * @param {Noun} noun
+   * @returns {string[]}
+   */
+  words(noun) {
+    const { model } = this.app;
+    const lit = this.litIn(noun.stage);
+    // Names, how many more and the share are of one set: what the stage counts; where that is none, what it does not.
+    const counted = lit.filter((item) => model.counts(item));
+    const items = counted.length ? counted : lit;
+    const { start, kernels } = model.index.stages[noun.stage];
+    const line = (/** @type {number} */ item) => model.lineNumber(item);
+    // Kernels by their numbers in the list; lines by their own.
+    const nameOf = (/** @type {number} */ item) => {
+      if (kernels && item >= start + kernels) return String(line(item));
+      return kernels && items.length > 1 ? `#${item - start + 1}` : labelOf(model, item);
+    };
+    const names = [...new Set(items.slice(0, 40).map(nameOf))];
+    const few = names.slice(0, NAMES).map((name) => shortened(name.replace(/^.*:/, "line "), 16));
+    // How many more there are is not to be cut off.
+    const short = few.join(", ").length > ROOM ? few.slice(0, 1) : few;
+    const more = items.length - short.length;
+    const said = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
+    if (items.length && isNeeded(this.app.selection.marks.get(items[0]) ?? 0)) return [said, "for a derivative"];
+    if (kernels && items[0] >= start + kernels) return [said, plural(items.length, "code line")];
+    if (noun.stage === 0) return [said, "Python"];
+    // Without a figure nothing can be a share of it.
+    if (Number.isNaN(Number.parseInt(noun.count, 10))) return [said, `${grouped(items.length)} lit`];
+    if (counted.length) return [said, `${grouped(counted.length)} of ${noun.count}`];
+    const kinds = new Set(lit.map((item) => model.kind(item)));
+    const kind = kinds.size > 1 ? "" : [...kinds][0];
+    const what = PLAIN.has(kind) ? kind : "node";
+    return [said, `${plural(items.length, what)}, no ${noun.count.replace(/^\S+ |s$/g, "")}`];
+  }
+}

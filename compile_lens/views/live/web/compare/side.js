@@ -1,0 +1,99 @@
+// One column of a comparison: its capture, what is lit in it, and what of it is like the others.
+
+import { Chain } from "../data/chain.js";
+import { Selection } from "../data/selection.js";
+import { h, put } from "../dom.js";
+import { likeItems } from "./counterparts.js";
+import { pairUnits, rarest } from "./pairs.js";
+
+/** @import { CodePane } from "../code/pane.js" */
+/** @import { App } from "../data/app.d.ts" */
+/** @import { Model } from "../data/model.js" */
+
+export class Side {
+  /**
+   * @param {Model} model
+   * @param {HTMLElement} voice
+   */
+  constructor(model, voice) {
+    this.model = model;
+    /** What units are called: the same in each capture of one program. */
+    this.names = model.units.all.map(({ line, column, end }) => `${model.name(line)} ${column} ${end}`);
+    /** Items of the other program that are the same. @type {Map<number, number>} */
+    this.partners = new Map();
+    /** Of each unit those of the other program that are the same; null where all are of one. @type {number[][] | null} */
+    this.links = null;
+    const chain = new Chain(model.index);
+    this.selection = new Selection(chain, (items) => model.units.ofAll(items, this.app.compilation));
+    /** @type {App} */
+    this.app = {
+      model,
+      chain,
+      selection: this.selection,
+      compilation: 0,
+      choose: () => undefined,
+      say: (sentence) => put(voice, sentence),
+      show: () => undefined,
+      beside: () => undefined,
+    };
+    /** @type {CodePane | null} */
+    this.pane = null;
+    this.body = h("div", { class: "frame-body" });
+    this.tools = h("div", { class: "frame-tools" });
+  }
+
+  /**
+   * Pairs the units of two captures, whose lines may stand elsewhere and whose units may be lines in one and calls in
+   * the other, by what of both is the same.
+   * @param {Side} first
+   * @param {[number, number][]} same items of both
+   * @param {[number, number][]} more of graphs and kernels
+   */
+  pair(first, same, more) {
+    for (const [one, two] of [...same, ...more]) {
+      first.partners.set(one, two);
+      this.partners.set(two, one);
+    }
+    const links = pairUnits(
+      same.map(([one, two]) => [first.model.units.of(one), this.model.units.of(two)]),
+      [first.names.length, this.names.length],
+    );
+    first.names = links.names[0];
+    this.names = links.names[1];
+    first.links = links.partners[0];
+    this.links = links.partners[1];
+  }
+
+  /**
+   * The same of the other side: what came from the same lines or calls; of two programs, what is paired.
+   * @param {Side} other
+   * @param {number[]} items
+   */
+  like(other, items) {
+    if (this.links) return likeItems(items, this.partners, this.model, this.app.chain);
+    const units = this.model.units.ofAll(items, this.app.compilation);
+    const names = new Set(units.map((unit) => this.names[unit]));
+    return other.model.units.all.flatMap((unit, number) =>
+      unit.compilation === other.app.compilation && names.has(other.names[number]) ? unit.items : [],
+    );
+  }
+
+  /**
+   * What has one colour: units of one name in compilations of one number; of two programs, those that are paired.
+   * @param {number} unit
+   */
+  colourOf(unit) {
+    if (this.links) return this.names[unit];
+    return `${this.model.core.compilations[this.model.units.all[unit].compilation]?.id} ${this.names[unit]}`;
+  }
+
+  /** @param {Map<string, number>} colours by name of a unit; what is new gets the next one */
+  recolour(colours) {
+    this.model.units.all.forEach((unit, number) => {
+      const name = this.colourOf(number);
+      const colour = colours.get(name) ?? (colours.size === 0 ? unit.colour : rarest([...colours.values()]));
+      colours.set(name, colour);
+      unit.colour = colour;
+    });
+  }
+}

@@ -1,0 +1,8 @@
+// What the page of a comparison or a difference runs once it is unpacked.
+
+"use strict";
+
+import { comeAlive } from "../shell/mount.js";
+import { openComparison } from "./page.js";
+
+comeAlive(openComparison);

@@ -1,0 +1,194 @@
+// What a drawing is made of while it is on the page, and where each piece stands.
+
+import { s, shortened } from "../dom.js";
+import { alike } from "./repeated_bodies.js";
+
+/** @import { BodyBox, GraphData } from "../types.d.ts" */
+/** @import { Rectangle } from "./curves.js" */
+
+/** @type {Map<number, number>} */
+const NO_UNITS = new Map();
+
+/** A body on the page: the outermost one, or the inside of an open box. */
+export class LevelView {
+  /**
+   * @param {GraphData} data
+   * @param {number} body
+   * @param {BoxView | null} parent the open box around it
+   */
+  constructor(data, body, parent) {
+    const { boxes, labels, stubs, layout: number } = data.bodies[body];
+    const layout = data.layouts[number];
+    this.parent = parent;
+    /** Its boxes that look like one before them, by the body inside. */
+    this.like = alike(data, body).like;
+    this.x = 0;
+    this.y = 0;
+    /** @type {Rectangle} */
+    this.at = [0, 0, 0, 0];
+    /** What its edges were laid by last: others whenever anything in it moves. @type {object | null} */
+    this.placed = null;
+    /** Whether its pieces are still to be made. */
+    this.fresh = true;
+    /** Whether its grounds are not, or no longer, drawn. */
+    this.plain = true;
+    /** Whether it was taken from the page. */
+    this.gone = false;
+    this.boxes = boxes.map((box) => new BoxView(this, box));
+    this.edges = layout.edges.map(
+      ({ ends }, i) => new EdgeView(this, this.boxes[ends[0]], this.boxes[ends[1]], labels[i]),
+    );
+    this.stubs = layout.stubs.map(({ box, outgoing }, i) => new StubView(this, this.boxes[box], outgoing, stubs[i]));
+    this.lines = s("g", { class: "lines" });
+    this.cards = s("g", { class: "cards" });
+    this.halos = s("g", { class: "halos" });
+    this.element = s("g", { class: "level" }, this.halos, this.lines, this.cards);
+  }
+}
+
+/** A node or a group of nodes. Its place is counted from the corner of the whole drawing. */
+export class BoxView {
+  /**
+   * @param {LevelView} level
+   * @param {BodyBox} box
+   */
+  constructor(level, box) {
+    this.level = level;
+    this.box = box;
+    /** @type {Rectangle} */
+    this.at = [0, 0, 0, 0];
+    /** What is inside, while it is open. @type {LevelView | null} */
+    this.inside = null;
+    /** @type {EdgeView[]} */
+    this.into = [];
+    /** @type {EdgeView[]} */
+    this.out = [];
+    /** @type {StubView[]} */
+    this.stubs = [];
+    /** @type {number[] | null} */
+    this.itemsKnown = null;
+    /** The units of its nodes, each with how many of them came from it. @type {Map<number, number>} */
+    this.units = NO_UNITS;
+    this.bits = 0;
+    this.pinned = false;
+    this.hits = 0;
+    this.near = false;
+    this.current = false;
+    this.flashing = false;
+    /** Whether it is kept off the page, because it is far from what is in view. */
+    this.far = false;
+    /** What its elements show, and where. */
+    this.drawn = "";
+    this.place = "";
+    this.extraDrawn = "";
+    /** @type {SVGGElement | null} */
+    this.element = null;
+    /** What takes the focus. @type {SVGGElement | null} */
+    this.card = null;
+    /** @type {SVGGElement | null} */
+    this.opener = null;
+    /** @type {SVGGElement | null} */
+    this.extra = null;
+  }
+
+  /** The box with the lines that it shows: of one that looks like another, that it does. @returns {BodyBox} */
+  get shown() {
+    const first = this.level.like.get(this.box.body);
+    if (!first) return this.box;
+    return {
+      ...this.box,
+      lines: this.box.lines.map(([text, role]) => [
+        text.replace(/^holds (?=\d+ nodes)/, `= ${shortened(first.name, 16)}, `),
+        role,
+      ]),
+    };
+  }
+
+  /** Which boxes compute the same as this one, the first of them, in words; "" for none. */
+  get same() {
+    const { like, boxes } = this.level;
+    const names = boxes.filter(({ box }) => like.get(box.body) === this.box).map(({ box }) => shortened(box.name, 16));
+    if (names.length < 3) return names.map((name) => `= ${name}`).join(" ");
+    return `= ${names[0]} … ${names[names.length - 1]}`;
+  }
+
+  /**
+   * The items that it stands for.
+   * @param {number} start the item that node 0 is
+   */
+  items(start) {
+    this.itemsKnown ??= this.box.members.map((local) => start + local);
+    return this.itemsKnown;
+  }
+}
+
+export class EdgeView {
+  /**
+   * @param {LevelView} level
+   * @param {BoxView} source
+   * @param {BoxView} target
+   * @param {string} label
+   */
+  constructor(level, source, target, label) {
+    this.level = level;
+    this.source = source;
+    this.target = target;
+    this.label = label;
+    /** @type {number[]} */
+    this.points = [];
+    /** @type {[number, number] | null} */
+    this.labelAt = null;
+    /** Left, top, right and bottom of the points, once they are asked for. @type {number[] | null} */
+    this.known = null;
+    this.far = false;
+    this.bits = 0;
+    /** @type {SVGGElement | null} */
+    this.element = null;
+    source.out.push(this);
+    target.into.push(this);
+  }
+
+  /** Left, top, right and bottom, from the corner of its level. */
+  bounds() {
+    if (this.known === null) {
+      this.known = [Infinity, Infinity, -Infinity, -Infinity];
+      for (let i = 0; i + 1 < this.points.length; i += 2) {
+        const [x, y] = [this.points[i], this.points[i + 1]];
+        this.known[0] = Math.min(this.known[0], x);
+        this.known[1] = Math.min(this.known[1], y);
+        this.known[2] = Math.max(this.known[2], x);
+        this.known[3] = Math.max(this.known[3], y);
+      }
+    }
+    return this.known;
+  }
+}
+
+/** The cut edges on one side of a box. */
+export class StubView {
+  /**
+   * @param {LevelView} level
+   * @param {BoxView} box
+   * @param {boolean} outgoing
+   * @param {{ others: string[], lines: string[] }} text
+   */
+  constructor(level, box, outgoing, text) {
+    this.level = level;
+    this.owner = box;
+    this.outgoing = outgoing;
+    this.others = text.others;
+    this.texts = text.lines;
+    /** Which of its far ends was visited last. */
+    this.visited = -1;
+    /** @type {Rectangle} */
+    this.at = [0, 0, 0, 0];
+    /** @type {number[]} */
+    this.points = [];
+    this.far = false;
+    /** @type {SVGGElement | null} */
+    this.element = null;
+    /** What takes the focus. @type {SVGGElement | null} */
+    this.card = null;
+    box.stubs.push(this);
+  }
+}

@@ -1,8 +1,0 @@
-// What the page of a comparison or a difference runs once it is unpacked.
-
-"use strict";
-
-import { comeAlive } from "./alive.js";
-import { openComparison } from "./comparison.js";
-
-comeAlive(openComparison);
