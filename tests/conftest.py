@@ -6,13 +6,15 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sampled
 from hypothesis import settings
+from nightly import Nightly
+from tiers import EXHAUSTIVE, FULL, QUICK, TIERS, Case, chosen
 
 # Torch reads it: with it set, a program that hides a decomposition is refused and an operator's aliased output is an
 # error. What is compared here are programs as users run them, on whatever machine the tests are.
@@ -43,11 +45,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files anew instead of comparing with them",
     )
-    parser.addoption(
-        "--exhaustive",
-        action="store_true",
-        help="also run what takes many minutes: all that a few ordinary tests take samples of",
-    )
+    helps = {
+        QUICK: "run the quick tier also of the files, folders or words that are named",
+        FULL: "run all that CI runs: each test, with all its cases but of a few",
+        EXHAUSTIVE: "run every case of every test; a run that was stopped goes on where it was",
+    }
+    for tier in TIERS:
+        parser.addoption(f"--{tier}", action="store_const", const=tier, dest="tier", help=helps[tier])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What is named on the command line runs in full; all of it together, in the quick tier."""
+    if hasattr(config, "workerinput"):
+        return
+    everything = [ROOT, ROOT / "tests"]
+    paths = [Path(config.invocation_params.dir, str(arg).partition("::")[0]).resolve() for arg in config.args]
+    named = bool(config.option.keyword or config.option.markexpr) or any(p not in everything for p in paths)
+    config.option.tier = config.option.tier or (FULL if named else QUICK)
+    if config.option.tier == EXHAUSTIVE and not named and not config.option.collectonly:
+        config.pluginmanager.register(Nightly(ROOT), "nightly")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.option.tier == QUICK:
+        terminalreporter.write_line(
+            "This was the quick tier. The rest: pytest --full (what CI runs), pytest --exhaustive (every case)."
+        )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -57,16 +80,37 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--exhaustive"):
-        usual = [item for item in items if not item.get_closest_marker("exhaustive")]
-        dear = set(sampled.left_out([(item.nodeid, item) for item in usual]))
-        kept = [item for item in usual if item not in dear]
-        if len(kept) < len(items):
-            still = set(kept)
-            config.hook.pytest_deselected(items=[item for item in items if item not in still])
-            items[:] = kept
-    if hasattr(config, "workerinput"):  # the long ones first, so that no process ends long after the others
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    ids = chosen([_case(item) for item in items], config.option.tier)
+    nightly = config.pluginmanager.get_plugin("nightly")
+    worker = getattr(config, "workerinput", None)
+    ids.difference_update(worker.get("finished", ()) if worker else nightly.outcomes if nightly else ())
+    if len(ids) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
+        items[:] = [item for item in items if item.nodeid in ids]
+    if worker:  # the long files first, so that no process ends long after the others
+        weights: Counter[str] = Counter()
+        for item in items:
+            weights[_file(item)] += next(
+                (w for mark, w in WEIGHTS.items() if item.get_closest_marker(mark)), 1
+            )
+        items.sort(key=lambda item: -weights[_file(item)])
+
+
+WEIGHTS = {"slow": 300, "browser": 50, "torch": 20}
+"""How long a test with a mark takes beside one that has none, roughly."""
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _case(item: pytest.Item) -> Case:
+    limits = item.get_closest_marker("cases")
+    return Case(
+        item.nodeid,
+        frozenset(mark.name for mark in item.iter_markers()),
+        dict(limits.kwargs) if limits else {},
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

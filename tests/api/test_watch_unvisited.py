@@ -101,6 +101,7 @@ with torch.compiler.set_stance({stance!r}):
 """
 
 
+@pytest.mark.cases(full=3)
 @pytest.mark.parametrize(
     ("stance", "calls", "graphs", "told"),
     [
@@ -180,6 +181,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.cases(full=2)
 @pytest.mark.parametrize(
     ("model", "eager"),
     [

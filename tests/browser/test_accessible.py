@@ -76,6 +76,7 @@ def opened(standalone: Standalone) -> Callable[[str], Locator]:
     return of
 
 
+@pytest.mark.cases(full=6)
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(opened: Callable[[str], Locator], name: str, colour_scheme: str) -> None:

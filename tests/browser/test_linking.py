@@ -78,6 +78,7 @@ CHAINS: dict[str, tuple[Made, Callable[[Capture], Address]]] = {
 Open = Callable[[Capture], Viewer]
 
 
+@pytest.mark.cases(full=11)
 @pytest.mark.parametrize(("made", "of"), CHAINS.values(), ids=CHAINS)
 def test_a_pinned_chain_is_lit_in_every_stage(
     viewer: Open, made: Made, of: Callable[[Capture], Address]

@@ -125,6 +125,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], Callable[[pytest.MonkeyPatch], None
 }
 
 
+@pytest.mark.cases(full=12)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_was_changed_after_the_import_is_so_in_the_child(
     change: str, monkeypatch: pytest.MonkeyPatch

@@ -117,6 +117,7 @@ def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
     return told[0], Program.load(report)
 
 
+@pytest.mark.cases(full=3)
 @pytest.mark.parametrize(
     ("how", "ended"),
     [
@@ -199,6 +200,7 @@ LENS = Path(sysconfig.get_path("scripts")) / "compile-lens"
 """The command as it is installed."""
 
 
+@pytest.mark.cases(full=3)
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
 @pytest.mark.parametrize("torch", ["", "import torch"])
 @pytest.mark.parametrize(

@@ -146,6 +146,7 @@ BAD: list[tuple[list[str], str]] = [
 ]
 
 
+@pytest.mark.cases(full=4)
 @pytest.mark.parametrize(("words", "said"), BAD, ids=[" ".join(words) for words, _ in BAD])
 def test_bad_usage_is_one_clear_line(
     words: list[str], said: str, program: Path, capsys: pytest.CaptureFixture[str]

@@ -53,6 +53,7 @@ def test_reasons_cost_little_in_a_transformer() -> None:
     assert 1 < ratio(model, inputs) <= 1.10
 
 
+@pytest.mark.cases(full=2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "count", "most"),

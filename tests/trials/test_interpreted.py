@@ -26,6 +26,7 @@ def test_the_quick_ones_agree(name: str) -> None:
     check(name)
 
 
+@pytest.mark.cases(full=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *NOT_ON_CPU)])
 def test_the_others_agree(name: str) -> None:

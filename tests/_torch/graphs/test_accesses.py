@@ -195,6 +195,7 @@ def figures(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Any
     return total.launches, total.bytes_before, total.bytes_after
 
 
+@pytest.mark.cases(full=27)
 @pytest.mark.parametrize("name", BEFORE_AND_AFTER)
 def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     f, args, by_hand = BEFORE_AND_AFTER[name]

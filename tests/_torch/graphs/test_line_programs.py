@@ -46,6 +46,7 @@ def checked(program: Program, options: dict[str, Any]) -> tuple[list[str], int, 
     return found, total, len(first)
 
 
+@pytest.mark.cases(full=3)
 @pytest.mark.parametrize("back_end", BACK_ENDS)
 @pytest.mark.parametrize(
     "program",

@@ -263,6 +263,7 @@ def test_every_end_of_the_chain_says_why() -> None:
     assert not [a for a in ends if a[1] == PYTHON]
 
 
+@pytest.mark.cases(full=11)
 @pytest.mark.parametrize("name", suite.SUITE)
 def test_no_node_of_the_suite_vanishes_in_silence(name: str) -> None:
     fn, args = suite.SUITE[name]()

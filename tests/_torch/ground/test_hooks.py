@@ -110,6 +110,7 @@ def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str)
     assert len(found.kernels) == 2
 
 
+@pytest.mark.cases(full=28)
 @pytest.mark.parametrize("path", sorted(set(PATHS) - set(hook_points.LOSES)))
 def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     lose(monkeypatch, path)

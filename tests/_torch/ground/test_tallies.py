@@ -122,6 +122,7 @@ TORCHS_OWN = {
 """What a second capture of a function may change, and why."""
 
 
+@pytest.mark.cases(full=2)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_module_of_torch_is_left_changed(name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Every value and container that hangs on a module of torch's compiler, as the last capture found it."""

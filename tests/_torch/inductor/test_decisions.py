@@ -265,6 +265,7 @@ def groups(found: Capture) -> list[tuple[str, ...]]:
     return [n.members for g in stages for n in g.nodes]
 
 
+@pytest.mark.cases(full=3)
 @pytest.mark.parametrize(("fn", "args"), FUNCTIONS)
 def test_fusion_and_code_are_the_same_without_listening(fn: Any, args: Any) -> None:
     heard = capture(fn, *args)

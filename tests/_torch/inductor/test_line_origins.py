@@ -48,6 +48,7 @@ def both(case: Case) -> tuple[list[perturbed.Seen], list[perturbed.Seen]]:
 FAST = 14
 
 
+@pytest.mark.cases(full=25)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(c, marks=[] if i < FAST else [pytest.mark.slow], id=c.name) for i, c in enumerate(CASES)],

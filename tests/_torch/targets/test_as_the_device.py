@@ -198,6 +198,7 @@ ON_CUDA: list[tuple[Callable[..., Any], str]] = [
 ]
 
 
+@pytest.mark.cases(full=20)
 @pytest.mark.parametrize("target", ["h100", "mps"])
 @pytest.mark.parametrize(("fn", "cuda", "mps"), BRANCHES, ids=lambda v: getattr(v, "__name__", None))
 def test_the_branch_is_the_devices(fn: Any, cuda: str, mps: str, target: str) -> None:

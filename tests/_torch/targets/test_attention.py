@@ -234,6 +234,7 @@ print(json.dumps(called))
 THREE_DIMENSIONS: list[Any] = [[4, 128, 64], "float16", False, False]
 
 
+@pytest.mark.cases(full=2)
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     ("fn", "args", "as_json"),

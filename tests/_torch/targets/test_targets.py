@@ -59,6 +59,7 @@ def test_the_first_of_the_suite(name: str, target: str) -> None:
     assert [m.stage for m in compilation.missing] == []
 
 
+@pytest.mark.cases(full=51)
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["a100", "h100", "mps", "t4", "rtx4090", "b200"])
 @pytest.mark.parametrize("grad", [True, False], ids=["training", "inference"])

@@ -1,0 +1,97 @@
+"""A run of every test that can be stopped and goes on where it was, and the small file with its result."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+from collections import Counter
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRESS = ".exhaustive.jsonl"
+"""In the root of the repository, and ignored by git: one line that says what is tested, then one for each test."""
+
+RESULT = "tests/exhaustive.json"
+
+
+class Nightly:
+    """A plugin of pytest, in the process that hands out the tests: notes how each ended, and skips those noted."""
+
+    def __init__(self, root: Path) -> None:
+        self.progress, self.result = root / PROGRESS, root / RESULT
+        self.tested = tested(root)
+        self.outcomes: dict[str, str] = {}
+        self.seconds = 0.0
+        self._resume()
+        self._file = self.progress.open("a", encoding="utf-8", buffering=1)
+        self._running: dict[str, str] = {}
+        self._began = time.monotonic()
+
+    def _resume(self) -> None:
+        lines = self.progress.read_text(encoding="utf-8").splitlines() if self.progress.exists() else []
+        records = [json.loads(line) for line in lines if line.endswith("}")]
+        if not records or records[0] != self.tested:
+            records = [self.tested]
+        # Written anew: of what was killed while it wrote, half a line is left.
+        self.progress.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+        for record in records[1:]:
+            self.outcomes[record["id"]] = record["outcome"]
+            self.seconds += record["seconds"]
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["finished"] = sorted(self.outcomes)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        worst = self._running.get(report.nodeid, "passed")
+        if report.outcome != "passed" and worst != "failed":
+            worst = report.outcome
+        self._running[report.nodeid] = worst
+        if report.when in ("setup", "call"):
+            return
+        # A test whose process died has one report, with another `when`.
+        seconds = round(time.monotonic() - self._began, 1)
+        self._began += seconds
+        self.outcomes[report.nodeid] = self._running.pop(report.nodeid)
+        self.seconds += seconds
+        line = {"id": report.nodeid, "outcome": self.outcomes[report.nodeid], "seconds": seconds}
+        self._file.write(json.dumps(line) + "\n")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        self._file.close()
+        ended = exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        )
+        if ended and self.outcomes and not session.shouldfail and not session.shouldstop:
+            self.result.write_text(json.dumps(self.summary(), indent=2) + "\n", encoding="utf-8")
+            self.progress.unlink()
+
+    def summary(self) -> dict[str, Any]:
+        """What the file with the result holds."""
+        failures: dict[str, list[str]] = {}
+        for name in sorted(name for name, outcome in self.outcomes.items() if outcome == "failed"):
+            file, _, test = name.partition("::")
+            failures.setdefault(file, []).append(test)
+        counts = Counter(self.outcomes.values())
+        return {
+            "date": datetime.now(timezone.utc).date().isoformat(),
+            **self.tested,
+            "minutes": round(self.seconds / 60),
+            **{outcome: counts[outcome] for outcome in ("passed", "failed", "skipped")},
+            "failures": failures,
+        }
+
+
+def tested(root: Path) -> dict[str, str]:
+    """The commit, with ``-dirty`` where files differ from it, and the versions that the tests run with."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    commit = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+    return {"commit": commit, "torch": version("torch"), "python": platform.python_version()}

@@ -1,0 +1,61 @@
+"""The three tiers of tests: which tests and which of their cases a run takes.
+
+=============  =====================================================================================
+quick          every test that is not marked ``full``, ``slow``, ``browser``, ``gpu`` or ``mps``; of a test that
+               compiles (marked ``torch``) at most ``FEW`` cases
+full           these as well, each with all of its cases, unless a mark ``cases(full=…)`` gives a limit
+exhaustive     everything, also what is marked ``exhaustive``
+=============  =====================================================================================
+
+``@pytest.mark.cases(quick=20, full=40)`` at a test with many cases limits them in a tier. The cases are drawn by a hash
+of their names: a case that is added or removed changes no other's turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+QUICK, FULL, EXHAUSTIVE = TIERS = ("quick", "full", "exhaustive")
+
+FEW = 3
+"""Cases that the quick tier takes of a test that compiles."""
+
+NOT_QUICK = {"full", "slow", "browser", "gpu", "mps"}
+"""Marks of tests that the quick tier leaves out."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test with its arguments: its id, the names of its marks, and the limits of its mark ``cases``, by tier."""
+
+    id: str
+    marks: frozenset[str] = frozenset()
+    limits: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def test(self) -> str:
+        """The id without the arguments."""
+        return self.id.partition("[")[0]
+
+    def limit(self, tier: str) -> int | None:
+        """The number of cases of this test that a tier takes at most; None if it takes all."""
+        few = FEW if tier == QUICK and "torch" in self.marks else None
+        return self.limits.get(tier, few)
+
+
+def chosen(cases: Sequence[Case], tier: str) -> set[str]:
+    """The ids of the cases that a tier runs. Each tier runs all that the one before it does."""
+    excluded = {QUICK: NOT_QUICK | {"exhaustive"}, FULL: {"exhaustive"}, EXHAUSTIVE: set[str]()}[tier]
+    by_test: dict[str, list[Case]] = {}
+    for case in cases:
+        if not case.marks & excluded:
+            by_test.setdefault(case.test, []).append(case)
+    return {
+        case.id for group in by_test.values() for case in sorted(group, key=_turn)[: group[0].limit(tier)]
+    }
+
+
+def _turn(case: Case) -> tuple[bool, bytes]:
+    return bool(case.marks & NOT_QUICK), hashlib.sha1(case.id.encode()).digest()

@@ -1,0 +1,141 @@
+"""Which tests and cases each tier runs, and that a nightly run goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import nightly
+import pytest
+from nightly import Nightly
+from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, QUICK, TIERS, Case, chosen
+
+
+def cases(test: str, count: int, *marks: str, **limits: int) -> list[Case]:
+    return [Case(f"{test}[{n}]", frozenset(marks), limits) for n in range(count)]
+
+
+def test_each_tier_runs_all_that_the_one_before_it_does() -> None:
+    every = [
+        *cases("a::plain", 9),
+        *cases("a::compiles", 9, "torch"),
+        *cases("a::limited", 99, "torch", quick=5, full=20),
+        *cases("a::partly", 40, "torch", full=8)[:4],
+        *cases("a::partly", 40, "torch", "full", full=8)[4:],
+        *cases("a::dear", 9, "torch", "exhaustive"),
+        *(Case(f"a::{mark}", frozenset({mark})) for mark in sorted(NOT_QUICK)),
+    ]
+    quick, full, exhaustive = (chosen(every, tier) for tier in TIERS)
+    assert quick <= full <= exhaustive == {case.id for case in every}
+    numbers = [
+        [sum(name.startswith(f"a::{test}[") for name in tier) for tier in (quick, full, exhaustive)]
+        for test in ("plain", "compiles", "limited", "partly", "dear")
+    ]
+    assert numbers == [[9, 9, 9], [FEW, 9, 9], [5, 20, 99], [FEW, 8, 40], [0, 0, 9]]
+    assert not quick & {f"a::{mark}" for mark in NOT_QUICK}
+
+
+def test_a_new_case_changes_no_other_turn() -> None:
+    before, after = (chosen(cases("a::b", n, "torch"), QUICK) for n in (50, 51))
+    assert len(before - after) <= 1
+
+
+def run(root: Path, outcomes: dict[str, str], exit_code: int) -> Nightly:
+    """A nightly run in which tests end so."""
+    plugin = Nightly(root)
+    for name, outcome in outcomes.items():
+        for when in ("setup", "call", "teardown"):
+            report: Any = SimpleNamespace(
+                nodeid=name, when=when, outcome=outcome if when == "call" else "passed"
+            )
+            plugin.pytest_runtest_logreport(report)
+    plugin.pytest_sessionfinish(SimpleNamespace(shouldfail=False, shouldstop=False), exit_code)  # type: ignore[arg-type]
+    return plugin
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(
+        nightly, "tested", lambda _: {"commit": "c0ffee", "torch": "2.13.0", "python": "3.11.7"}
+    )
+    (tmp_path / "tests").mkdir()
+    return tmp_path
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(root: Path) -> None:
+    run(root, {"tests/a.py::b": "passed", "tests/a.py::c[1]": "failed"}, pytest.ExitCode.INTERRUPTED)
+    assert not (root / nightly.RESULT).exists()
+    with (root / nightly.PROGRESS).open("a") as file:
+        file.write('{"id": "tests/a.py::half')  # it was killed while it wrote
+    node = SimpleNamespace(workerinput={})
+    Nightly(root).pytest_configure_node(node)
+    assert node.workerinput["finished"] == ["tests/a.py::b", "tests/a.py::c[1]"]
+    run(root, {"tests/d.py::e": "skipped"}, pytest.ExitCode.OK)
+    result = json.loads((root / nightly.RESULT).read_text())
+    assert (result["passed"], result["failed"], result["skipped"]) == (1, 1, 1)
+    assert result["failures"] == {"tests/a.py": ["c[1]"]} and result["commit"] == "c0ffee"
+    assert not (root / nightly.PROGRESS).exists()
+
+
+def test_another_commit_begins_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(root, {"tests/a.py::b": "passed"}, pytest.ExitCode.INTERRUPTED)
+    monkeypatch.setattr(nightly, "tested", lambda _: {"commit": "another"})
+    assert Nightly(root).outcomes == {}
+
+
+def test_the_commit_is_named_and_whether_files_differ_from_it(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+        command = ["git", *identity, *words]
+        return subprocess.run(
+            command, cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / "a").write_text("1")
+    git("add", "a")
+    git("commit", "-q", "-m", "one")
+    assert nightly.tested(tmp_path)["commit"] == git("rev-parse", "HEAD")
+    (tmp_path / "a").write_text("2")
+    assert nightly.tested(tmp_path)["commit"].endswith("-dirty")
+
+
+def test_the_result_that_is_kept_says_what_it_is_of() -> None:
+    file = Path(__file__).resolve().parents[2] / nightly.RESULT
+    if not file.exists():
+        pytest.skip("no exhaustive run has ended yet")
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert {"date", "commit", "torch", "python", "passed", "failed", "skipped", "failures"} <= set(result)
+    assert len(result["failures"]) <= result["failed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "tier"),
+    [
+        ([], QUICK),
+        (["tests"], QUICK),
+        (["tests/measures"], FULL),
+        (["-k", "wave"], FULL),
+        (["--quick", "tests/measures"], QUICK),
+        (["--exhaustive", "tests/measures"], EXHAUSTIVE),
+    ],
+)
+def test_what_is_named_runs_in_full(words: list[str], tier: str) -> None:
+    import conftest
+
+    root = Path(conftest.__file__).resolve().parents[1]
+    named = [word for word in words if word.startswith("tests")] or ["tests"]
+    option = SimpleNamespace(
+        tier=next((word[2:] for word in words if word.startswith("--")), None),
+        keyword="wave" if "-k" in words else "",
+        markexpr="",
+        collectonly=False,
+    )
+    config: Any = SimpleNamespace(
+        option=option, args=named, invocation_params=SimpleNamespace(dir=root), pluginmanager=None
+    )
+    conftest.pytest_configure(config)
+    assert option.tier == tier
