@@ -2,7 +2,7 @@
 
 import { s, turnOfOthers } from "../dom.js";
 import { Culling, near, reach } from "./culling.js";
-import { Lighting } from "./highlighting.js";
+import { Highlighting } from "./highlighting.js";
 import { Pieces } from "./pieces.js";
 import { arranged, Shapes } from "./scene.js";
 import { keepHeading, translate } from "./shapes.js";
@@ -40,7 +40,7 @@ export class Drawing {
     this.data = data;
     this.words = words;
     this.start = start;
-    this.lighting = new Lighting(start, pinned, units, lit);
+    this.highlighting = new Highlighting(start, pinned, units, lit);
     this.ground = s("g");
     this.element = s("svg", { class: "graph-svg", role: "graphics-document", width: 1, height: 1 }, this.ground);
     this.body = -1;
@@ -115,7 +115,7 @@ export class Drawing {
     if (seen) this.sort(seen(this.width, this.height));
     for (const piece of this.moved) if (!piece.far) this.pieces.draw(piece);
     for (const level of this.levels) if (!level.fresh && level.plain) this.lower(level);
-    this.lighting.moved(this.boxes, this.shown);
+    this.highlighting.moved(this.boxes, this.shown);
     if (seen) this.hurry();
     this.begin();
   }

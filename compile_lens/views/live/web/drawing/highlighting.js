@@ -3,7 +3,7 @@
 import { COLOURS, HOVER, OWN, SELF, isNeeded } from "../data/selection.js";
 import { lookOf } from "../data/units.js";
 import { grouped, s } from "../dom.js";
-import { kindClass, pixel, tagShapes } from "./shapes.js";
+import { pixel, tagShapes } from "./shapes.js";
 import { isPlain } from "./labels.js";
 
 /** @import { Units } from "../data/units.js" */
@@ -13,7 +13,7 @@ import { isPlain } from "./labels.js";
 /** The bits of a mark that are colours of pins. */
 const ALL_COLOURS = (1 << COLOURS) - 1;
 
-export class Lighting {
+export class Highlighting {
   /**
    * @param {number} start the item that node 0 is
    * @param {(items: number[]) => boolean} pinned
@@ -166,12 +166,10 @@ export class Lighting {
   paint(view) {
     const { element, card } = view;
     if (!element || !card) return;
-    let names = `node ${kindClass(view.box.kind)}`;
-    if (view.inside) names += " open";
-    if (view.near) names += " near";
-    if (view.flashing) names += " flash";
-    names += this.unitClasses(view);
-    element.setAttribute("class", names + litClasses(view.bits));
+    let states = view.inside ? " open" : "";
+    if (view.near) states += " near";
+    if (view.flashing) states += " flash";
+    setStates(view, states + this.unitClasses(view) + litClasses(view.bits));
     const pressed = String(view.pinned);
     if (card.getAttribute("aria-pressed") !== pressed) card.setAttribute("aria-pressed", pressed);
     if (view.units.size > 1) this.paintBand(view);
@@ -226,17 +224,30 @@ export class Lighting {
   /** @param {EdgeView} edge */
   paintEdge(edge) {
     const near = edge.source.near && edge.target.near;
-    edge.element?.setAttribute("class", (near ? "edge near" : "edge") + litClasses(edge.bits));
+    setStates(edge, (near ? " near" : "") + litClasses(edge.bits));
   }
 
   /** @param {StubView} stub */
   paintStub(stub) {
-    stub.element?.setAttribute("class", stub.owner.near ? "stub near" : "stub");
+    setStates(stub, stub.owner.near ? " near" : "");
   }
 }
 
 /**
- * The classes of something lit, after a blank.
+ * Gives a piece the classes of its state in place of those it had. Its other classes stay, whoever set them.
+ * @param {BoxView | EdgeView | StubView} view
+ * @param {string} states each after a blank
+ */
+export function setStates(view, states) {
+  if (!view.element || view.states === states) return;
+  const { classList } = view.element;
+  classList.remove(...view.states.split(" ").slice(1));
+  classList.add(...states.split(" ").slice(1));
+  view.states = states;
+}
+
+/**
+ * The classes of something lit, each after a blank.
  * @param {number} bits
  */
 function litClasses(bits) {

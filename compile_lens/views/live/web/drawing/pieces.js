@@ -8,6 +8,7 @@ import {
   cardShapes,
   curve,
   keepHeading,
+  kindClass,
   pixel,
   putLabel,
   signShapes,
@@ -65,7 +66,11 @@ export class Pieces {
       tabindex: this.drawing.roving === view ? 0 : -1,
       "aria-pressed": "false",
     });
-    view.element = s("g", { class: "node", "data-item": this.drawing.start + view.box.members[0] }, view.card);
+    view.element = s(
+      "g",
+      { class: `node ${kindClass(view.box.kind)}`, "data-item": this.drawing.start + view.box.members[0] },
+      view.card,
+    );
     this.byCard.set(view.card, view);
     if (view.box.body >= 0) {
       view.opener = s("g", { class: "graph-opener", role: "button", tabindex: this.drawing.roving === view ? 0 : -1 });
@@ -73,7 +78,7 @@ export class Pieces {
       this.byCard.set(view.opener, view);
     }
     this.drawBox(view);
-    this.drawing.lighting.paint(view);
+    this.drawing.highlighting.paint(view);
     view.level.cards.append(view.element);
   }
 
@@ -111,7 +116,7 @@ export class Pieces {
       opener.replaceChildren(s("title", {}, word), ...signShapes(inside !== null));
     }
     if (inside) keepHeading(view, this.drawing.seen.x, this.drawing.seen.x + this.drawing.seen.width);
-    this.drawing.lighting.paint(view);
+    this.drawing.highlighting.paint(view);
   }
 
   /** @param {EdgeView} view */
@@ -119,7 +124,7 @@ export class Pieces {
     const label = view.label && view.labelAt ? s("text", {}, view.label) : null;
     view.element = s("g", { class: "edge" }, s("path", {}), label, this.reason(view));
     this.drawEdge(view);
-    this.drawing.lighting.paintEdge(view);
+    this.drawing.highlighting.paintEdge(view);
     view.level.lines.append(view.element);
   }
 
@@ -160,7 +165,7 @@ export class Pieces {
     view.element = s("g", { class: "stub" }, s("path", {}), view.card);
     this.byCard.set(view.card, view);
     this.drawStub(view);
-    this.drawing.lighting.paintStub(view);
+    this.drawing.highlighting.paintStub(view);
     view.level.lines.append(view.element);
   }
 

@@ -70,6 +70,8 @@ export class BoxView {
     /** The units of its nodes, each with how many of them came from it. @type {Map<number, number>} */
     this.units = NO_UNITS;
     this.bits = 0;
+    /** Its classes that change with its state, each after a blank. */
+    this.states = "";
     this.pinned = false;
     this.hits = 0;
     this.near = false;
@@ -142,6 +144,7 @@ export class EdgeView {
     this.known = null;
     this.far = false;
     this.bits = 0;
+    this.states = "";
     /** @type {SVGGElement | null} */
     this.element = null;
     source.out.push(this);
@@ -185,6 +188,7 @@ export class StubView {
     /** @type {number[]} */
     this.points = [];
     this.far = false;
+    this.states = "";
     /** @type {SVGGElement | null} */
     this.element = null;
     /** What takes the focus. @type {SVGGElement | null} */

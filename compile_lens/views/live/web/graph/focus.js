@@ -73,7 +73,7 @@ export class Narrowing {
     drawing.element.classList.toggle("narrowed", around !== null);
     this.element.hidden = around === null;
     if (!around) {
-      drawing.lighting.dim(null);
+      drawing.highlighting.dim(null);
       return;
     }
     let known = this.known.get(pane.scene);
@@ -82,7 +82,7 @@ export class Narrowing {
       this.known.set(pane.scene, known);
     }
     const found = known.around(around.locals, steps);
-    drawing.lighting.dim(found.nodes);
+    drawing.highlighting.dim(found.nodes);
     const mixed = drawing.boxes.filter(
       (view) => !view.inside && view.near && view.box.members.some((local) => !found.nodes.has(local)),
     );

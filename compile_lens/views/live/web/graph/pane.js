@@ -183,7 +183,7 @@ export class GraphPane {
     const { drawing, body, data } = this;
     this.viewport.setSize(drawing.width, drawing.height);
     this.minimap.draw(drawing.boxes.map((view) => view.at));
-    this.minimap.light(drawing.lighting.lit.keys());
+    this.minimap.light(drawing.highlighting.lit.keys());
     const scene = data.scenes[this.scene];
     this.commands.update({
       scene: this.scene,
@@ -267,8 +267,8 @@ export class GraphPane {
 
   /** @param {number[]} locals */
   found(locals) {
-    this.drawing.lighting.find(locals);
-    this.drawing.lighting.setCurrent(null);
+    this.drawing.highlighting.find(locals);
+    this.drawing.highlighting.setCurrent(null);
   }
 
   /**
@@ -278,7 +278,7 @@ export class GraphPane {
    */
   goTo(local) {
     const view = this.uncover(local);
-    this.drawing.lighting.setCurrent(view);
+    this.drawing.highlighting.setCurrent(view);
     if (!view) return `${shortened(this.names[local], 80)} is not drawn`;
     this.viewport.reveal(held(view));
     const { name, members } = view.box;
@@ -346,19 +346,19 @@ export class GraphPane {
   flash(view) {
     clearTimeout(this.flashes.get(view));
     view.flashing = true;
-    this.drawing.lighting.paint(view);
+    this.drawing.highlighting.paint(view);
     const timer = setTimeout(() => {
       this.flashes.delete(view);
       view.flashing = false;
-      this.drawing.lighting.paint(view);
+      this.drawing.highlighting.paint(view);
     }, FLASH);
     this.flashes.set(view, timer);
   }
 
   /** @param {Marks} marks */
   mark(marks) {
-    this.drawing.lighting.mark(marks);
-    this.minimap.light(this.drawing.lighting.lit.keys());
+    this.drawing.highlighting.mark(marks);
+    this.minimap.light(this.drawing.highlighting.lit.keys());
   }
 
   /** @param {number[]} items */

@@ -63,7 +63,7 @@ function fitted(svg, x, y, width, height) {
  * The boxes of a whole drawing in their colours, and a frame around what of it is printed.
  * @param {Drawing} drawing
  */
-function overview({ width, height, seen, boxes, lighting }) {
+function overview({ width, height, seen, boxes, highlighting }) {
   const scale = Math.min(1, PAPER.width / width, PAPER.height / 2 / height);
   const size = { width: Math.round(width * scale), height: Math.round(height * scale) };
   const rect = (/** @type {number[]} */ [x, y, w, h], /** @type {Record<string, string | number>} */ look) =>
@@ -73,7 +73,7 @@ function overview({ width, height, seen, boxes, lighting }) {
     { class: "paper-graph", viewBox: `0 0 ${width} ${height}`, ...size },
     boxes.map(({ at, units }) => {
       const [unit] = units.size === 1 ? units.keys() : [];
-      const name = unit === undefined ? "" : lookOf(lighting.units.all[unit]);
+      const name = unit === undefined ? "" : lookOf(highlighting.units.all[unit]);
       return rect(at, { class: name, fill: "var(--unit-fill, none)", stroke: "var(--faint)" });
     }),
     rect([seen.x, seen.y, seen.width, seen.height], { fill: "none", stroke: "var(--ink)", "stroke-width": 3 }),
