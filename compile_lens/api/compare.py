@@ -11,7 +11,7 @@ from ..engine.entry import outside_dynamo
 from ..engine.inputs import name_of
 from ..engine.request import callable_first
 from ..errors import LensError, UsageError
-from ..measures.comparison.table import across
+from ..measures.compare.table import across
 from ..record.comparison import Column
 from ..record.device import DeviceModel
 from ..results.capture import CaptureError

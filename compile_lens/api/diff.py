@@ -33,7 +33,7 @@ def diff(a: Any, b: Any) -> Difference:
 
         print(compile_lens.diff(compile_lens.capture(f, x), compile_lens.capture(g, x)).summary)
     """
-    from ..measures.difference.difference import difference
+    from ..measures.diff.levels import difference
 
     return difference(_capture(a, "a"), _capture(b, "b"), Difference)
 

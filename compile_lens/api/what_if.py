@@ -168,7 +168,7 @@ def _trial(
     options: Any,
 ) -> Trial:
     from .._torch.graphs.partitioner_settings import turned
-    from ..measures.difference.difference import difference
+    from ..measures.diff.levels import difference
 
     more = {**options, **switch.arguments}
     if switch.options:

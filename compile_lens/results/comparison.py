@@ -23,7 +23,7 @@ class Comparison(ComparisonRecord):
 
         A column is named by the capture's target, else by its device; equal names are numbered.
         """
-        from ..measures.comparison.table import side_by_side
+        from ..measures.compare.table import side_by_side
 
         return side_by_side(cls, *captures)
 

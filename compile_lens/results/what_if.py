@@ -16,7 +16,7 @@ class WhatIf(WhatIfRecord):
 
     def diff(self, name: str) -> Difference:
         """What a switch changes at every level. Raises ``UsageError`` for one that was not captured."""
-        from ..measures.difference.difference import difference
+        from ..measures.diff.levels import difference
 
         made = {trial.name: trial.capture for trial in self.trials if trial.capture is not None}
         if name not in made:

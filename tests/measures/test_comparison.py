@@ -9,8 +9,8 @@ import samples_targets as made
 from samples import missing, nothing, sample
 
 from compile_lens.errors import RecordError
-from compile_lens.measures.comparison.by_line import Side
-from compile_lens.measures.comparison.table import across
+from compile_lens.measures.compare.table import across
+from compile_lens.measures.compare.target import Side
 from compile_lens.measures.operators import bare, called
 from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, Difference
 from compile_lens.record.decision import Decision

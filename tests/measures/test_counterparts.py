@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compile_lens import capture
-from compile_lens.measures.difference.counterparts import counterparts
+from compile_lens.measures.diff.modules import counterparts
 
 pytestmark = pytest.mark.torch
 

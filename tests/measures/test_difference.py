@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 import compile_lens
 from compile_lens import UsageError, diff
-from compile_lens.measures.difference.side import Side, matched
+from compile_lens.measures.diff.side import Side, matched
 from compile_lens.record.difference import LEVELS
 
 pytestmark = pytest.mark.torch

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 import samples
 
-from compile_lens.measures.difference.counterparts import counterparts
-from compile_lens.measures.difference.texts import hunks
+from compile_lens.measures.diff.kernel_text import hunks
+from compile_lens.measures.diff.modules import counterparts
 
 
 def own(one: str, two: str) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from contrast import contrast
 from samples import HOSTILE, graph_break, hostile, sample
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.comparison.table import across
+from compile_lens.measures.compare.table import across
 from compile_lens.record.comparison import Column
 from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison.files import FORMS

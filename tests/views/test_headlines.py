@@ -9,7 +9,7 @@ import pytest
 import samples
 import samples_findings
 
-from compile_lens.measures.comparison.table import across
+from compile_lens.measures.compare.table import across
 from compile_lens.measures.ledger import Ledger, Row
 from compile_lens.record.comparison import Column
 from compile_lens.record.difference import CHANGED, Change

@@ -68,7 +68,7 @@ def from_json(text: str, cls: type[_C], captures: type[Record]) -> _C:
 
     Raises ``RecordError`` if it is none, or newer.
     """
-    from compile_lens.measures.comparison.table import across
+    from compile_lens.measures.compare.table import across
 
     try:
         body = json.loads(text)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from compile_lens.measures.address import Address
-from compile_lens.measures.difference.counterparts import Module, Place, counterparts
+from compile_lens.measures.diff.modules import Module, Place, counterparts
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, place
 from compile_lens.record.difference import Change, DifferenceRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-from compile_lens.measures.difference.difference import difference
+from compile_lens.measures.diff.levels import difference
 from compile_lens.record.difference import DifferenceRecord
 from compile_lens.record.what_if import Trial, WhatIfRecord
 from compile_lens.views.difference.html import static

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from compile_lens.measures import missing_types
-from compile_lens.measures.comparison.by_line import NOWHERE, Line, Side, Work
-from compile_lens.measures.comparison.reasons import differences
+from compile_lens.measures.compare.reasons import differences
+from compile_lens.measures.compare.target import NOWHERE, Line, Side, Work
 from compile_lens.measures.operators import operator
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Cell, Column, ComparisonRecord, Difference, Fact, Row, Use, place

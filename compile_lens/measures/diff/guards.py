@@ -19,7 +19,7 @@ from compile_lens.record.messages import plain as function_of
 from compile_lens.record.messages import resumes
 
 from .inputs import listed, readable
-from .program import plain
+from .settings import plain
 
 _TENSOR = re.compile(
     r"check_tensor\(.*, (?P<class>\w+), DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<type>\w+), "

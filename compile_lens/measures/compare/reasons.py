@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compile_lens.measures.comparison.by_line import Line, Side
-from compile_lens.measures.comparison.joined import Told, joined, listed
-from compile_lens.measures.comparison.rewritten import rewrites_before, rewritten
+from compile_lens.measures.compare.fusion import Told, joined, listed
+from compile_lens.measures.compare.rewritten import rewrites_before, rewritten
+from compile_lens.measures.compare.target import Line, Side
 from compile_lens.measures.operators import bare, operator
 from compile_lens.record.comparison import UNEXPLAINED, Difference, Fact, Row
 from compile_lens.record.graph import Node

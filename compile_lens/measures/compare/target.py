@@ -9,8 +9,8 @@ from functools import cached_property
 
 from compile_lens.measures.address import Address
 from compile_lens.measures.control_flow import launches
-from compile_lens.measures.difference.side import Named, matched
-from compile_lens.measures.difference.side import Side as Matched
+from compile_lens.measures.diff.side import Named, matched
+from compile_lens.measures.diff.side import Side as Matched
 from compile_lens.measures.operators import called, operator
 from compile_lens.record.absent import Absent
 from compile_lens.record.capture import Record

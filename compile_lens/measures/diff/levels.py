@@ -9,7 +9,7 @@ from typing import TypeVar
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import CHANGED, LEVELS, Change, DifferenceRecord
 
-from . import guards, inductor, inputs, kernels, memory, program
+from . import guards, inductor, inputs, kernels, memory, settings
 from .ends import ends
 from .operators import nodes
 from .phases import alone
@@ -27,7 +27,7 @@ EFFECTS = ("guards", "figures")
 def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     """What differs between ``a`` and ``b``, as a ``cls``."""
     sides = Side(a), Side(b)
-    changes = [*inputs.given(sides), *program.settings(a, b), *program.breaks(a, b)]
+    changes = [*inputs.given(sides), *settings.settings(a, b), *settings.breaks(a, b)]
     lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
     changes += ends(sides)
@@ -44,7 +44,7 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     changes = list(merged(changes))
     order = list(LEVELS)
     changes.sort(key=lambda change: order.index(change.level))
-    return cls(_title(a), _title(b), causes(changes), tuple(changes), program.unknown((a, b)), (a, b))
+    return cls(_title(a), _title(b), causes(changes), tuple(changes), settings.unknown((a, b)), (a, b))
 
 
 MERGED = ("fusion", "kernels", "saved")

@@ -14,10 +14,10 @@ from compile_lens.record.kernel import Kernel
 
 from ..operators import called
 from ..quantities import OF_ALL, OF_PHASES, Quantity
+from .kernel_text import MOST, hunks, lines
 from .matching import Match
 from .operators import counted, name
 from .side import Side
-from .texts import MOST, hunks, lines
 
 LANGUAGES = {"extern": "a library call"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compile_lens.measures.comparison.by_line import of_one_program
-from compile_lens.measures.difference.side import Named, Side
+from compile_lens.measures.compare.target import of_one_program
+from compile_lens.measures.diff.side import Named, Side
 from compile_lens.record.capture import Record
 
 from ..address import Address

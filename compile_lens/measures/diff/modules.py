@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from compile_lens.record.capture import Record
 
 from ..address import Address
-from .difference import phases_of
+from .kernel_text import hunks, lines
 from .kernels import Work, paired, works
+from .levels import phases_of
 from .operators import node_differences
 from .side import Side, matched
-from .texts import hunks, lines
 
 Place = tuple[str, str]
 """A generated module: compile id and phase."""

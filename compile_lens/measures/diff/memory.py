@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 
+from .kernel_text import calls, hunks
 from .matching import Match
 from .operators import counted, name
 from .side import Side, matched
-from .texts import calls, hunks
 
 Nodes = frozenset[int]
 """The post-grad nodes whose value a buffer holds, by their numbers."""

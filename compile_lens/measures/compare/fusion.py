@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compile_lens.measures.comparison.by_line import Launch, Line, Side
-from compile_lens.measures.difference.side import Named
+from compile_lens.measures.compare.target import Launch, Line, Side
+from compile_lens.measures.diff.side import Named
 from compile_lens.measures.neighbours import Apart, apart
 from compile_lens.record.comparison import Fact
 

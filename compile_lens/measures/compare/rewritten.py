@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compile_lens.measures.comparison.by_line import Line, Side
+from compile_lens.measures.compare.target import Line, Side
 from compile_lens.measures.operators import operator
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.rewrite import UNNAMED, Pass, Rewrite
