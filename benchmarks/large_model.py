@@ -63,11 +63,14 @@ def model(layers: int) -> tuple[torch.nn.Module, torch.Tensor]:
 def captured(layers: int) -> int:
     """A capture, as the child does it. Returns how many kernels it found."""
     from compile_lens.devices.models import resolve
-    from compile_lens.engine.perform import perform
-    from compile_lens.engine.request import Asked
+    from compile_lens.engine.call import Call
+    from compile_lens.engine.local import perform
+    from compile_lens.engine.options import CaptureOptions
 
     net, x = model(layers)
-    return len(perform(net, (x,), None, Asked(target=TARGET), model=resolve(TARGET))[0].kernels)
+    return len(
+        perform(Call.read(net, (x,), None, CaptureOptions(target=TARGET), model=resolve(TARGET)))[0].kernels
+    )
 
 
 def torchs_own(layers: int) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..engine.call import Call
 from ..engine.entry import outside_dynamo
-from ..engine.perform import perform
-from ..engine.request import Asked
+from ..engine.local import perform
+from ..engine.options import CaptureOptions
 from ..engine.steps import with_steps
 from ..record.capture import ABLATIONS
 from ..results.capture import Capture
@@ -54,6 +55,6 @@ def ablate(
             options=options,
             fullgraph=fullgraph,
         )
-    asked = Asked(backward, dynamic, mode, options, fullgraph)
-    made, outcome = perform(fn, args, kwargs, asked, steps=ABLATIONS)
-    return with_steps(made, outcome)
+    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph)
+    capture, outcome = perform(Call.read(fn, args, kwargs, checked), steps=ABLATIONS)
+    return with_steps(capture, outcome)

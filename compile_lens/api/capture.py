@@ -58,11 +58,12 @@ def capture(
         CaptureError: the function raised, or a stage of the compiler rejected it; ``error.capture`` holds
             every stage before the failure, ``error.__cause__`` the original exception.
     """
-    from ..engine.remote import captured
-    from ..engine.request import Asked
+    from ..engine.call import Call
+    from ..engine.dispatch import dispatch
+    from ..engine.options import CaptureOptions
 
-    asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
-    return captured(fn, args, kwargs, asked, calls)
+    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target)
+    return dispatch(Call.read(fn, args, kwargs, checked, calls=calls))
 
 
 @outside_dynamo
@@ -89,16 +90,18 @@ def show(
     Raises:
         UsageError, CaptureError: as ``capture`` does.
     """
-    from ..engine.remote import captured
-    from ..engine.request import Asked
+    from ..engine.call import Call
+    from ..engine.dispatch import dispatch
+    from ..engine.options import CaptureOptions
     from ..results.capture import CaptureError
     from ..views.notebook import display
 
+    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target)
+    call = Call.read(fn, args, kwargs, checked, calls=calls)
     try:
-        asked = Asked(backward, dynamic, mode, options, fullgraph, build, target)
-        made = captured(fn, args, kwargs, asked, calls)
+        captured = dispatch(call)
     except CaptureError as error:
         display(error.capture)
         raise
-    display(made)
-    return made
+    display(captured)
+    return captured

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..devices.models import resolve
+from ..engine.call import check_callable, check_fit
+from ..engine.description import name_of
 from ..engine.entry import outside_dynamo
-from ..engine.inputs import name_of
-from ..engine.request import callable_first
 from ..errors import LensError, UsageError
 from ..measures.compare.table import across
 from ..record.comparison import Column
@@ -19,7 +19,7 @@ from ..results.comparison import Comparison
 from ..trials.interrupts import interrupts
 from .capture import capture
 
-Asked = str | DeviceModel | Path
+TargetName = str | DeviceModel | Path
 """What names a target: as for ``capture(target=…)``."""
 
 TARGETS = ("cpu", "h100", "mps")
@@ -30,7 +30,7 @@ TARGETS = ("cpu", "h100", "mps")
 def compare(
     fn: Any,
     *args: Any,
-    targets: Sequence[Asked] = TARGETS,
+    targets: Sequence[TargetName] = TARGETS,
     kwargs: dict[str, Any] | None = None,
     **options: Any,
 ) -> Comparison:
@@ -58,7 +58,10 @@ def compare(
         raise UsageError(
             f"compare takes targets=[…], not target={options['target']!r}: name one target or more there"
         )
-    callable_first(fn, "compare", None if "calls" in options else args, kwargs)
+    if "calls" in options:
+        check_callable(fn, "compare")
+    else:
+        check_fit(fn, args, kwargs, "compare")
     names = _names(targets)
     columns: list[Column] = []
     errors: list[LensError] = []
@@ -77,7 +80,7 @@ def compare(
     return across(name_of(fn), columns, Comparison)
 
 
-def _names(targets: Sequence[Asked]) -> list[str]:
+def _names(targets: Sequence[TargetName]) -> list[str]:
     if isinstance(targets, (str, Path, DeviceModel)) or not isinstance(targets, Sequence):
         raise UsageError(
             f"targets={targets!r} is not a list of targets: write for example targets={list(TARGETS)}"
@@ -97,7 +100,7 @@ def _first_line(error: LensError) -> str:
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 
-def _features(target: Asked) -> tuple[str, ...] | None:
+def _features(target: TargetName) -> tuple[str, ...] | None:
     from .._torch.operators import support
 
     return support.features(resolve(target).device)

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..engine.call import Call
+from ..engine.dispatch import dispatch
 from ..engine.environment import environment
+from ..engine.options import CaptureOptions
 from ..engine.recorded import recorded
-from ..engine.remote import captured
-from ..engine.request import Asked
 from ..errors import UsageError
 from ..record.capture import Options
 from ..record.graph import Frame, Graph, Node, Source
@@ -62,10 +63,10 @@ def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Captur
             f"graph {number} ({graph.id}) has an input whose size is known only when it runs: capture the function "
             "for the target"
         )
-    asked = Asked("auto" if kept.grad else False, options=kept.patches or None, target=target)
+    options = CaptureOptions("auto" if kept.grad else False, options=kept.patches or None, target=target)
     try:
         with keeping.settings_of(kept):
-            made = captured(called.gm, called.args, None, asked)
+            made = dispatch(Call.read(called.gm, called.args, None, options))
     except CaptureError as error:
         message = f"graph {number} ({graph.id}) could not be lowered for {model.name}: {error}"
         raise CaptureError(message, _as_of_program(program, number, kept, error.capture)) from error.__cause__

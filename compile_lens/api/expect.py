@@ -46,14 +46,17 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
             "expect(f, x), or expect(compile_lens.load(path))"
         )
     try:
-        from ..engine.request import callable_first
+        from ..engine.call import check_callable, check_fit
         from .capture import capture
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise needs_torch("expect of a function") from None
 
-    callable_first(capture_or_fn, "expect", None if "calls" in options else args, options.get("kwargs"))
+    if "calls" in options:
+        check_callable(capture_or_fn, "expect")
+    else:
+        check_fit(capture_or_fn, args, options.get("kwargs"), "expect")
     return Expectations(capture(capture_or_fn, *args, **options))
 
 

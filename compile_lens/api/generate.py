@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..engine.call import check_callable, check_fit
 from ..engine.entry import check_options, outside_dynamo
-from ..engine.request import callable_first
 from ..record.device import DeviceModel
 from ..results.capture import NotOneKernelError
 from .capture import capture
@@ -40,7 +40,10 @@ def generate(
     """
     from ..views.explained.one_kernel import one
 
-    callable_first(fn, "generate", None if "calls" in options else args, kwargs)
+    if "calls" in options:
+        check_callable(fn, "generate")
+    else:
+        check_fit(fn, args, kwargs, "generate")
     check_options("generate", ("kwargs", "target"), options, capture)
     made = capture(fn, *args, kwargs=kwargs, target=target, **options)
     found = one(made)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..engine.description import describe
 from ..engine.environment import environment
-from ..engine.inputs import describe
+from ..engine.options import CaptureOptions, inductor_patches
 from ..engine.recorded import recorded
-from ..engine.request import Asked
-from ..engine.request import patches as patches_of
 from ..record.capture import Options
 from ..results.capture import Capture
 
@@ -41,8 +40,8 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     from .._torch import named
 
     options = dict(given.get("options") or {})
-    build = Asked(build=options.pop("build", False)).build
-    patches = patches_of(given.get("mode"), options or None, None)
+    build = CaptureOptions(build=options.pop("build", False)).build
+    patches = inductor_patches(given.get("mode"), options or None, None)
     program, compiled = named.compile(gm, example_inputs, patches, build, tuple(_programs), describe)
     with _lock:
         others = (p for p in _programs if p.recorder is not program.recorder and p.owner() is not None)

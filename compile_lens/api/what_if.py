@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..engine.call import check_callable, check_fit
 from ..engine.entry import check_options, outside_dynamo
-from ..engine.request import callable_first
 from ..errors import LensError, UsageError
 from ..measures.quantities import OF_ALL, OF_PHASES, Quantity
 from ..record.capture import Record
@@ -63,7 +63,10 @@ def what_if(
         UsageError: an argument is not usable, or there is no such switch.
         CaptureError: the function cannot be captured as it is.
     """
-    callable_first(fn, "what_if", None if "calls" in options else args, kwargs)
+    if "calls" in options:
+        check_callable(fn, "what_if")
+    else:
+        check_fit(fn, args, kwargs, "what_if")
     check_options("what_if", ("kwargs", "target", "switches", "pairs", "show_progress"), options, capture)
     if not (show_progress is None or isinstance(show_progress, bool)):
         raise UsageError(f"show_progress={show_progress!r} is not one of None, True, False")

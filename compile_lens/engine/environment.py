@@ -1,10 +1,9 @@
-"""Where a capture is made: versions, platform, device."""
+"""Versions, platform, device and settings of a capture."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from typing import Any
 
 import torch
 
@@ -13,14 +12,13 @@ from .._torch.ground.unseen import unseen
 from .._torch.targets.carried_settings import KINDS
 from ..record.capture import SETTINGS, Environment
 from ..record.device import DeviceModel
-from . import inputs
 
 
 def environment(
     target: str, isa: str, model: DeviceModel | None = None, settings: tuple[tuple[str, str], ...] = ()
 ) -> Environment:
-    """What this process runs on, or for. ``model`` answers for a device that is not there; ``settings`` are those of
-    torch when the function was called."""
+    """Return the environment of this process. ``model`` stands for an absent device; ``settings`` are those that torch
+    had when the function was called."""
     from ..versions import __version__
 
     kind = target if model is None else model.device
@@ -39,10 +37,10 @@ def environment(
 
 @unseen
 def settings() -> tuple[tuple[str, str], ...]:
-    """Torch's global settings that change the code, as they are now: those that ``SETTINGS`` of the record names, and
-    of torch's configurations what is set otherwise than torch has it."""
+    """Return torch's global settings that change the code: those that ``SETTINGS`` of the record names, and each entry
+    of torch's configurations that differs from its default."""
     on = [kind for kind in KINDS if torch.is_autocast_enabled(kind)]
-    found = {
+    values = {
         "deterministic algorithms": "off"
         if not torch.are_deterministic_algorithms_enabled()
         else "warn only"
@@ -57,14 +55,16 @@ def settings() -> tuple[tuple[str, str], ...]:
         "default dtype": _name(torch.get_default_dtype()),
     }
     with contextlib.suppress(RuntimeError):  # set per operator, for which torch has no one word
-        found["float32 matmul precision"] = torch.get_float32_matmul_precision()
+        values["float32 matmul precision"] = torch.get_float32_matmul_precision()
     configs = [
         (name, value)
         for name, value in set_configs.otherwise()
-        # Torch sets it with what is told above.
-        if not (name == "torch._inductor.config.deterministic" and found["deterministic algorithms"] != "off")
+        # Torch sets it together with the deterministic algorithms above.
+        if not (
+            name == "torch._inductor.config.deterministic" and values["deterministic algorithms"] != "off"
+        )
     ]
-    return (*((name, found[name]) for name in SETTINGS if name in found), *configs)
+    return (*((name, values[name]) for name in SETTINGS if name in values), *configs)
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -88,18 +88,8 @@ def _device_name(target: str) -> str:
     return target
 
 
-@unseen
-def target_of(args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> str:
-    kinds = {t.device.type for _, t in inputs.tensors(args, kwargs)}
-    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
-    if isinstance(module, torch.nn.Module):
-        kinds |= {p.device.type for p in module.parameters()}
-    others = sorted(kinds - {"cpu"})
-    return others[0] if others else "cpu"
-
-
 def device() -> torch.device:
-    """The device to teach on: cuda where there is one, else mps, else cpu."""
+    """Return the device to teach on: cuda where there is one, else mps, else cpu."""
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():

@@ -4,74 +4,58 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel, Question
 from ..results.capture import Capture, CaptureError
+from .call import Call, WeakCall
 from .cells import in_cells
 from .entry import FIRST, WITHIN
-from .environment import target_of
-from .inputs import Live, name_of
-from .perform import perform
-from .request import Arguments, Asked, check, in_turn, patches
+from .local import perform
 
 HERE = "in this process, with everything put back"
 
 
-def needed(target: Any, kind: str) -> DeviceModel | None:
-    """The device model that a target asks for; ``None`` where the device of the inputs, ``kind``, is meant.
+def capture(call: Call) -> Capture:
+    """Return the capture of a call for the device of ``call.model``.
 
-    Raises ``UsageError`` for a target that is not known.
+    Raises:
+        UsageError: the call cannot be sent to a child process and needs one, or this torch cannot stand for the device.
+        CaptureError: the function raised, or a stage of the compiler rejected it.
+        ChildError: the child process ended.
     """
-    if target is None:
-        return None
-    model = models.resolve(target)
-    if isinstance(target, str) and target == kind:
-        return None
-    return model
-
-
-def capture(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    asked: Asked,
-    model: DeviceModel,
-    later: tuple[Arguments, ...] = (),
-) -> Capture:
-    """As ``compile_lens.capture``, for the device of ``model``."""
     from .._torch.frames import own_code
     from ..child import crossing, process
     from ..errors import ChildError
 
-    fn = own_code.itself(fn)
+    model = call.model
+    assert model is not None
+    call = dataclasses.replace(call, fn=own_code.itself(call.fn))
     try:
-        made, how = _in_child(fn, args, kwargs, asked, model, later)
+        made, how = _in_child(call)
     except crossing.CannotCross as error:
         if model.device != "cpu":
             how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
             raise UsageError(
-                f"{name_of(fn)} cannot be sent to the child process ({error}), and in this one nothing stands for a "
+                f"{call.name} cannot be sent to the child process ({error}), and in this one nothing stands for a "
                 f"GPU{how}"
             ) from None
-        made = perform(fn, args, kwargs, asked, model=model, later=later)[0]
+        made = perform(call)[0]
         how = f"{HERE}: it could not be sent to a child process ({error})"
     except CaptureError as error:
-        said = CaptureError(str(error), _finished(error.capture, "in a child process"))
-        raise said from error.__cause__
+        placed = CaptureError(str(error), _finished(error.capture, "in a child process"))
+        raise placed from error.__cause__
     except ChildError as error:
         process.close()
         if error.code is not None and error.code < 0 and (reason := _unfit(model)):
             raise UsageError(reason) from error
         raise
     made = _finished(made, how)
-    if not later:
-        object.__setattr__(made, "_live", Live(fn, args, kwargs))
+    if len(call.each) == 1:
+        object.__setattr__(made, "_live", WeakCall(call.fn, call.args, call.kwargs))
     return made
 
 
@@ -98,21 +82,17 @@ def in_child(
     return value, (*set_around.found(), *map(_as_imported, kept)), parcel
 
 
-def _in_child(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    asked: Asked,
-    model: DeviceModel,
-    later: tuple[Arguments, ...],
-) -> tuple[Capture, str]:
+def _in_child(call: Call) -> tuple[Capture, str]:
     from .._torch.frames import own_code
     from .._torch.targets import carried_settings, region_around
     from ..record import codec as codec  # while the child gets ready, not when it has answered
 
+    assert call.model is not None
     settings, left = carried_settings.taken()
-    given = fn, args, kwargs, asked, model, settings, later, own_code.compiled_before(fn)
-    text, kept, parcel = in_child("compile_lens.engine.remote:serve", model, left, *given)
+    compiled = own_code.compiled_before(call.fn)
+    text, kept, parcel = in_child(
+        "compile_lens.engine.remote:serve", call.model, left, call, settings, compiled
+    )
     how = "in a child process; this one was not touched, and the function was not called here"
     if parcel.shapes_only:
         how += (
@@ -167,24 +147,17 @@ def _unfit(model: DeviceModel) -> str:
     return ""
 
 
-def serve(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    asked: Asked,
-    model: DeviceModel,
-    settings: dict[str, Any],
-    later: tuple[Arguments, ...],
-    compiled: tuple[str, ...],
-) -> tuple[str, list[str]]:
-    """What the child does: a capture, as JSON, and what of the places that are watched there it met. ``compiled`` are
-    notes of modules that were compiled in place, which they lose when they cross."""
+def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Return the capture as JSON, and the places watched in this child that it used. The child runs this.
+
+    ``compiled`` are notes of modules that were compiled in place; the modules lose them on their way here.
+    """
     from .._torch.operators import carried, watched
     from .._torch.targets import carried_settings
 
     watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings):
-        made = perform(fn, args, kwargs, asked, model=model, later=later, compiled=compiled)[0]
+        made = perform(call, compiled=compiled)[0]
     carried.in_order()
     return made.to_json(), watched.met()
 
@@ -194,31 +167,3 @@ def _finished(made: Capture, how: str) -> Capture:
     if made.target is None:
         return made
     return dataclasses.replace(made, target=dataclasses.replace(made.target, crossing=how))
-
-
-def captured(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None,
-    asked: Asked,
-    calls: Sequence[Any] | None = None,
-) -> Capture:
-    """In this process, or elsewhere if it is for a device that is not the one of the inputs.
-
-    ``calls`` are the arguments of several calls, where there are no ``args``.
-    """
-    args, kwargs, later = in_turn(calls, args, kwargs)
-    given = dict(kwargs) if isinstance(kwargs, dict) else {}
-    model = needed(asked.target, target_of(args, given, fn))
-    keywords = check(fn, args, kwargs, model) if calls is None else {}
-    for number, (more, by_name) in enumerate([(args, kwargs), *later] if calls is not None else ()):
-        try:
-            named = check(fn, more, by_name, model)
-        except UsageError as error:
-            raise UsageError(f"calls[{number}]: {error}") from None
-        keywords = keywords if number else named
-    if model is not None:
-        if asked.mode is not None or asked.options:  # what is wrong with them is said before anything crosses
-            patches(asked.mode, asked.options, asked.dynamic)
-        return capture(fn, args, keywords, asked, model, later)
-    return perform(fn, args, keywords, asked, launch_backward=asked.backward is not False, later=later)[0]

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..engine.call import Call, WeakCall
 from ..engine.entry import outside_dynamo
-from ..engine.environment import target_of
-from ..engine.inputs import Live, name_of
-from ..engine.perform import perform
-from ..engine.request import Asked
+from ..engine.local import perform
+from ..engine.options import CaptureOptions
 from ..engine.steps import with_steps
 from ..errors import BuildError, UsageError
 from ..measures.ledger import ledger
@@ -91,36 +90,31 @@ def benchmark(
     """
     from .._torch.frames import own_code
 
-    keywords = dict(kwargs or {}) if isinstance(kwargs, dict) or kwargs is None else kwargs
-    if not isinstance(keywords, dict) or not callable(fn):
-        perform(fn, args, keywords, Asked())  # says what is wrong
+    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build=True)
+    call = Call.read(fn, args, kwargs, checked)
     quiet = not (watched() if show_progress is None else show_progress)
-    target, _ = own_code.original(fn)
-    run_fn, run_args, run_kwargs = copied(target, args, keywords)
-    device = target_of(run_args, run_kwargs, run_fn)
+    run = call.of(*copied(own_code.original(fn)[0], call.args, call.kwargs))
+    device = run.kind
     kind = device.partition(":")[0]
     _needs_compiler(kind)
-    asked = Asked(backward, dynamic, mode, options, fullgraph, build=True)
-    measuring = _Measuring(run_args, run_kwargs, clock_of(kind), seconds, backward is not False, quiet)
-    held = Reached(run_fn, run_args, run_kwargs)
+    measuring = _Measuring(run.args, run.kwargs, clock_of(kind), seconds, backward is not False, quiet)
+    held = Reached(run.fn, run.args, run.kwargs)
     measuring.held = held
     busy = _busy(kind)
     names = ABLATIONS if ablations else ()
     with contextlib.ExitStack() as stack:
         stack.callback(held.reset)
         waiting = stack.enter_context(contextlib.ExitStack())
-        what = f"building {name_of(fn)}" + (f" in {len(names)} steps" if names else "")
+        what = f"building {call.name}" + (f" in {len(names)} steps" if names else "")
         waiting.enter_context(progress(what, quiet=quiet))
         measuring.built = waiting.close
-        made, outcome = perform(
-            run_fn, run_args, run_kwargs, asked, steps=names, then=measuring, launch_backward=False
-        )
+        made, outcome = perform(run, steps=names, then=measuring, launch_backward=False)
         outcome.result = None
     done = with_steps(made, outcome) if names else made
-    speed, reason = _speed(device, run_args, run_kwargs)
+    speed, reason = _speed(device, run.args, run.kwargs)
     measured = measuring.result(done, device, [note for note in (busy, reason) if note])
     done = dataclasses.replace(done, benchmark=dataclasses.replace(measured, speed=speed))
-    object.__setattr__(done, "_live", Live(fn, args, keywords))
+    object.__setattr__(done, "_live", WeakCall(fn, call.args, call.kwargs))
     return done
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ..engine.call import Call
+from ..engine.description import short
+from ..engine.dispatch import dispatch
 from ..engine.entry import outside_dynamo
-from ..engine.inputs import short
-from ..engine.perform import perform
-from ..engine.remote import captured
-from ..engine.request import Asked
+from ..engine.local import perform
+from ..engine.options import CaptureOptions
 from ..errors import UsageError
 from ..record.verification import Verification
 from ..results.capture import Capture
@@ -92,20 +93,21 @@ def _call(
 
 @outside_dynamo
 def _for_target(capture: Capture, fn: Any, args: Any, kwargs: Any, target: Any) -> Capture:
-    return captured(fn, args, kwargs, Asked.again(capture.options, target=target))
+    options = CaptureOptions.from_record(capture.options, target=target)
+    return dispatch(Call.read(fn, args, kwargs, options))
 
 
 @outside_dynamo
 def _run(capture: Capture, fn: Any, args: Any, kwargs: Any) -> tuple[Capture, Any]:
-    made, outcome = perform(fn, args, kwargs, Asked.again(capture.options, build=True))
-    return made, outcome.result
+    options = CaptureOptions.from_record(capture.options, build=True)
+    built, outcome = perform(Call.read(fn, args, kwargs, options))
+    return built, outcome.result
 
 
 @outside_dynamo
 def _again(capture: Capture, fn: Any, args: Any, kwargs: Any) -> Capture:
-    """The capture made once more, of a copy of the call: code only."""
-    fn, args, kwargs = copied(fn, args, kwargs)
-    return captured(fn, args, kwargs, Asked.again(capture.options))
+    """Return the capture made once more, of a copy of the call: code only."""
+    return dispatch(Call.read(*copied(fn, args, kwargs), CaptureOptions.from_record(capture.options)))
 
 
 def same_code(capture: Capture, built: Capture) -> bool | None:

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 
 from ..engine import remote
-from ..engine.inputs import name_of
-from ..engine.perform import perform
-from ..engine.request import Asked
+from ..engine.call import Call
+from ..engine.local import perform
+from ..engine.options import CaptureOptions
 from ..errors import UsageError
-from ..record.device import DeviceModel
 from ..record.verification import ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
 from ..views.words import stamp
@@ -73,18 +72,14 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
             f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
     own = OWN if _launches_its_own(capture) else ""
-    asked = Asked.again(capture.options)
+    call = Call.read(fn, args, kwargs, CaptureOptions.from_record(capture.options), model=model)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, functions = carried_settings.taken()
     reply, kept, _ = remote.in_child(
         "compile_lens.trials.verify_interpreted:serve",
         model,
         functions,
-        fn,
-        args,
-        kwargs,
-        asked,
-        model,
+        call,
         settings,
         moved / LIMIT,
         draws(capture),
@@ -116,11 +111,7 @@ def _launches_its_own(capture: Capture) -> bool:
 
 
 def serve(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    asked: Asked,
-    model: DeviceModel,
+    call: Call,
     settings: dict[str, Any],
     excess: float,
     random: bool = False,
@@ -135,8 +126,9 @@ def serve(
     with carried_settings.placed(settings), on_cpu.folder() as place:
 
         def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
-            return perform(fn, args, kwargs, asked, model=model)[1].result
+            return perform(call.of(fn, args, kwargs))[1].result
 
+        fn, args, kwargs = call.fn, call.args, call.kwargs
         cut = ""
         if excess > 1:
             args, kwargs, cut = smaller(fn, args, kwargs, excess, as_there)
@@ -146,12 +138,12 @@ def serve(
             def module(text: str, lowering: Any) -> Any:
                 return on_cpu.module(text, place, lowering)
 
-            captured, outcome = perform(fn, args, kwargs, asked, model=model, interpret=module)
+            captured, outcome = perform(call.of(fn, args, kwargs), interpret=module)
             made[:] = [captured]
             return outcome.result
 
         def trial(eager: Callable[..., Any] | None = None) -> Trial:
-            return Trial(fn, args, kwargs, asked.backward is not False, random, unwritten, eager)
+            return Trial(fn, args, kwargs, call.options.backward is not False, random, unwritten, eager)
 
         other, drew = "", random
         try:
@@ -164,11 +156,11 @@ def serve(
         except UsageError as error:
             if not isinstance(error.__cause__, NotLaunched):
                 raise
-            found = Verification((), None, not_run=((name_of(fn), str(error.__cause__)),))
+            found = Verification((), None, not_run=((call.name, str(error.__cause__)),))
         if made and made[0].nothing:  # eager was compared with eager
             found = Verification((), None, not_run=((made[0].function, made[0].nothing),))
         elif drew and made:  # other code was made, so that it draws eager's numbers
-            made[:] = [perform(*copied(fn, args, kwargs), asked, model=model)[0]]
+            made[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
         found = dataclasses.replace(
             found, not_run=(*found.not_run, *(skip for c in made for skip in left_to_python(c)))
         )

@@ -16,8 +16,9 @@ import torch._inductor.config as config
 from torch._inductor.scheduler import Scheduler
 
 from compile_lens.devices import models
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.views.findings import findings
 
 
@@ -127,8 +128,8 @@ def main():
         heard.lines.clear()
         torch.manual_seed(0)
         with config.patch({"triton.cudagraph_skip_dynamic_graphs": name == "dynamic"}):
-            asked = Asked(False, target="h100", **options)
-            capture, _ = perform(function, args, {}, asked, model=models.resolve("h100"))
+            asked = CaptureOptions(False, target="h100", **options)
+            capture, _ = perform(Call.read(function, args, {}, asked, model=models.resolve("h100")))
         made = [dataclasses.asdict(one) for c in capture.compilations for one in c.cuda_graphs]
         (finding,) = [f for f in findings(capture) if f.key == "cuda_graphs"] or [None]
         rows = [r.cells for s in finding.sections for r in getattr(s, "rows", ())] if finding else []

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from compile_lens.engine.call import Call
 from compile_lens.engine.entry import outside_dynamo
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 
 @outside_dynamo
 def run(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **options: Any) -> tuple[Capture, Any]:
     """As ``capture``, and the result. The backward is compiled but not launched: the caller can start it."""
-    made, outcome = perform(fn, args, kwargs, Asked(**options))
+    made, outcome = perform(Call.read(fn, args, kwargs, CaptureOptions(**options)))
     return made, outcome.result

@@ -89,7 +89,7 @@ def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
 import torch
 from compile_lens._torch.targets import carried_settings, on_cpu as running
 from compile_lens.devices.models import resolve
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
 from compile_lens.trials import verify_interpreted
 
 def wave(x):
@@ -99,7 +99,9 @@ real = running.module
 for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     x = torch.rand(100, requires_grad=True)
-    said, _ = verify_interpreted.serve(wave, (x,), {}, Asked(), resolve("a100"), carried_settings.taken()[0], 0.1)
+    said, _ = verify_interpreted.serve(
+        Call.read(wave, (x,), model=resolve("a100")), carried_settings.taken()[0], 0.1
+    )
     print([c["ok"] for c in said["comparisons"]])
 """
     said = child(program).splitlines()
@@ -111,7 +113,7 @@ def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> 
 import torch
 from compile_lens._torch.targets import carried_settings, on_cpu as running
 from compile_lens.devices.models import resolve
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
 from compile_lens.trials import verify_interpreted
 
 def dropped(x):
@@ -128,7 +130,7 @@ for fn in (dropped, written, nothing):
     for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
         running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
         settings = carried_settings.taken()[0]
-        said, _ = verify_interpreted.serve(fn, (torch.rand(100),), {}, Asked(), resolve("a100"), settings, 0.1)
+        said, _ = verify_interpreted.serve(Call.read(fn, (torch.rand(100),), model=resolve("a100")), settings, 0.1)
         print([(c["name"], c["ok"]) for c in said["comparisons"]])
 """
     said = child(program).splitlines()

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts, set_checkpoint_early_stop
 
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
 from compile_lens.record.compilation import Compilation
 from tests.helpers.dispatched import Dispatched
 
@@ -148,7 +148,7 @@ def selective(x: torch.Tensor) -> torch.Tensor:
 
 
 def found(function: Callable[..., Any], grad: bool = True) -> Compilation:
-    (compilation,) = perform(function, (torch.rand(4, 4, requires_grad=grad),), None, Asked())[0].compilations
+    (compilation,) = perform(Call.read(function, (torch.rand(4, 4, requires_grad=grad),)))[0].compilations
     return compilation
 
 
@@ -196,7 +196,7 @@ def test_parameters_of_modules_and_autocast_inside_of_a_checkpoint() -> None:
             return checkpoint(tail, checkpoint(layer, x, use_reentrant=False), use_reentrant=False).sum()
 
     x = torch.rand(2, 4, 8)
-    compilation = perform(run, (x,), None, Asked())[0].compilations[0]
+    compilation = perform(Call.read(run, (x,)))[0].compilations[0]
     with Dispatched() as forward:
         out = run(x)
     one = torch.ones_like(out)
@@ -243,6 +243,6 @@ def test_without_a_backward_nothing_is_computed_again(function: Any) -> None:
     ],
 )
 def test_the_story_says_whose_bodies_they_are(function: Any, said: list[str]) -> None:
-    made = perform(function, (torch.rand(4, 4, requires_grad=True),), None, Asked())[0]
+    made = perform(Call.read(function, (torch.rand(4, 4, requires_grad=True),)))[0]
     told = [s.key for s in made.story().sentences if s.key in ("bodies", "functions", "checkpoints")]
     assert told == said == [s.key for s in made.story("zh").sentences if s.key in told]

@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from tests.helpers.dispatched import Dispatched
 
 pytestmark = pytest.mark.torch
@@ -53,7 +54,7 @@ def test_in_inference_mode_what_is_made_of_others_is_counted_as_those() -> None:
     done = subprocess.run([sys.executable, "-c", PLAIN], capture_output=True, text=True, check=True)
     without, inference, called = json.loads(done.stdout.splitlines()[0])
     assert without == inference
-    found = perform(in_inference_mode, (torch.ones(4, 4), torch.ones(4, 4)), None, Asked())[0]
+    found = perform(Call.read(in_inference_mode, (torch.ones(4, 4), torch.ones(4, 4))))[0]
     assert {op.name: op.count for op in found.compilations[0].eager or ()} == {
         name: called.count(name) for name in called
     }
@@ -69,7 +70,9 @@ def test_a_size_that_is_kept_from_the_compiler_is_counted_with(target: str | Non
     """With ``mark_unbacked`` Dynamo's symbol has no number; the tensor has one."""
     x = torch.rand(16, 8)
     torch._dynamo.decorators.mark_unbacked(x, 0)
-    found, _ = perform(doubled, (x,), None, Asked(target=target), model=target and resolve(target))
+    found, _ = perform(
+        Call.read(doubled, (x,), None, CaptureOptions(target=target), model=target and resolve(target))
+    )
     (compilation,) = found.compilations
     assert compilation.eager is not None, compilation.eager_note
     plain = torch.rand(16, 8)
@@ -82,7 +85,9 @@ def test_a_size_that_is_kept_from_the_compiler_is_counted_with(target: str | Non
 def test_a_library_that_is_not_here_is_said_without_a_word_of_a_bug() -> None:
     lstm, x = torch.nn.LSTM(8, 16).eval().requires_grad_(False), torch.rand(2, 5, 8)
     with torch._dynamo.config.patch(allow_rnn=True):
-        found, _ = perform(lambda x: lstm(x)[0], (x,), None, Asked(target="h100"), model=resolve("h100"))
+        found, _ = perform(
+            Call.read(lambda x: lstm(x)[0], (x,), None, CaptureOptions(target="h100"), model=resolve("h100"))
+        )
     (compilation,) = found.compilations
     if compilation.eager is None:  # a build with CUDA has it
         assert compilation.eager_note.endswith(
@@ -117,9 +122,7 @@ def indexed(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("function", [heads, rows, indexed])
 def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Its derivative is one ``stack``; what the program indexes itself has one for each."""
-    (compilation,) = perform(function, (torch.rand(12, 4, requires_grad=True),), None, Asked())[
-        0
-    ].compilations
+    (compilation,) = perform(Call.read(function, (torch.rand(12, 4, requires_grad=True),)))[0].compilations
     x = torch.rand(12, 4, requires_grad=True)
     with Dispatched() as forward:
         out = function(x)
@@ -151,7 +154,7 @@ def test_a_view_in_place_and_a_question_are_no_work(
     x = torch.rand(shape)
     with Dispatched() as plain:
         function(x)
-    found = perform(function, (x,), None, Asked())[0]
+    found = perform(Call.read(function, (x,)))[0]
     counted = {op.name.split(".")[1]: op.count for op in found.compilations[0].eager or ()}
     assert counted == dict.fromkeys(work.split(), 1)
     assert len(plain.work) > len(counted), "plain torch dispatches what is no work too"

@@ -13,8 +13,9 @@ from torch.utils.checkpoint import checkpoint
 
 from compile_lens import versions
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.results.capture import Capture
 
@@ -44,7 +45,9 @@ def both(q: torch.Tensor) -> Any:
 
 def here(target: str | None) -> Capture:
     q = rand(1, 2, 16, 16).requires_grad_()
-    return perform(both, (q,), None, Asked(target=target), model=target and resolve(target))[0]  # type: ignore[arg-type]
+    return perform(
+        Call.read(both, (q,), None, CaptureOptions(target=target), model=target and resolve(target))
+    )[0]  # type: ignore[arg-type]
 
 
 def at(found: Capture, fn: Any) -> str:

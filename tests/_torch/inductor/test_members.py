@@ -14,8 +14,9 @@ import torch
 from suite import rand
 
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.record.kernel import Kernel
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -49,7 +50,7 @@ def kernels(program: Any, base: Operator, source: Operator) -> list[Kernel]:
         return program(base, source, x, i, y)
 
     args = (rand(2, 50).detach(), PLACES, rand(2, 50).detach())
-    found, _ = perform(fn, args, None, Asked(target="h100"), model=resolve("h100"))
+    found, _ = perform(Call.read(fn, args, None, CaptureOptions(target="h100"), model=resolve("h100")))
     return [k for k in found.compilations[0].code["inference"].kernels if k.source]
 
 
@@ -73,7 +74,11 @@ def test_the_second_step_of_a_sum_computes_nothing_of_what_is_summed() -> None:
     def total(x: torch.Tensor) -> torch.Tensor:
         return x.sin().sum()
 
-    found, _ = perform(total, (rand(1000, 1000).detach(),), None, Asked(target="h100"), model=resolve("h100"))
+    found, _ = perform(
+        Call.read(
+            total, (rand(1000, 1000).detach(),), None, CaptureOptions(target="h100"), model=resolve("h100")
+        )
+    )
     of = [(k.origins, "sin(" in k.source) for k in found.compilations[0].code["inference"].kernels]
     assert of == [(("sin", "sum_1"), True), (("sum_1",), False)]
 
@@ -92,7 +97,7 @@ def test_a_library_call_computes_its_own_operator_alone(name: str) -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return CALLS[name](x.sin())
 
-    found, _ = perform(fn, (rand(50, 8).detach(),), None, Asked())
+    found, _ = perform(Call.read(fn, (rand(50, 8).detach(),)))
     code = found.compilations[0].code["inference"]
     (call,) = (k for k in code.kernels if k.language == "extern")
     assert name in call.name and call.origins == (name,)

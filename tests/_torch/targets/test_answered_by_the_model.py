@@ -17,8 +17,9 @@ import torch
 from suite import rand
 
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -70,7 +71,7 @@ def plainly() -> dict[str, Any]:
 @pytest.mark.parametrize("name", ASKED)
 def test_it_is_traced_as_torchs_own(name: str, plainly: dict[str, Any]) -> None:
     fn = eval(f"lambda x: x.sin() if {ASKED[name]} else x.cos()", {"torch": torch})
-    found = perform(fn, (rand(8),), None, Asked(target="h100"), model=resolve("h100"))[0]
+    found = perform(Call.read(fn, (rand(8),), None, CaptureOptions(target="h100"), model=resolve("h100")))[0]
     graphs = [[n.name for n in c.graphs["dynamo"].calls] for c in found.compilations if "dynamo" in c.graphs]
     said = dict.fromkeys(one.reason.splitlines()[0] for one in found.breaks)  # as Dynamo counts them
     assert [graphs, [*said]] == plainly[name]
@@ -80,6 +81,6 @@ def test_what_the_model_says_of_the_device_is_a_constant() -> None:
     fn = eval(
         "lambda x: x.sin() if torch.cuda.get_device_properties(0).major == 9 else x.cos()", {"torch": torch}
     )
-    found = perform(fn, (rand(8),), None, Asked(target="h100"), model=resolve("h100"))[0]
+    found = perform(Call.read(fn, (rand(8),), None, CaptureOptions(target="h100"), model=resolve("h100")))[0]
     (compilation,) = found.compilations
     assert [n.name for n in compilation.graphs["dynamo"].calls] == ["sin"] and found.breaks == ()

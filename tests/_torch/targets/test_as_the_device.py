@@ -22,8 +22,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens import CaptureError, capture
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 from compile_lens.views.words import stamp
 
@@ -41,7 +42,7 @@ ASKED = "is_cuda"
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def traced(found: Capture) -> list[str]:
@@ -359,7 +360,9 @@ def test_the_types_of_results_are_the_devices(fn: Any, dtype: str) -> None:
             return fn(x @ w)
 
     found, outcome = perform(
-        region, (rand(16, 16), rand(16, 16)), None, Asked(target="h100"), model=resolve("h100")
+        Call.read(
+            region, (rand(16, 16), rand(16, 16)), None, CaptureOptions(target="h100"), model=resolve("h100")
+        )
     )
     (output,) = [n for n in found.compilations[0].graphs["dynamo"].nodes if n.op == "output"]
     last = found.compilations[0].graphs["dynamo"].calls[-1]
@@ -479,7 +482,9 @@ def calls_it(x: Any) -> Any:
 
 
 def test_what_cannot_run_here_gives_zeros_and_says_so() -> None:
-    found, outcome = perform(calls_it, (torch.rand(4, 4),), None, Asked(target="h100"), model=resolve("h100"))
+    found, outcome = perform(
+        Call.read(calls_it, (torch.rand(4, 4),), None, CaptureOptions(target="h100"), model=resolve("h100"))
+    )
     assert torch.equal(outcome.result, torch.ones(4, 4, dtype=torch.float64).sin())
     assert found.target is not None
     (one,) = found.target.questions
@@ -497,10 +502,14 @@ def test_a_mistake_of_the_programs_own_stays_one() -> None:
 
 def test_values_are_the_cpus_in_the_devices_types() -> None:
     x, w = torch.rand(16, 16), torch.rand(16, 16)
-    _, outcome = perform(cuda_bf16, (x, w), None, Asked(target="h100"), model=resolve("h100"))
+    _, outcome = perform(
+        Call.read(cuda_bf16, (x, w), None, CaptureOptions(target="h100"), model=resolve("h100"))
+    )
     assert outcome.result.dtype == torch.bfloat16
     torch.testing.assert_close(outcome.result, (x.bfloat16() @ w.bfloat16()).relu())
-    _, outcome = perform(there_and_back, (x,), None, Asked(target="h100"), model=resolve("h100"))
+    _, outcome = perform(
+        Call.read(there_and_back, (x,), None, CaptureOptions(target="h100"), model=resolve("h100"))
+    )
     assert torch.equal(outcome.result, x.sin())
 
 

@@ -17,8 +17,9 @@ from suite import rand
 
 from compile_lens import CaptureError
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [
@@ -31,7 +32,7 @@ pytestmark = [
 
 
 def here(fn: Any, *args: Any) -> Capture:
-    return perform(fn, args, None, Asked(target="h100"), model=resolve("h100"))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target="h100"), model=resolve("h100")))[0]
 
 
 def calls(found: Capture) -> list[str]:
@@ -117,7 +118,9 @@ def test_what_depends_on_the_build_is_told(
 
 def test_of_published_gigabytes_both_readings_are_told() -> None:
     """The A100's are not known to the byte. A 79 times 2^30 lies between the two."""
-    found, _ = perform(large, (rand(8),), None, Asked(target="a100"), model=resolve("a100"))
+    found, _ = perform(
+        Call.read(large, (rand(8),), None, CaptureOptions(target="a100"), model=resolve("a100"))
+    )
     ((_, said),) = told(found)
     assert said == "80000000000, its 80 GB of 10^9 bytes: if they are of 2^30, it has 85899345920"
 

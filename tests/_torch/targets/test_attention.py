@@ -24,8 +24,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from compile_lens import CaptureError, capture
 from compile_lens._torch.targets import carried_settings
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 from compile_lens.versions import torch_version
 from compile_lens.views.words import stamp
@@ -55,7 +56,7 @@ def switches() -> Iterator[None]:
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def graph(found: Capture) -> list[str]:

@@ -18,8 +18,9 @@ from torch.utils.checkpoint import checkpoint
 
 from compile_lens import versions
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -30,7 +31,7 @@ DROPPED = 0.1 if versions.torch_version() >= (2, 15) else 0.0
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def attention(q: torch.Tensor) -> torch.Tensor:

@@ -13,8 +13,9 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from compile_lens import capture
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.record.kernel import Kernel
 from compile_lens.results.capture import Capture
 
@@ -25,8 +26,8 @@ pytest.importorskip("triton")
 
 def here(fn: Any, *args: Any, target: str = "h100", build: bool = False, **options: Any) -> Capture:
     settings: dict[str, Any] = {"mode": None if options else "max-autotune", "options": options or None}
-    asked = Asked(target=target, build=build, **settings)
-    return perform(fn, args, None, asked, model=resolve(target))[0]
+    asked = CaptureOptions(target=target, build=build, **settings)
+    return perform(Call.read(fn, args, None, asked, model=resolve(target)))[0]
 
 
 def product(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -191,12 +192,15 @@ def test_without_triton_there_are_no_templates(child: Callable[..., str]) -> Non
 import sys
 sys.modules["triton"] = None  # importing it fails from here on
 import torch
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.devices.models import resolve
 
 x = torch.rand(64, 64)
-found = perform(lambda x: (x @ x).relu(), (x,), None, Asked(mode="max-autotune"), model=resolve("h100"))[0]
+found = perform(
+    Call.read(lambda x: (x @ x).relu(), (x,), None, CaptureOptions(mode="max-autotune"), model=resolve("h100"))
+)[0]
 print(found.contests, found.target.may_differ[0])
 """
     )

@@ -19,8 +19,9 @@ from compile_lens import CaptureError, capture
 from compile_lens._torch.targets import accelerator, convolutions, interfaces
 from compile_lens._torch.targets.replaced import Places
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [
@@ -35,7 +36,7 @@ CHANNELS_LAST = (49152, 1, 768, 12)  # 64 × 64 × 12, 1, 64 × 12, 12
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def strides(found: Capture, graph: str = "joint", name: str = "convolution") -> list[Any]:

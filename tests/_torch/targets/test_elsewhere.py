@@ -19,8 +19,8 @@ from suite import rand, wave
 from compile_lens import CaptureError, ChildError, capture
 from compile_lens.child import crossing, process, tensors
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
 from compile_lens.errors import UsageError
 from compile_lens.results.capture import Capture
 
@@ -52,7 +52,7 @@ def test_a_capture_in_the_child_changes_nothing_here(target: str) -> None:
 @unchanged
 def test_a_capture_in_this_process_puts_everything_back(target: str) -> None:
     before = capture(wave, rand(50))
-    made, _ = perform(wave, (rand(50),), None, Asked(), model=resolve(target))
+    made, _ = perform(Call.read(wave, (rand(50),), model=resolve(target)))
     assert made.kernels
     after = capture(wave, rand(50))
     assert before.code == after.code and before.kernels == after.kernels
@@ -74,8 +74,8 @@ def test_also_when_it_fails_half_way(where: str, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(getattr(owner, cls), name, fails)
         with pytest.raises(CaptureError, match="injected"):
-            perform(wave, (rand(50),), None, Asked(), model=resolve("h100"))
-    made, _ = perform(wave, (rand(50),), None, Asked(), model=resolve("h100"))
+            perform(Call.read(wave, (rand(50),), model=resolve("h100")))
+    made, _ = perform(Call.read(wave, (rand(50),), model=resolve("h100")))
     assert made.kernels[0].language == "triton"
 
 
@@ -100,7 +100,7 @@ def test_another_thread_sees_the_real_device_meanwhile() -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(CaptureError, match="enough"):
-        perform(fn, (rand(5),), None, Asked(), model=resolve("h100"), interpret=interpret)
+        perform(Call.read(fn, (rand(5),), model=resolve("h100")), interpret=interpret)
     assert seen == [real] and (torch.cuda.is_available(), torch.cuda.device_count()) == real
 
 

@@ -21,8 +21,9 @@ from compile_lens._torch.targets.interfaces import PHASE
 from compile_lens._torch.targets.questions import Questions
 from compile_lens._torch.targets.replaced import Places, marked
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 from compile_lens.views.words import stamp
 
@@ -34,7 +35,7 @@ pytestmark = [
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def calls(found: Capture, name: str) -> list[Any]:

@@ -20,8 +20,9 @@ from compile_lens._torch.targets import accelerator, held
 from compile_lens._torch.targets.interfaces import MARK, PHASE
 from compile_lens._torch.targets.replaced import Places, marked
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -30,7 +31,9 @@ TABLE = [0.5 * i for i in range(20)]
 
 
 def as_there(fn: Callable[..., Any], *args: Any, target: str = "h100", **asked: Any) -> Capture:
-    return perform(fn, args, None, Asked(target=target, **asked), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target, **asked), model=resolve(target)))[
+        0
+    ]
 
 
 def listed(x: torch.Tensor) -> torch.Tensor:

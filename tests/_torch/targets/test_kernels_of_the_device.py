@@ -22,8 +22,9 @@ from compile_lens import capture
 from compile_lens._torch.targets import held
 from compile_lens._torch.targets.replaced import Places
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [
@@ -33,7 +34,7 @@ pytestmark = [
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def plainly(script: str, *given: Any) -> Any:

@@ -15,8 +15,9 @@ import torch
 
 from compile_lens import capture
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 from compile_lens.views.words import stamp
 
@@ -33,7 +34,7 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def here(fn: Any, *args: Any) -> tuple[Capture, Any]:
-    found, outcome = perform(fn, args, None, Asked(target="h100"), model=resolve("h100"))
+    found, outcome = perform(Call.read(fn, args, None, CaptureOptions(target="h100"), model=resolve("h100")))
     return found, outcome.result
 
 
@@ -188,7 +189,7 @@ sys.path.insert(0, {helpers!r})
 import triton_kernels as k
 from compile_lens._torch.targets import carried_settings, on_cpu as running
 from compile_lens.devices.models import resolve
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
 from compile_lens.trials import verify_interpreted
 
 real = running.module
@@ -196,7 +197,9 @@ for old, new in (("", ""), ("2.0", "2.5"), ("tl.load(y_ptr", "tl.load(x_ptr")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     inputs = torch.rand(100), torch.rand(100)
     settings = carried_settings.taken()[0]
-    said, _ = verify_interpreted.serve(k.launched, inputs, {{}}, Asked(), resolve("h100"), settings, 0.1)
+    said, _ = verify_interpreted.serve(
+        Call.read(k.launched, inputs, model=resolve("h100")), settings, 0.1
+    )
     print([c["ok"] for c in said["comparisons"] if c["name"] == "result"])
 """
     said = child(program.format(helpers=str(Path(k.__file__).parent))).splitlines()

@@ -11,8 +11,9 @@ import torch
 
 from compile_lens._torch.targets import may_differ
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.record.breaks import NOT_TRACED, WHOLE
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -41,7 +42,9 @@ def within(x: torch.Tensor) -> torch.Tensor:
     ("fn", "x"), [(added, HALVES), (put, HALVES), (cast, HALVES.float())], ids=["added", "put", "cast"]
 )
 def test_bfloat16_is_left_to_eager_where_the_device_has_none(fn: Callable[..., Any], x: torch.Tensor) -> None:
-    made, outcome = perform(fn, (x,), None, Asked(target="t4", fullgraph=False), model=resolve("t4"))
+    made, outcome = perform(
+        Call.read(fn, (x,), None, CaptureOptions(target="t4", fullgraph=False), model=resolve("t4"))
+    )
     (skip,) = made.skipped
     assert (skip.kind, skip.function, skip.file) == (WHOLE, fn.__name__, __file__)
     assert skip.cause.kind == NOT_TRACED and skip.cause.reason == "BF16 is not supported"
@@ -52,10 +55,12 @@ def test_bfloat16_is_left_to_eager_where_the_device_has_none(fn: Callable[..., A
 
 
 def test_a_graph_that_has_it_inside_alone_is_compiled() -> None:
-    made, _ = perform(within, (HALVES.float(),), None, Asked(target="t4"), model=resolve("t4"))
+    made, _ = perform(
+        Call.read(within, (HALVES.float(),), None, CaptureOptions(target="t4"), model=resolve("t4"))
+    )
     assert [k.language for k in made.kernels] == ["triton"] and not made.skipped
 
 
 def test_elsewhere_it_is_compiled() -> None:
-    made, _ = perform(added, (HALVES,), None, Asked(target="a100"), model=resolve("a100"))
+    made, _ = perform(Call.read(added, (HALVES,), None, CaptureOptions(target="a100"), model=resolve("a100")))
     assert made.kernels and not made.skipped

@@ -17,8 +17,9 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from compile_lens import CaptureError
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -68,7 +69,9 @@ def test_it_goes_on_as_on_the_device(fn: Callable[..., Any], target: str) -> Non
     x = torch.rand(8)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        found, outcome = perform(fn, (x, kind), None, Asked(target=target), model=resolve(target))
+        found, outcome = perform(
+            Call.read(fn, (x, kind), None, CaptureOptions(target=target), model=resolve(target))
+        )
     assert outcome.error is None and outcome.result.device.type == "cpu"
     torch.testing.assert_close(outcome.result, fn(x, "cpu"))
     torch._dynamo.reset()
@@ -95,4 +98,6 @@ def test_the_driver_is_refused_there_too() -> None:
         return x.sin()
 
     with pytest.raises(CaptureError, match="its driver makes this"):
-        perform(asking, (torch.rand(8),), None, Asked(target="h100"), model=resolve("h100"))
+        perform(
+            Call.read(asking, (torch.rand(8),), None, CaptureOptions(target="h100"), model=resolve("h100"))
+        )

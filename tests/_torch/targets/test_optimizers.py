@@ -13,8 +13,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from compile_lens import capture
 from compile_lens.child import crossing
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from tests.helpers.dispatched import Dispatched
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -103,7 +104,7 @@ def test_a_step_that_is_inherited_is_hooked_as_well(child: Callable[..., str]) -
 def test_a_step_does_what_the_optimizer_does() -> None:
     options = {"weight_decay": 0.1, "foreach": True}
     made, plain = optimizer("AdamW", **options), optimizer("AdamW", **options)
-    perform(made.step, (), None, Asked(target="h100"), model=resolve("h100"))
+    perform(Call.read(made.step, (), None, CaptureOptions(target="h100"), model=resolve("h100")))
     plain.step()
     for one, other in zip(parameters(made), parameters(plain)):
         torch.testing.assert_close(one, other)
@@ -143,7 +144,7 @@ def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
 
     torch._dynamo.reset()
     torch.compile(plain.step, backend=run)()
-    found, _ = perform(made.step, (), None, Asked(target="h100"), model=resolve("h100"))
+    found, _ = perform(Call.read(made.step, (), None, CaptureOptions(target="h100"), model=resolve("h100")))
     (compilation,) = [c for c in found.compilations if c.graphs]
     assert compilation.eager is not None, compilation.eager_note
     assert {op.name: op.count for op in compilation.eager} == seen.work
@@ -164,7 +165,9 @@ def test_what_nadam_keeps_on_the_cpu_stays_there() -> None:
         made = optimizer("NAdam")
         for _ in range(steps):
             made.step()
-        found, _ = perform(made.step, (), None, Asked(target="h100"), model=resolve("h100"))
+        found, _ = perform(
+            Call.read(made.step, (), None, CaptureOptions(target="h100"), model=resolve("h100"))
+        )
         (compilation,) = [c for c in found.compilations if c.graphs]
         products = [n for n in compilation.graphs["dynamo"].nodes if "mu_product" in n.target]
         assert {t.device for n in products for t in n.outputs} == {device}

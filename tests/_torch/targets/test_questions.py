@@ -15,8 +15,9 @@ from torch._dynamo import trace_rules
 
 from compile_lens import CaptureError, capture
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.record.device import Question
 from compile_lens.results.capture import Capture
 from compile_lens.views.words import stamp
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def questions(found: Capture) -> list[tuple[str, str, str]]:
@@ -514,7 +515,11 @@ def of_cuda_alone(x: torch.Tensor) -> torch.Tensor:
 def test_an_answer_that_is_an_error_has_the_line_that_asked() -> None:
     """Where we listen to the question is no line of the program's."""
     with pytest.raises(CaptureError, match=r"CUDA|NVIDIA") as raised:
-        perform(of_cuda_alone, (torch.ones(4),), None, Asked(target="mps"), model=resolve("mps"))
+        perform(
+            Call.read(
+                of_cuda_alone, (torch.ones(4),), None, CaptureOptions(target="mps"), model=resolve("mps")
+            )
+        )
     failure = raised.value.capture.failure
     assert failure is not None
     assert "torch.cuda.get_device_capability()" in failure.frames[-1].text

@@ -11,8 +11,9 @@ import torch
 
 from compile_lens import CaptureError, capture
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -29,7 +30,9 @@ def test_what_the_cpu_refuses_is_no_error_of_the_device() -> None:
     x = torch.randn(4, 4)
     with pytest.raises(RuntimeError, match="only supported on CUDA"):
         values(x)
-    made, outcome = perform(values, (x,), None, Asked(target="h100"), model=resolve("h100"))
+    made, outcome = perform(
+        Call.read(values, (x,), None, CaptureOptions(target="h100"), model=resolve("h100"))
+    )
     assert made.failure is None and made.kernels and torch.equal(outcome.result, torch.zeros(4))
     assert made.target is not None
     (said,) = made.target.questions

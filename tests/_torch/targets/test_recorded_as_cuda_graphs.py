@@ -13,8 +13,9 @@ from torch._inductor.fx_passes import post_grad
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 
 pytestmark = [
     pytest.mark.torch,
@@ -63,7 +64,13 @@ def test_what_is_made_on_the_cpu_is_made_where_torch_makes_it(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], recorded: bool
 ) -> None:
     found = perform(
-        made_and_returned, (torch.rand(10),), None, Asked(target="h100", **how), model=resolve("h100")
+        Call.read(
+            made_and_returned,
+            (torch.rand(10),),
+            None,
+            CaptureOptions(target="h100", **how),
+            model=resolve("h100"),
+        )
     )[0]
     (made,) = (n for n in found.compilations[0].graphs["inference.post_grad"].nodes if n.name == "iota")
     assert made.outputs[0].device.partition(":")[0] == by_torch(monkeypatch, recorded)
@@ -76,7 +83,13 @@ def test_what_is_made_on_the_cpu_is_made_where_torch_makes_it(
 def test_as_set_for_the_whole_process() -> None:
     with config.patch({"triton.cudagraphs": True}):
         found = perform(
-            made_and_returned, (torch.rand(10),), None, Asked(target="h100"), model=resolve("h100")
+            Call.read(
+                made_and_returned,
+                (torch.rand(10),),
+                None,
+                CaptureOptions(target="h100"),
+                model=resolve("h100"),
+            )
         )[0]
     assert {k.language for k in found.kernels} == {"triton"} and found.target is not None
     assert any("CUDA graphs are recorded by the device" in said for said in found.target.may_differ)

@@ -16,8 +16,9 @@ import torch
 import compile_lens
 from compile_lens import CaptureError
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [
@@ -28,7 +29,7 @@ pytestmark = [
 
 
 def here(fn: Any, *args: Any, target: str = "h100", **more: Any) -> Capture:
-    return perform(fn, args, None, Asked(target=target, **more), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target, **more), model=resolve(target)))[0]
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

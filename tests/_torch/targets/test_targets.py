@@ -15,8 +15,9 @@ from suite import SUITE, rand, softmax, total, wave
 
 from compile_lens import CaptureError, UsageError, capture
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -26,7 +27,7 @@ LANGUAGE = {"cuda": "triton", "mps": "metal"}
 
 def here(fn: Any, *args: Any, target: str) -> Capture:
     """As ``capture``, in this process: quicker to test, and its errors are seen whole."""
-    return perform(fn, args, None, Asked(target=target), model=resolve(target))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target=target), model=resolve(target)))[0]
 
 
 def launches(found: Capture) -> list[tuple[str, str, int]]:
@@ -285,8 +286,9 @@ def test_without_triton_there_are_kernels_and_no_machine_code(child: Callable[..
 import sys
 sys.modules["triton"] = None  # importing it fails from here on
 import torch
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.devices.models import resolve
 from compile_lens.errors import StageMissing
 
@@ -294,7 +296,7 @@ def f(x):
     return torch.softmax(x, -1)
 
 x = torch.rand(8, 100, requires_grad=True)
-found = perform(f, (x,), None, Asked(build=True), model=resolve("h100"))[0]
+found = perform(Call.read(f, (x,), None, CaptureOptions(build=True), model=resolve("h100")))[0]
 assert "@triton.jit" in found.kernels[0].source
 print([k.language for k in found.kernels], {c.stamp for c in found.compilations[0].code.values()})
 try:
@@ -315,13 +317,14 @@ sys.modules["triton"] = None
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 from compile_lens import CaptureError
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.devices.models import resolve
 
 q = torch.rand(1, 2, 128, 64)
 try:
-    perform(flex_attention, (q, q, q), None, Asked(), model=resolve("h100"))
+    perform(Call.read(flex_attention, (q, q, q), model=resolve("h100")))
 except CaptureError as error:
     print(error)
 """

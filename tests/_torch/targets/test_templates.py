@@ -12,8 +12,9 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from compile_lens import CaptureError
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -23,7 +24,9 @@ tl = pytest.importorskip("triton.language")
 
 
 def here(fn: Any, *args: Any, target: str = "h100", build: bool = False) -> Capture:
-    return perform(fn, args, None, Asked(target=target, build=build), model=resolve(target))[0]
+    return perform(
+        Call.read(fn, args, None, CaptureOptions(target=target, build=build), model=resolve(target))
+    )[0]
 
 
 def queries(grad: bool) -> list[torch.Tensor]:

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -75,7 +76,9 @@ def by_torch() -> list[dict[str, bool]]:
 
 
 def as_there(fn: Callable[..., Any], *args: Any, **asked: Any) -> Capture:
-    return perform(fn, args, None, Asked(target="h100", **asked), model=resolve("h100"))[0]
+    return perform(Call.read(fn, args, None, CaptureOptions(target="h100", **asked), model=resolve("h100")))[
+        0
+    ]
 
 
 def said(found: Capture, what: str) -> bool:

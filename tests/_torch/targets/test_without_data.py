@@ -14,8 +14,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from compile_lens import capture
 from compile_lens.child import crossing
 from compile_lens.devices.models import resolve
-from compile_lens.engine.perform import perform
-from compile_lens.engine.request import Asked
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.errors import UsageError
 from compile_lens.results.capture import Capture
 
@@ -63,7 +64,9 @@ def test_results_are_on_meta_too_and_a_break_goes_on() -> None:
         return y.bfloat16() @ y.bfloat16(), x
 
     x = torch.empty(8, 8, device="meta")
-    found, outcome = perform(broken, (x,), None, Asked(target="h100"), model=resolve("h100"))
+    found, outcome = perform(
+        Call.read(broken, (x,), None, CaptureOptions(target="h100"), model=resolve("h100"))
+    )
     product, same = outcome.result
     assert product.is_meta and product.dtype == torch.bfloat16 and product.shape == (8, 8) and same is x
     assert len(found.compilations) == 2 and found.failure is None

@@ -1,4 +1,4 @@
-"""One capture in this process: a session, its record, and what else it left."""
+"""One capture in this process: a session, and the record of what it observed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..record.breaks import Called
-from ..record.capture import Options
-from ..record.device import DeviceModel, Target
+from ..record.device import Target
 from ..results.capture import Capture, CaptureError
-from .environment import environment, settings, target_of
-from .inputs import Live, describe_all, given, name_of
+from .call import Call, WeakCall
+from .environment import environment, settings
 from .machine_code import machine_code
 from .recorded import recorded
-from .request import Arguments, Asked, check
 from .sources import run_early
 
 if TYPE_CHECKING:
@@ -28,72 +26,66 @@ AWAITED = (
     "coroutine: torch.compile does that, Python does not. Mark the function that awaits it with "
     "torch.compiler.disable, and compile what it calls."
 )
-"""What stands beside an error where that happened."""
+"""Hint beside an error of a program in which Dynamo ran the body of an async function where it is called."""
 
 
-def perform(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, asked: Asked, **more: Any
-) -> tuple[Capture, Outcome]:
-    """One session, its record, and what else it left. ``more`` are fields of the session's ``Request``."""
+def perform(call: Call, **more: Any) -> tuple[Capture, Outcome]:
+    """Run one session and return its record, and its outcome. ``more`` are further fields of the session's ``Request``.
+
+    Raises:
+        UsageError: the capture insisted on a backward, and nothing is differentiable.
+        CaptureError: the function raised, or a stage of the compiler rejected it.
+    """
     from .._torch import session
 
-    keywords = check(fn, args, kwargs, more.get("model"))
-    now = settings()
-    outcome = session.run(fn, args, keywords, asked.request(**more))
-    made = _record(
-        fn, args, keywords, asked.recorded(), outcome, more.get("model"), more.get("later", ()), now
-    )
-    if asked.build and more.get("model") is not None:
-        made = machine_code(made)
-    if not made.calls:
-        object.__setattr__(made, "_live", Live(fn, args, keywords))
+    before = settings()
+    later = tuple((one.args, one.kwargs) for one in call.each[1:])
+    request = call.options.request(model=call.model, later=later, **more)
+    outcome = session.run(call.fn, call.args, call.kwargs, request)
+    capture = _record(call, outcome, before)
+    if call.options.build and call.model is not None:
+        capture = machine_code(capture)
+    if not capture.calls:
+        object.__setattr__(capture, "_live", WeakCall(call.fn, call.args, call.kwargs))
     if outcome.error is not None:
         assert outcome.failure is not None
-        raise CaptureError(_say(made), made) from outcome.error
-    if asked.backward is True and not any("backward" in c.graphs for c in made.compilations):
+        raise CaptureError(_message(capture), capture) from outcome.error
+    if call.options.backward is True and not any("backward" in c.graphs for c in capture.compilations):
         raise UsageError(
-            f"backward=True, but nothing in {made.function} is differentiable: no output depends on a tensor "
+            f"backward=True, but nothing in {capture.function} is differentiable: no output depends on a tensor "
             'with requires_grad=True. Pass such an input, or backward="auto" to skip it'
         )
-    return made, outcome
+    return capture, outcome
 
 
-def _record(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    asked: Options,
-    outcome: Outcome,
-    model: DeviceModel | None,
-    later: tuple[Arguments, ...],
-    now: tuple[tuple[str, str], ...],
-) -> Capture:
+def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -> Capture:
+    """Return the record of a session; ``before`` are torch's settings when the function was called."""
     recorder = outcome.recorder
     made_for = recorder.made_for
+    options = call.options.to_record()
+    inputs = call.inputs()
     made = recorded(
         recorder,
-        name_of(fn),
-        environment(target_of(args, kwargs, fn), made_for.isa, model, now),
-        asked,
-        inputs=tuple(describe_all(fn, args, kwargs)),
+        call.name,
+        environment(call.kind, made_for.isa, call.model, before),
+        options,
+        inputs=inputs[0],
         calls=tuple(
-            Called(
-                tuple(describe_all(fn, *arguments)), tuple(call.compiled), tuple(call.ran), tuple(call.left)
-            )
-            for arguments, call in zip([(args, kwargs), *later], recorder.frames.calls)
+            Called(given, tuple(seen.compiled), tuple(seen.ran), tuple(seen.left))
+            for given, seen in zip(inputs, recorder.frames.calls)
         ),
         nothing=outcome.nothing,
         failure=outcome.failure,
         target=None
-        if model is None
+        if call.model is None
         else Target(
-            asked.target,
-            model,
+            options.target,
+            call.model,
             "",
             made_for.may_differ,
             made_for.questions,
             traced=made_for.traced,
-            given=given(fn, args, kwargs),
+            given=call.input_bytes(),
         ),
     )
     failure = made.failure
@@ -119,7 +111,7 @@ _DRIVERS = (
 that has no driver here."""
 
 
-def _say(made: Capture) -> str:
+def _message(made: Capture) -> str:
     from .. import versions
     from ..record import messages
 

@@ -1,4 +1,4 @@
-"""What is asked of a capture: as it is recorded, and asked again."""
+"""Options of a capture: as a record keeps them, and read back from it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.engine import inputs
-from compile_lens.engine.request import Asked
+from compile_lens.engine import description
+from compile_lens.engine.options import CaptureOptions
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Options
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.mark.parametrize(
-    "options",
+    "given",
     [
         {},
         {"backward": True},
@@ -28,21 +28,23 @@ pytestmark = pytest.mark.torch
         {"options": {"max_fusion_size": 1, "cpp.simdlen": None, "epilogue_fusion": False}},
     ],
 )
-def test_what_was_recorded_asks_for_the_same_again(options: dict[str, Any]) -> None:
-    asked = Asked(**options)
-    assert Asked.again(asked.recorded()) == asked
+def test_options_are_the_same_after_a_record(given: dict[str, Any]) -> None:
+    options = CaptureOptions(**given)
+    assert CaptureOptions.from_record(options.to_record()) == options
 
 
-def test_to_build_and_for_what_is_asked_anew() -> None:
-    asked = Asked(backward=True, build=True, target="h100")
-    again = Asked.again(asked.recorded())
-    assert again == dataclasses.replace(asked, build=False, target=None)
-    assert Asked.again(asked.recorded(), build=True, target="mps") == dataclasses.replace(asked, target="mps")
+def test_build_and_target_are_given_anew() -> None:
+    options = CaptureOptions(backward=True, build=True, target="h100")
+    again = CaptureOptions.from_record(options.to_record())
+    assert again == dataclasses.replace(options, build=False, target=None)
+    assert CaptureOptions.from_record(options.to_record(), build=True, target="mps") == dataclasses.replace(
+        options, target="mps"
+    )
 
 
-def test_what_has_no_plain_form_is_refused() -> None:
+def test_an_option_without_a_plain_form_is_refused() -> None:
     with pytest.raises(UsageError, match=r"<function f at 0x1> is not a plain value"):
-        Asked.again(Options(options=(("post_grad_custom_pre_pass", "<function f at 0x1>"),)))
+        CaptureOptions.from_record(Options(options=(("post_grad_custom_pre_pass", "<function f at 0x1>"),)))
 
 
 @pytest.mark.parametrize("name", ["capture", "expect", "generate", "what_if", "compare"])
@@ -52,7 +54,7 @@ def test_inputs_that_do_not_fit_name_the_function_that_was_called(name: str) -> 
 
     with pytest.raises(UsageError, match="missing a required argument: 'x'") as raised:
         getattr(compile_lens, name)(added)
-    assert str(raised.value).endswith(f": {name}({inputs.name_of(added)}, …)")
+    assert str(raised.value).endswith(f": {name}({description.name_of(added)}, …)")
     with pytest.raises(UsageError, match=r"and \w+: .*'y'"):
         getattr(compile_lens, name)(added, kwargs={"x": torch.ones(2)})
     with pytest.raises(UsageError, match="is not a dict of keyword arguments"):

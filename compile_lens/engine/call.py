@@ -1,0 +1,314 @@
+"""The call that a capture makes: a function, its arguments and the options, read and checked once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from .._torch.ground import containers
+from .._torch.ground.unseen import unseen
+from ..child.tensors import is_fake
+from ..devices import models
+from ..errors import UsageError
+from ..record.device import DeviceModel
+from .description import describe_arguments, name_of, short, signature_of
+from .environment import device
+from .options import CaptureOptions
+
+_FORM = "give the arguments of each call as a tuple, or as a dict by name: calls=[(x3,), (x4,)]"
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Arguments of one call: positional ones, and those by name."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @unseen
+    def tensors(self) -> list[tuple[str, torch.Tensor]]:
+        """Return the tensors among the arguments, in containers too, each with the name of its argument."""
+        named = [(f"argument {i}", value) for i, value in enumerate(self.args)] + list(self.kwargs.items())
+        return [(name, x) for name, value in named for x in containers.tensors(value)]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One capture's input: a function that is called once, or several times, with options that were checked.
+
+    Attributes:
+        fn: the callable.
+        each: the arguments of each call; one at least.
+        options: the options of ``capture``.
+        model: the device to generate code for; None where it is the device of the inputs.
+    """
+
+    fn: Any
+    each: tuple[Arguments, ...]
+    options: CaptureOptions
+    model: DeviceModel | None = None
+
+    @classmethod
+    def read(
+        cls,
+        fn: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: CaptureOptions | None = None,
+        *,
+        calls: Sequence[Any] | None = None,
+        model: DeviceModel | None = None,
+        caller: str = "capture",
+    ) -> Call:
+        """Return the call that the arguments of a public function describe.
+
+        Args:
+            calls: the arguments of several calls, where there are no ``args``.
+            model: the device to generate code for, where ``options.target`` does not name it.
+            caller: the public function that errors name.
+
+        Raises:
+            UsageError: something in it is not usable; the message names the value and a valid one.
+        """
+        check_callable(fn, caller)
+        options = options or CaptureOptions()
+        each = _each(calls, args, kwargs)
+        module = module_of(fn)
+        kind = _kind(each[0], module)
+        model = model or _model(options.target, kind)
+        for number, arguments in enumerate(each):
+            try:
+                _check(fn, arguments, module, model)
+            except UsageError as error:
+                if calls is None:
+                    raise
+                raise UsageError(f"calls[{number}]: {error}") from None
+        if model is not None and (options.mode is not None or options.options):
+            options.patches()  # an error in them is reported before anything crosses to another process
+        return cls(fn, each, options, model)
+
+    def of(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Return the same call of another function with other arguments, such as a copy of its own."""
+        return replace(self, fn=fn, each=(Arguments(args, kwargs),))
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Positional arguments of the first call."""
+        return self.each[0].args
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """Arguments of the first call by name."""
+        return self.each[0].kwargs
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return name_of(self.fn)
+
+    @property
+    def kind(self) -> str:
+        """Kind of device that the inputs are on, such as ``"cuda"``."""
+        return _kind(self.each[0], module_of(self.fn))
+
+    def inputs(self) -> tuple[tuple[str, ...], ...]:
+        """Return the descriptions of the arguments, for each call."""
+        return tuple(describe_arguments(self.fn, one.args, one.kwargs) for one in self.each)
+
+    @unseen
+    def input_bytes(self) -> int:
+        """Return the bytes of the tensors that the function and its arguments hold, each storage once.
+
+        A function holds the tensors, modules and optimizers that it closes over, names, or has for defaults.
+        """
+        roots: list[Any] = [*self.args, *self.kwargs.values()]
+        fn = self.fn
+        while isinstance(fn, functools.partial):
+            roots += [*fn.args, *fn.keywords.values()]
+            fn = fn.func
+        roots += [fn, getattr(fn, "__self__", None)]
+        function = getattr(fn, "__func__", fn)
+        if inspect.isfunction(function):
+            closure = inspect.getclosurevars(function)
+            roots += [*closure.nonlocals.values(), *closure.globals.values(), *(function.__defaults__ or ())]
+        storages: dict[int, int] = {}
+        for leaf in (x for root in roots for x in containers.leaves(root)):
+            for tensor in _tensors_of(leaf):
+                for one in (tensor, tensor.grad if tensor.is_leaf else None):
+                    if one is not None and one.layout is torch.strided:
+                        storage = one.untyped_storage()
+                        storages[storage._cdata] = storage.nbytes()
+        return sum(storages.values())
+
+
+class WeakCall:
+    """Weak references to a call, so that ``verify`` can make it again while the caller holds it."""
+
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._fn = _weak(fn)
+        leaves, self._spec = containers.flatten((args, kwargs))
+        self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else _Strong(x) for x in leaves]
+
+    def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+        """Return the function, its arguments and keyword arguments; None if any of them is gone."""
+        fn = self._fn()
+        leaves = [ref() for ref in self._leaves]
+        if fn is None:
+            return None
+        if any(v is None and isinstance(r, weakref.ref) for v, r in zip(leaves, self._leaves)):
+            return None
+        args, kwargs = containers.unflatten(leaves, self._spec)
+        return fn, args, kwargs
+
+
+def check_callable(fn: Any, caller: str) -> None:
+    """Raise ``UsageError`` where the public function ``caller`` was not given a callable first."""
+    if not callable(fn):
+        raise UsageError(
+            f"{caller} needs a callable first, got {short(fn)} of type {type(fn).__name__}: "
+            f"pass the function and then its arguments, {caller}(f, x), not {caller}(f(x))"
+        )
+
+
+def check_fit(fn: Any, args: tuple[Any, ...], kwargs: Any, caller: str) -> None:
+    """Raise ``UsageError`` where ``fn`` is no callable, or cannot be called with these arguments.
+
+    Public functions that hand their arguments on to ``capture`` call it first, so that the error names them. Keyword
+    arguments that are no dict are left to ``capture``, which reports them.
+    """
+    check_callable(fn, caller)
+    if kwargs is None or _is_named(kwargs):
+        _fit(fn, args, kwargs or {}, caller)
+
+
+def module_of(fn: Any) -> torch.nn.Module | None:
+    """Return the module that is called, or whose method is called; None where there is none."""
+    module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    return module if isinstance(module, torch.nn.Module) else None
+
+
+def _each(calls: Any, args: tuple[Any, ...], kwargs: Any) -> tuple[Arguments, ...]:
+    """Return the arguments of each call."""
+    if kwargs is not None and not _is_named(kwargs):
+        raise UsageError(
+            f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
+        )
+    shared = dict(kwargs or {})
+    if calls is None:
+        return (Arguments(args, shared),)
+    if args:
+        raise UsageError(f"capture was given arguments and calls: {_FORM}, and none beside them")
+    if not isinstance(calls, (list, tuple)):
+        raise UsageError(f"calls is a {type(calls).__name__}: {_FORM}")
+    if not calls:
+        raise UsageError(f"calls is empty: {_FORM}")
+    each = []
+    for number, one in enumerate(calls):
+        if isinstance(one, dict):
+            named = {**shared, **one}
+            if not _is_named(named):
+                raise UsageError(
+                    f"calls[{number}]: kwargs={short(named)} is not a dict of keyword arguments: "
+                    "capture(f, x, kwargs={'y': y})"
+                )
+            each.append(Arguments((), named))
+        elif isinstance(one, (list, tuple)):
+            each.append(Arguments(tuple(one), dict(shared)))
+        else:
+            raise UsageError(f"calls[{number}] is {short(one)}: {_FORM}")
+    return tuple(each)
+
+
+def _model(target: Any, kind: str) -> DeviceModel | None:
+    """Return the device model that a target names; None where it is the device of the inputs, ``kind``."""
+    if target is None:
+        return None
+    model = models.resolve(target)
+    return None if isinstance(target, str) and target == kind else model
+
+
+@unseen
+def _kind(arguments: Arguments, module: torch.nn.Module | None) -> str:
+    """Return the kind of device that the tensors are on; ``"cpu"`` only if all are."""
+    kinds = {tensor.device.type for _, tensor in arguments.tensors()}
+    if module is not None:
+        kinds |= {parameter.device.type for parameter in module.parameters()}
+    others = sorted(kinds - {"cpu"})
+    return others[0] if others else "cpu"
+
+
+@unseen
+def _check(fn: Any, arguments: Arguments, module: torch.nn.Module | None, model: DeviceModel | None) -> None:
+    """Raise ``UsageError`` where a tensor cannot be captured, or the arguments do not fit the function."""
+    tensors = arguments.tensors()
+    if module is not None:
+        tensors += [*module.named_parameters(), *module.named_buffers()]
+    for where, tensor in tensors:
+        if model is None or model.device == "cpu":
+            if tensor.device.type == "meta" or is_fake(tensor):
+                problem = "on device 'meta'" if tensor.device.type == "meta" else "a fake tensor"
+                raise UsageError(
+                    f"{where} is {problem}, which holds no data: pass a tensor on {device()} "
+                    f"(for example torch.rand(…, device={str(device())!r})), or capture for a device, for which "
+                    'shapes are enough: target="h100"'
+                )
+        elif model.device == "mps" and tensor.dtype in (torch.float64, torch.complex128):
+            raise UsageError(
+                f"{where} is {str(tensor.dtype).removeprefix('torch.')}, and Metal has no float64: {model.title} "
+                f"holds no such tensor. Pass it as {'float32' if tensor.is_floating_point() else 'complex64'}"
+            )
+    _fit(fn, arguments.args, arguments.kwargs, "capture")
+
+
+@unseen
+def _fit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> None:
+    signature = signature_of(fn)
+    if signature is None:  # a builtin without a signature: the call itself reports what does not fit
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(
+            f"{name_of(fn)}{signature} cannot be called with {len(args)} positional argument(s)"
+            + (f" and {', '.join(kwargs)}" if kwargs else "")
+            + f": {error}. Pass its inputs after it: {caller}({name_of(fn)}, …)"
+        ) from None
+
+
+def _is_named(kwargs: Any) -> bool:
+    return isinstance(kwargs, dict) and all(isinstance(key, str) for key in kwargs)
+
+
+def _tensors_of(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, torch.nn.Module):
+        return [*value.parameters(), *value.buffers()]
+    if isinstance(value, torch.optim.Optimizer):
+        return containers.tensors((value.param_groups, [*value.state.values()]))
+    return []
+
+
+class _Strong:
+    """Reference that keeps what is no tensor, called as a weak one is."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __call__(self) -> Any:
+        return self._value
+
+
+def _weak(value: Any) -> Callable[[], Any]:
+    if inspect.ismethod(value):
+        return weakref.WeakMethod(value)
+    try:
+        return weakref.ref(value)
+    except TypeError:  # a builtin: it does not go away
+        return lambda: value

@@ -1,0 +1,129 @@
+"""Options of one capture, checked."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..record.capture import Options
+from ..record.device import DeviceModel
+from .description import short
+
+if TYPE_CHECKING:
+    from .._torch.session import Request
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""Names that ``mode`` takes, as in ``torch.compile``."""
+
+_CHOICES = {
+    "backward": ("auto", True, False),
+    "dynamic": (None, True, False),
+    "fullgraph": (True, False),
+    "build": (True, False),
+}
+
+_RECORDED_BACKWARD: dict[bool | str, str] = {True: "yes", False: "no"}
+
+
+@dataclasses.dataclass(frozen=True)
+class CaptureOptions:
+    """Options of ``capture``, as the caller gave them. Raises ``UsageError`` for a value that is not a valid one."""
+
+    backward: bool | str = "auto"
+    dynamic: bool | None = None
+    mode: str | None = None
+    options: dict[str, Any] | None = None
+    fullgraph: bool = False
+    build: bool = False
+    target: str | Path | DeviceModel | None = None
+
+    def __post_init__(self) -> None:
+        for name, valid in _CHOICES.items():
+            value = getattr(self, name)
+            if not any(type(value) is type(one) and value == one for one in valid):  # 1 is equal to True
+                raise UsageError(f"{name}={short(value)} is not one of {', '.join(map(repr, valid))}")
+
+    def to_record(self) -> Options:
+        """Return the plain form that a record keeps."""
+        return Options(
+            backward=_RECORDED_BACKWARD.get(self.backward, "auto"),
+            dynamic=self.dynamic,
+            mode=self.mode,
+            options=tuple(sorted((k, repr(v)) for k, v in (self.options or {}).items())),
+            fullgraph=self.fullgraph,
+            build=self.build,
+            target=self.target.name if isinstance(self.target, DeviceModel) else str(self.target or ""),
+        )
+
+    @classmethod
+    def from_record(cls, options: Options, **more: Any) -> CaptureOptions:
+        """Return the options that a record keeps, without ``build`` and ``target``; ``more`` are added to them.
+
+        A capture that insisted on a backward insists on it again. Otherwise a call without one would pass silently.
+
+        Raises:
+            UsageError: an option of Inductor is not a plain value.
+        """
+        return cls(
+            backward={"yes": True, "no": False}.get(options.backward, "auto"),
+            dynamic=options.dynamic,
+            mode=options.mode,
+            options={k: _plain(v) for k, v in options.options} or None,
+            fullgraph=options.fullgraph,
+            **more,
+        )
+
+    def request(self, **more: Any) -> Request:
+        """Return the request to a session; ``more`` are further fields of it.
+
+        Raises:
+            UsageError: torch does not know the mode or one of the options.
+        """
+        from .._torch.session import Request
+
+        return Request(
+            build=self.build and more.get("model") is None,
+            backward=self.backward is not False,
+            patches=self.patches(),
+            dynamic=self.dynamic,
+            fullgraph=self.fullgraph,
+            **more,
+        )
+
+    def patches(self) -> dict[str, Any]:
+        """Return the settings of Inductor that ``mode`` and ``options`` stand for, checked by torch itself.
+
+        Raises:
+            UsageError: torch does not know the mode or one of the options.
+        """
+        return inductor_patches(self.mode, self.options, self.dynamic)
+
+
+def inductor_patches(
+    mode: str | None, options: dict[str, Any] | None, dynamic: bool | None
+) -> dict[str, Any]:
+    """Return the settings of Inductor for a mode and options of ``torch.compile``. Raises ``UsageError``."""
+    from .._torch import session
+
+    if mode is not None and options:
+        raise UsageError(
+            "mode and options cannot both be given, as in torch.compile: put the mode's settings in options"
+        )
+    if mode is not None and mode not in MODES:
+        raise UsageError(f"mode={mode!r} is not one of {', '.join(map(repr, MODES))}")
+    try:
+        return session.inductor_patches(mode, options, dynamic)
+    except (RuntimeError, AttributeError, TypeError) as error:
+        raise UsageError(f"options={short(options)}: {str(error).splitlines()[0][:400]}") from None
+
+
+def _plain(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise UsageError(
+            f"the capture's option {text} is not a plain value: capture again with build=True"
+        ) from None
