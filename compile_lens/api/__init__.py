@@ -1,1 +1,1 @@
-"""What users call."""
+"""Public functions."""

@@ -51,8 +51,8 @@ def assemble(
             f"assemble needs a capture first, got {type(capture).__name__}: assemble(compile_lens.capture(f, x, "
             "target='h100')), or the one that compile_lens.load opens"
         )
-    found = [k for k in _kernels(capture) if k.language == "triton"]
-    if not found:
+    of_triton = [k for k in _kernels(capture) if k.language == "triton"]
+    if not of_triton:
         languages = sorted({k.language for k in _kernels(capture)}) or ["none"]
         raise UsageError(
             f"this capture of {capture.function} has no Triton kernel (kernels: {', '.join(languages)}): "
@@ -61,7 +61,7 @@ def assemble(
     chosen = dict(candidates or {})
     wanted = None if kernels is None else {k if isinstance(k, str) else _full(k) for k in kernels}
     for name in {*chosen, *(wanted or ())}:
-        _known(name, found)
+        _known(name, of_triton)
     model = _model(capture, target)
     if importlib.util.find_spec("triton") is None:
         from ..versions import triton_command
@@ -70,9 +70,9 @@ def assemble(
     from ..engine.kernels import process
     from ..engine.kernels.compiled import choice
 
-    asked = [k for k in found if wanted is None or wanted & {k.name, _full(k)}]
-    made = process.compiled([(k, choice(k, chosen)) for k in asked], model)
-    by_place = dict(zip(map(id, asked), made))
+    selected = [k for k in of_triton if wanted is None or wanted & {k.name, _full(k)}]
+    compiled = process.compiled([(k, choice(k, chosen)) for k in selected], model)
+    by_place = dict(zip(map(id, selected), compiled))
     return _replaced(capture, by_place)
 
 

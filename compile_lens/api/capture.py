@@ -32,7 +32,7 @@ def capture(
     build: bool = False,
     target: str | Path | DeviceModel | None = None,
 ) -> Capture:
-    """What ``torch.compile`` makes of ``fn(*args, **kwargs)``, stage by stage.
+    """Capture every stage that ``torch.compile`` takes ``fn(*args, **kwargs)`` through.
 
     The function runs once for each call, as a plain call would: what it changes in place is changed once, its result is
     dropped. Random states, grad mode, configs, hooks and caches are afterwards as before.

@@ -20,7 +20,7 @@ from ..trials.interrupts import interrupts
 from .capture import capture
 
 TargetName = str | DeviceModel | Path
-"""What names a target: as for ``capture(target=…)``."""
+"""Name of a target, as for ``capture(target=…)``."""
 
 TARGETS = ("cpu", "h100", "mps")
 """The targets that are compared where none are given."""
@@ -34,7 +34,7 @@ def compare(
     kwargs: dict[str, Any] | None = None,
     **options: Any,
 ) -> Comparison:
-    """What ``torch.compile`` makes of ``fn(*args, **kwargs)`` for each target, side by side.
+    """Capture ``fn(*args, **kwargs)`` for each target and put the captures side by side.
 
     The result has the captures, a row for each Python line with the kernels that it became on each target, and the
     differences between them with what the records show for each (``comparison.differences``): another operator was
@@ -69,12 +69,12 @@ def compare(
         for name, target in zip(names, targets, strict=True):
             check()
             try:
-                made = capture(fn, *args, kwargs=kwargs, target=target, **options)
+                captured = capture(fn, *args, kwargs=kwargs, target=target, **options)
             except LensError as error:
                 errors.append(error)
                 columns.append(Column(name, getattr(error, "capture", None), _first_line(error)))
             else:
-                columns.append(Column(name, made, "", _features(target)))
+                columns.append(Column(name, captured, "", _features(target)))
     if len(errors) == len(columns):
         _raise(errors, columns)
     return across(name_of(fn), columns, Comparison)
@@ -108,8 +108,8 @@ def _features(target: TargetName) -> tuple[str, ...] | None:
 
 def _raise(errors: list[LensError], columns: list[Column]) -> None:
     same = len({str(error) for error in errors}) == 1
-    said = "; ".join(f"{c.target}: {c.failure}" for c in columns)
-    message = str(errors[0]) if same else f"no target could be captured: {said}"
+    reasons = "; ".join(f"{c.target}: {c.failure}" for c in columns)
+    message = str(errors[0]) if same else f"no target could be captured: {reasons}"
     for error in errors:
         if isinstance(error, CaptureError):
             raise CaptureError(message, error.capture) from (error.__cause__ or error)

@@ -33,7 +33,7 @@ def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: 
     graph = program.graphs[number]
     recorder, error = lower(kept, codes, graph.id)
     made_for = recorder.made_for
-    made = recorded(
+    capture = recorded(
         recorder,
         plain(kept.code.co_name),
         environment(made_for.device or "cpu", made_for.isa),
@@ -42,8 +42,8 @@ def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: 
         failure=None if error is None else failure(recorder, error),
     )
     if error is None:
-        return made
-    raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", made) from error
+        return capture
+    raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", capture) from error
 
 
 def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Capture:
@@ -66,41 +66,41 @@ def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Captur
     options = CaptureOptions("auto" if kept.grad else False, options=kept.patches or None, target=target)
     try:
         with keeping.settings_of(kept):
-            made = dispatch(Call.read(called.gm, called.args, None, options))
+            capture = dispatch(Call.read(called.gm, called.args, None, options))
     except CaptureError as error:
         message = f"graph {number} ({graph.id}) could not be lowered for {model.name}: {error}"
         raise CaptureError(message, _as_of_program(program, number, kept, error.capture)) from error.__cause__
-    made = _as_of_program(program, number, kept, made)
-    if called.fixed and made.target is not None:
+    capture = _as_of_program(program, number, kept, capture)
+    if called.fixed and capture.target is not None:
         sizes = ", ".join(f"{symbol} = {size}" for symbol, size in called.fixed)
-        said = f"symbols of the program's graph are numbers here, those that were seen: {sizes}"
-        made = dataclasses.replace(
-            made, target=dataclasses.replace(made.target, may_differ=(*made.target.may_differ, said))
+        note = f"symbols of the program's graph are numbers here, those that were seen: {sizes}"
+        capture = dataclasses.replace(
+            capture, target=dataclasses.replace(capture.target, may_differ=(*capture.target.may_differ, note))
         )
-    return made
+    return capture
 
 
-def _as_of_program(program: Program, number: int, kept: Kept, made: Capture) -> Capture:
+def _as_of_program(program: Program, number: int, kept: Kept, capture: Capture) -> Capture:
     """A capture of a graph's own code, with the names and lines of the program in place of those of that code."""
     from .._torch.graphs import fx
     from ..record.messages import plain
 
     graph = program.graphs[number]
     traced = f"when the program ran (graph {number}, {graph.id}), and its graph once more as on the device"
-    if made.target is not None:
-        differs = (*made.target.may_differ, *_devices(kept, made.target.model.device))
-        made = dataclasses.replace(
-            made, target=dataclasses.replace(made.target, traced=traced, may_differ=differs)
+    if capture.target is not None:
+        differs = (*capture.target.may_differ, *_devices(kept, capture.target.model.device))
+        capture = dataclasses.replace(
+            capture, target=dataclasses.replace(capture.target, traced=traced, may_differ=differs)
         )
-    made = dataclasses.replace(made, function=plain(kept.code.co_name), inputs=graph.inputs)
-    if len(made.compilations) == 1:
-        made = dataclasses.replace(
-            made, compilations=(dataclasses.replace(made.compilations[0], id=graph.id),)
+    capture = dataclasses.replace(capture, function=plain(kept.code.co_name), inputs=graph.inputs)
+    if len(capture.compilations) == 1:
+        capture = dataclasses.replace(
+            capture, compilations=(dataclasses.replace(capture.compilations[0], id=graph.id),)
         )
-    lines = _lines(fx.convert(kept.gm, stage="dynamo"), made)
+    lines = _lines(fx.convert(kept.gm, stage="dynamo"), capture)
     if lines is None:
         unlike = "traced again, the graph came out otherwise: lines are those of the graph's own code"
-        return dataclasses.replace(made, notes=(*made.notes, unlike))
+        return dataclasses.replace(capture, notes=(*capture.notes, unlike))
     compilations = tuple(
         dataclasses.replace(
             one,
@@ -114,10 +114,10 @@ def _as_of_program(program: Program, number: int, kept: Kept, made: Capture) -> 
                 for s in one.stages
             ),
         )
-        for one in made.compilations
+        for one in capture.compilations
     )
     sources = _of(program.record.sources, lines.values())
-    return dataclasses.replace(made, compilations=compilations, sources=sources)
+    return dataclasses.replace(capture, compilations=compilations, sources=sources)
 
 
 def _devices(kept: Kept, device: str) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What differs between two captures."""
+"""Diff of two captures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..results.difference import Difference
 
 
 def diff(a: Any, b: Any) -> Difference:
-    """What differs between two captures, the cause before its effects: an edit, an option, a torch, a target.
+    """Return what differs between two captures, causes before effects: an edit, an option, a torch, a target.
 
     Matched by structure (operators, shapes, what reads what), never by name or number: of a program whose variables
     were renamed, or whose lines moved, nothing differs. Compared at every level: settings, graph breaks, Python

@@ -1,4 +1,4 @@
-"""What a function or a capture is expected to be, as assertions that explain themselves when they fail."""
+"""Expectations of a function or a capture: assertions that explain themselves when they fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..results.expectations import Expectations
 
 
 def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
-    """What ``torch.compile`` makes of a function, to be held by a test: ``expect(f, x).launches(at_most=1)``.
+    """Return expectations that hold a test to what ``torch.compile`` generates: ``expect(f, x).launches(at_most=1)``.
 
     Args:
         capture_or_fn: a capture (one that ``load`` opened needs no torch), or a callable, which is captured.
@@ -65,24 +65,24 @@ def types(names: Iterable[Any]) -> set[str]:
 
     Without torch nobody can tell, and a name stays as it is.
     """
-    asked = {str(name).removeprefix("torch."): name for name in names}
+    wanted = {str(name).removeprefix("torch."): name for name in names}
     try:
         import torch
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        return set(asked)
+        return set(wanted)
 
     there = {
         name: str(t).removeprefix("torch.") for name, t in vars(torch).items() if isinstance(t, torch.dtype)
     }
-    for name, given in asked.items():
+    for name, given in wanted.items():
         if name not in there:
             close = difflib.get_close_matches(name, there, 2)
             meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
             every = ", ".join(sorted(set(there.values())))
             raise UsageError(f"dtype({given!r}): torch has no type of that name; {meant}it has {every}")
-    return {there[name] for name in asked}
+    return {there[name] for name in wanted}
 
 
 def known(op: Any) -> None:

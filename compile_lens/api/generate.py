@@ -45,8 +45,8 @@ def generate(
     else:
         check_fit(fn, args, kwargs, "generate")
     check_options("generate", ("kwargs", "target"), options, capture)
-    made = capture(fn, *args, kwargs=kwargs, target=target, **options)
-    found = one(made)
-    if isinstance(found, str):
-        raise NotOneKernelError(found, made)
-    return found.source
+    captured = capture(fn, *args, kwargs=kwargs, target=target, **options)
+    kernel = one(captured)
+    if isinstance(kernel, str):
+        raise NotOneKernelError(kernel, captured)
+    return kernel.source

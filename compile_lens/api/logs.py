@@ -46,13 +46,13 @@ def _log(path: Path) -> Path:
         )
     if not path.is_dir():
         return path
-    found = logs(path)
-    if not found:
+    files = logs(path)
+    if not files:
         raise UsageError(
             f"{str(path)!r} has no log (*.log); torch writes one when something is compiled while TORCH_TRACE names "
             "the folder"
         )
-    if len(found) > 1:
-        names = ", ".join(file.name for file in found[:8]) + (", …" if len(found) > 8 else "")
-        raise UsageError(f"{str(path)!r} has {len(found)} logs, one for each process: give one of {names}")
-    return found[0]
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files[:8]) + (", …" if len(files) > 8 else "")
+        raise UsageError(f"{str(path)!r} has {len(files)} logs, one for each process: give one of {names}")
+    return files[0]

@@ -46,9 +46,9 @@ class _Cell:
             return lines
         at = next((i for i, line in enumerate(lines) if i and line.strip()), len(lines))
         rest = "".join(lines[at:])
-        made = self._shell.transform_cell(rest).splitlines(keepends=True) if rest else []
+        transformed = self._shell.transform_cell(rest).splitlines(keepends=True) if rest else []
         opens = f"get_ipython().run_line_magic('compile_lens', {head[1] or ''!r})\n"
-        return [opens, *lines[1:at], *made]
+        return [opens, *lines[1:at], *transformed]
 
 
 class _Watched:

@@ -22,7 +22,7 @@ _UNSEEN = "what Dynamo skipped is not seen by the named backend, which is handed
 
 
 _programs: list[Program] = []
-"""What the named backend saw, the program that it compiled for last at the end."""
+"""Programs that the named backend compiled for; the latest is the last."""
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:

@@ -46,8 +46,8 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
         raise UsageError(
             "some are read from logs, which hold less: give logs alone, or what was watched alone"
         )
-    told = [record.rank for record in records]
-    if all(rank is None for rank in told):
+    numbers = [record.rank for record in records]
+    if all(rank is None for rank in numbers):
         notes: tuple[str, ...] = ("no program says its rank: they are numbered as they were given",)
         return joined(dict(enumerate(records)), notes)
     by_rank: dict[int, ProgramRecord] = {}
@@ -134,8 +134,8 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ra
     ordered = dict(sorted(by_rank.items()))
     worlds = {record.world for record in ordered.values() if record.world}
     if len(worlds) > 1:
-        told = " or ".join(map(str, sorted(worlds)))
-        notes += (f"they say that there are {told} processes: they are not of one run",)
+        sizes = " or ".join(map(str, sorted(worlds)))
+        notes += (f"they say that there are {sizes} processes: they are not of one run",)
     lacking = sorted(set(range(max(worlds, default=0))) - set(ordered)) if len(worlds) == 1 else []
     if lacking:
         notes += (f"of {max(worlds)} ranks these are not here: {', '.join(map(str, lacking[:16]))}",)

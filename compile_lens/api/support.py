@@ -1,4 +1,4 @@
-"""Which backends implement an operator, by torch's own tables, and what of a capture a target lacks."""
+"""Operator support of backends, by torch's own tables, and operators of a capture that a target lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPOSITE_NOTE = (
 
 
 def support(op: Any) -> Support:
-    """Which backends implement an ATen operator, and how Inductor takes it.
+    """Return the backends that implement an ATen operator, and how Inductor lowers it.
 
     The answer is that of the table which torch's own build reads (``native_functions.yaml``), so that it holds for
     devices for which this torch was not built.
@@ -38,17 +38,17 @@ def support(op: Any) -> Support:
     """
     from .._torch.operators import support as asked
 
-    found = asked.overloads(op)
+    overloads = asked.overloads(op)
     names = asked.names_of(op)
     notes = [TYPES_NOTE]
-    if any(i.how == "composite" for o in found for i in o.implementations):
+    if any(i.how == "composite" for o in overloads for i in o.implementations):
         notes.append(COMPOSITE_NOTE)
-    said = op if isinstance(op, str) else ".".join(filter(None, names))
-    return Support(said, found, asked.source(names[0]), tuple(notes))
+    name = op if isinstance(op, str) else ".".join(filter(None, names))
+    return Support(name, overloads, asked.source(names[0]), tuple(notes))
 
 
 def lacking(capture: Capture, target: str | DeviceModel | Path) -> Lacking:
-    """What a target lacks of the operators of a capture, and of the types of its tensors.
+    """Return the operators and dtypes of a capture that a target lacks.
 
     Looked up are the operators that eager PyTorch dispatches, those of the graphs that were handed to Inductor, and
     the library calls of the generated code. It reads the record, and torch's tables.
@@ -70,13 +70,19 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Lacking:
     lacks: list[Lack] = []
     unknown: list[str] = []
     for op, places in uses.places.items():
-        found = asked.lookup(op, device)
-        if found is None:
+        implementation = asked.lookup(op, device)
+        if implementation is None:
             unknown.append(op)
-        elif found.how in ("none", "on the CPU"):
+        elif implementation.how in ("none", "on the CPU"):
             frames = tuple(uses.frames.get(op, {}))
             lacks.append(
-                Lack(op, tuple(places), frames, _reason(found), _compiled(op, tuple(places), found, device))
+                Lack(
+                    op,
+                    tuple(places),
+                    frames,
+                    _reason(implementation),
+                    _compiled(op, tuple(places), implementation, device),
+                )
             )
     lacks += missing_types.lacking(capture, device)
     asked_for = target.name if isinstance(target, DeviceModel) else str(target)

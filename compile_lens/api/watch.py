@@ -46,10 +46,10 @@ class Watching:
         from .._torch.watching.watch import Watch
 
         self._watch = watch = Watch(self._whole, keeps=self._keeps)
-        made = _Made(watch, self._name or _where(), self._arguments)
-        self.program = Program(made.record, made.kept)
+        records = _Made(watch, self._name or _where(), self._arguments)
+        self.program = Program(records.record, records.kept)
         kept = self._kept
-        watch.open(None if kept is None else lambda seen: kept(made.of(seen, "")))
+        watch.open(None if kept is None else lambda seen: kept(records.of(seen, "")))
         return self.program
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -124,23 +124,23 @@ class _Made:
         if self._last is not None:
             return self._last
         ended = self._watch.ended
-        made = self.of(self._watch.seen(), ended or "")
+        record = self.of(self._watch.seen(), ended or "")
         if ended is not None:
             self._kept = self._watch.kept()
-            self._last, self._watch = made, None  # what else was seen while it ran is let go
-        return made
+            self._last, self._watch = record, None  # what else was seen while it ran is let go
+        return record
 
     def kept(self, number: int) -> tuple[Any, list[str]]:
-        """What lowering a graph again takes, or None, and the code that was seen for it."""
-        found = self._kept if self._watch is None else self._watch.kept()
-        return found[number] if number < len(found) else (None, [])
+        """Return what it takes to lower a graph again, or None, and the code that was observed for it."""
+        graphs = self._kept if self._watch is None else self._watch.kept()
+        return graphs[number] if number < len(graphs) else (None, [])
 
     def of(self, seen: Any, ended: str) -> ProgramRecord:
         """The record of what a watch saw."""
         from ..engine.cells import in_cells
         from ..engine.environment import environment
 
-        made = ProgramRecord(
+        record = ProgramRecord(
             name=self._name,
             arguments=self._arguments,
             environment=environment("", ""),
@@ -148,18 +148,18 @@ class _Made:
             created=self._created,
             **vars(seen),
         )
-        return in_cells(made)
+        return in_cells(record)
 
 
 def ending(error: BaseException) -> str:
-    """How a program ended that raised this."""
+    """Return a description of the error that ended a program."""
     if isinstance(error, SystemExit):
         return f"exit {error.code!r}"
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def _where() -> str:
-    """Where the watch stands: the file and line outside of this package."""
+    """Return the file and line, outside of this package, where the watch was opened."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back

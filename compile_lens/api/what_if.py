@@ -1,4 +1,4 @@
-"""What would change a function's code: one switch of the compiler at a time."""
+"""What-if trials: one compiler setting changed at a time, to see how the code of a function changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def what_if(
     show_progress: bool | None = None,
     **options: Any,
 ) -> WhatIf:
-    """What would change the code of ``fn(*args, **kwargs)``: one switch at a time, then pairs of those that matter.
+    """Try one compiler switch at a time on ``fn(*args, **kwargs)``, then pairs of those that matter.
 
     Each trial is a capture with one setting of Inductor's or of ``torch.compile``'s changed, so that the function runs
     once for each, as a plain call would; with ``target`` it runs on the CPU in a child process, without results.
@@ -93,10 +93,10 @@ def what_if(
             with bar("what if", quiet=quiet) as tell:
                 for number, switch in enumerate(some, 1):
                     check()  # an interrupt that came to nothing where it was raised
-                    made = _trial(switch, base, before, fn, args, kwargs, target, options)
-                    if made.failure:
+                    trial = _trial(switch, base, before, fn, args, kwargs, target, options)
+                    if trial.failure:
                         check()  # a failure that an interrupt made is none of the switch's
-                    trials.append(made)
+                    trials.append(trial)
                     tell(switch.name, number, len(some))
 
         try:
@@ -128,13 +128,13 @@ def _wanted(names: Iterable[str] | None) -> list[Switch]:
     known = {switch.name: switch for switch in SWITCHES}
     if not isinstance(names, Iterable):
         raise UsageError(f"switches={names!r} is not a list of names; there are {', '.join(known)}")
-    asked = list(names)
-    if not asked:
+    selected = list(names)
+    if not selected:
         raise UsageError(f"switches={names!r} names none to try; there are {', '.join(known)}")
-    for name in asked:
+    for name in selected:
         if name not in known:
             raise UsageError(f"there is no switch {name!r}; there are {', '.join(known)}")
-    return [known[name] for name in dict.fromkeys(asked)]
+    return [known[name] for name in dict.fromkeys(selected)]
 
 
 def _pairs(asked: bool | int) -> int:
@@ -146,7 +146,7 @@ def _pairs(asked: bool | int) -> int:
 
 
 def _given(switch: Switch, own: dict[str, Any]) -> str:
-    """Why a switch is not turned that the caller has set."""
+    """Return why a switch is skipped because the caller has set it; ``""`` if it is not."""
     named = [name for name in (*switch.options, *switch.arguments) if own.get(name) is not None]
     if named:
         return f"you set {', '.join(f'{name}={own[name]!r}' for name in named)}"
@@ -157,7 +157,7 @@ def _given(switch: Switch, own: dict[str, Any]) -> str:
 
 _NO_OPTION = "this torch does not have it: "
 _UNKNOWN = ("options=", "torch._functorch.config has no")
-"""How errors begin that say so."""
+"""Prefixes of the errors that report an unknown option."""
 
 
 def _trial(
@@ -178,14 +178,16 @@ def _trial(
         more["options"] = {**(options.get("options") or {}), **switch.options}
     try:
         with turned(switch.partitioner):
-            made: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
+            changed_capture: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
     except LensError as error:
         first = str(error).strip().partition("\n")[0]
         unknown = isinstance(error, UsageError) and first.startswith(_UNKNOWN)
-        said = (_NO_OPTION if unknown else "") + first
-        return Trial(switch.name, switch.settings, switch.meaning, (), said, parts=switch.parts)
-    after = _figures(made)
-    code = any(change.level != "settings" for change in difference(base, made, DifferenceRecord).changes)
+        reason = (_NO_OPTION if unknown else "") + first
+        return Trial(switch.name, switch.settings, switch.meaning, (), reason, parts=switch.parts)
+    after = _figures(changed_capture)
+    code = any(
+        change.level != "settings" for change in difference(base, changed_capture, DifferenceRecord).changes
+    )
     changed = tuple(
         (name, (_number(before[name]), _number(after[name])))
         for name in FIGURES
@@ -199,7 +201,7 @@ def _trial(
         switch.meaning,
         changed,
         "",
-        made,
+        changed_capture,
         code,
         arguments,
         to_apply,

@@ -38,7 +38,7 @@ class Child:
     """
 
     leaving = False
-    """Whether this program is ending, and every child with it."""
+    """True while this program is ending, and every child with it."""
 
     def __init__(
         self, module: str, environment: Mapping[str, str], folder: str | None = None, show: bool = True
@@ -60,19 +60,19 @@ class Child:
         finally:
             os.close(theirs)
         pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
-        self._requests, *said = [pipe.fileno() for pipe in pipes if pipe is not None]
-        self._heard = [Heard(name, fd) for name, fd in zip(("stdout", "stderr"), said)]
+        self._requests, *outputs = [pipe.fileno() for pipe in pipes if pipe is not None]
+        self._heard = [Heard(name, fd) for name, fd in zip(("stdout", "stderr"), outputs)]
         for fd in (self._requests, self._replies):
             os.set_blocking(fd, False)
 
     @property
     def new(self) -> bool:
-        """Whether nothing was asked of it yet."""
+        """True until the first request."""
         return self._number == message.READY
 
     @property
     def alive(self) -> bool:
-        """Whether it can take a request."""
+        """True if it can take a request."""
         if self.owner != os.getpid() or self._process.returncode is not None:
             return False
         return not life.ended(self._process.pid) and not self._come
@@ -90,7 +90,7 @@ class Child:
                 self._reply(message.READY, b"")
             self._number += 1
             reply = self._reply(self._number, message.framed(self._number, data))
-            found: dict[str, Any] = json.loads(reply)
+            answer: dict[str, Any] = json.loads(reply)
         except (message.Broken, ValueError) as error:
             self.close()
             raise ChildError(f"the child process was ended: {error}") from None
@@ -99,7 +99,7 @@ class Child:
             raise
         finally:
             self.busy = False
-        return found
+        return answer
 
     def _reply(self, number: int, sent: bytes) -> bytes:
         """The message of that number, while ``sent`` goes out."""
@@ -160,7 +160,7 @@ class Child:
             heard.hear(show)
 
     def _look(self, now: float, began: bool) -> None:
-        """Whether it is still at work. A process that it forked may hold its pipes open when it is gone."""
+        """Raise if the child is no longer at work. A process that it forked may hold its pipes open when it is gone."""
         if os.getpid() != self.owner:
             raise message.Broken("it is the child of another process, which forked this one")
         pid = self._process.pid

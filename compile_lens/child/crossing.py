@@ -1,4 +1,4 @@
-"""How a function and its inputs cross to the child process, and what of them does not.
+"""Pickling of a function and its inputs for the child process.
 
 Functions of modules cross by name: the child imports the module, and what they reach in it (``reached.py``) is set to
 what it is here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
@@ -43,7 +43,7 @@ class CannotCross(LensError):
 
 
 class Along(Protocol):
-    """What of a request is known elsewhere how to send.
+    """Sender of the objects that another module knows how to send.
 
     Attributes:
         registered: what the program registered with torch, by importing modules that the other process imports too.
@@ -54,27 +54,28 @@ class Along(Protocol):
     kinds: tuple[type, ...]
 
     def reduced(self, value: Any) -> Any:
-        """How pickle takes ``value``; ``None`` where it is not known here. It is also asked of functions and code."""
+        """Return the pickle reduction of ``value``; None if it is not known here. Functions and code objects are tried
+        too."""
 
     def named_there(self, code: types.CodeType) -> None:
         """Take note of code that the other process finds by the name of its function."""
 
     def places(self) -> list[Any]:
-        """What the program registered with torch, which has to be put in place."""
+        """Return the program's registrations with torch that have to be put in place."""
 
     def mark(self) -> Any:
-        """How much was sent by now, for ``back``."""
+        """Return a mark of how much was sent so far, for ``back``."""
 
     def back(self, mark: Any) -> None:
-        """What was sent since then does not arrive."""
+        """Forget what was sent since the mark: it does not arrive."""
 
     def rest(self) -> Any:
-        """What goes after all that was sent so far, for the other process to load; ``None`` for no more."""
+        """Return what follows all that was sent so far, for the other process to load; None if nothing does."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Apart:
-    """What is sent otherwise than at first, as the other process could not take it so.
+    """Exceptions to the usual way of sending, for objects that the child process could not take that way.
 
     Attributes:
         by_value: functions that are not there at their names (``"module:path"``).
@@ -126,8 +127,8 @@ def packed(
     except UsageError as error:
         raise CannotCross(str(error), said_how=True) from error
     except Exception as error:  # each object that cannot be pickled has an error of its own for it
-        said = str(error).splitlines()
-        raise CannotCross(said[0] if said else type(error).__name__) from error
+        lines = str(error).splitlines()
+        raise CannotCross(lines[0] if lines else type(error).__name__) from error
     return Parcel(buffer.getvalue(), pickler)
 
 
@@ -151,7 +152,7 @@ def _without_a_place(own: dict[str, Any]) -> list[Any]:
 
 
 def _importable(name: str) -> bool:
-    """Whether what is of this module crosses by name, while it is asked what crosses by value."""
+    """Return True if objects of this module cross by name. cloudpickle asks this to decide what crosses by value."""
     by_value = cloudpickle.list_registry_pickle_by_value()
     return name in sys.modules and name != "__main__" and name not in by_value
 
@@ -245,7 +246,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
                 return
 
     def _forget(self, first: Any) -> None:
-        """What was noted as sent since this object, itself included, will not come."""
+        """Forget the notes about everything sent since this object, itself included: it does not arrive."""
         noted = self.memo.copy()  # type: ignore[has-type]
         if id(first) in noted:
             count = noted[id(first)][0]
@@ -272,7 +273,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         return self._reached.named(obj) if names and id(obj) in names else NotImplemented
 
     def _ordinary(self, kind: type) -> bool:
-        """Whether pickle knows what to do with objects of this type, but for those that have a name to find them by."""
+        """Return True if pickle can handle objects of this type, other than those that cross by name."""
         special = (torch.Tensor, types.FunctionType, types.ModuleType, type, _kernels())
         special = (*special, *(() if self.along is None else self.along.kinds))
         return not issubclass(kind, special) and not _is_parametrized(kind)
@@ -313,11 +314,11 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
     def _dynamic_function_reduce(self, func: Any) -> Any:
         if (known := _disabled(func)) is not None:
             return known
-        made = super()._dynamic_function_reduce(func)
+        reduction = super()._dynamic_function_reduce(func)
         globals = self.globals_ref.get(id(func.__globals__))
         if isinstance(globals, _Globals) and self._reached.kept_there(globals.name):
-            made[2][1]["__globals__"] = {}  # its module has them: what it holds there would be replaced
-        return made
+            reduction[2][1]["__globals__"] = {}  # its module has them: what it holds there would be replaced
+        return reduction
 
 
 class _Globals(dict[str, Any]):
@@ -352,10 +353,10 @@ def _kernels() -> tuple[Any, ...]:
 def _by_name(kernel: Any) -> Any:
     """A kernel of a module that the child can import, by its name there; ``None`` for another."""
     name = kernel.fn.__module__
-    found: Any = sys.modules.get(name)
+    value: Any = sys.modules.get(name)
     for part in kernel.fn.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not kernel or not _importable(name):
+        value = getattr(value, part, None)
+    if value is not kernel or not _importable(name):
         return None
     return placed.named, (name, kernel.fn.__qualname__)
 
@@ -383,14 +384,14 @@ def _disabled(func: Any) -> Any:
 
 
 def _options(kernel: Any) -> dict[str, Any]:
-    """What its decorator was given."""
+    """Return the arguments of the kernel's decorator."""
     takes = inspect.signature(type(kernel).__init__).parameters
     held = {name.removeprefix("_"): value for name, value in vars(kernel).items()}
     return {name: held[name] for name in [*takes][2:] if name in held}
 
 
 def _is_parametrized(kind: type) -> bool:
-    """Whether torch made the class for one module alone, some tensors of which are computed (``weight_norm``)."""
+    """Return True if torch made the class for a single module, some of whose tensors are computed (``weight_norm``)."""
     return getattr(vars(kind).get("__getstate__"), "__module__", "") == "torch.nn.utils.parametrize"
 
 
@@ -411,11 +412,11 @@ def _parametrized(module: Any) -> Any:
 
 def _with_parametrizations(kind: Any, names: list[str]) -> Any:
     parametrize: Any = importlib.import_module("torch.nn.utils.parametrize")
-    made = kind.__new__(kind)
-    parametrize._inject_new_class(made)
+    module = kind.__new__(kind)
+    parametrize._inject_new_class(module)
     for name in names:
-        parametrize._inject_property(made, name)
-    return made
+        parametrize._inject_property(module, name)
+    return module
 
 
 def _disable(inside: Any, recursive: bool, reason: str | None) -> Any:
@@ -446,5 +447,5 @@ def _globals_of(name: str) -> dict[str, Any]:
     try:
         return importlib.import_module(name).__dict__
     except ImportError:  # a module that was made, not imported
-        made = sys.modules[name] = types.ModuleType(name)
-        return made.__dict__
+        module = sys.modules[name] = types.ModuleType(name)
+        return module.__dict__

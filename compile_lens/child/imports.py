@@ -1,4 +1,4 @@
-"""Where modules are imported from in a process of ours: from the files that the caller has them from.
+"""Import paths of a child process: modules come from the files that the caller has them from.
 
 A file of the program's that is called like one of Python's modules (``random.py``) hides that module from an import
 only where it did so for the caller, who may have imported the real one before the file's folder was searched.
@@ -14,18 +14,18 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, ClassVar
 
 SITES = ("site-packages", "dist-packages")
-"""How folders of installed packages are called, also those of another environment than the running Python's."""
+"""Names of folders of installed packages, also those of another environment than the running Python's."""
 
 
 def loaded() -> dict[str, str]:
     """The files of the top-level modules that this process has imported, by name."""
-    found = {}
+    files = {}
     for name, module in list(sys.modules.items()):
         if "." not in name and name not in ("__main__", "__mp_main__"):
             file = getattr(module, "__file__", None)
             if isinstance(file, str):
-                found[name] = file
-    return found
+                files[name] = file
+    return files
 
 
 def begin(path: list[str], files: dict[str, str]) -> None:

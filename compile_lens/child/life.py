@@ -27,12 +27,12 @@ BEAT = 1.0
 
 
 def ended(pid: int) -> bool:
-    """Whether a process that this one started has ended. It can still be waited for."""
+    """Return True if a process that this one started has ended. It can still be waited for."""
     return _state(pid) in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 
 
 def stopped(pid: int) -> bool:
-    """Whether a process that this one started is held by a signal, so that it does not go on."""
+    """Return True if a process that this one started is stopped by a signal."""
     return _state(pid) in (os.CLD_STOPPED, os.CLD_TRAPPED)
 
 
@@ -43,10 +43,10 @@ def _state(pid: int) -> int:
         return {"": os.CLD_EXITED, "Z": os.CLD_EXITED, "T": os.CLD_STOPPED}.get(letter, 0)
     kinds = os.WEXITED | os.WSTOPPED | os.WCONTINUED
     try:
-        found = os.waitid(os.P_PID, pid, kinds | os.WNOHANG | os.WNOWAIT)
+        status = os.waitid(os.P_PID, pid, kinds | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:  # somebody else waited for it
         return os.CLD_EXITED
-    return 0 if found is None else found.si_code
+    return 0 if status is None else status.si_code
 
 
 def end(process: subprocess.Popen[bytes]) -> int:
@@ -67,7 +67,7 @@ def end(process: subprocess.Popen[bytes]) -> int:
 def _of_session(leader: int) -> list[int]:
     """The processes that a session's leader has started, also those in groups and sessions of their own."""
     parents: dict[int, int] = {}
-    found = set()
+    members = set()
     for stat in Path("/proc").glob(
         "[0-9]*/stat"
     ):  # where there is none, ending the group is all that can be done
@@ -77,12 +77,12 @@ def _of_session(leader: int) -> list[int]:
             pid = int(stat.parent.name)
             parents[pid] = parent
             if session == leader:
-                found.add(pid)
+                members.add(pid)
     known = {leader}
     while known:
-        known = {pid for pid, parent in parents.items() if parent in known} - found
-        found |= known
-    return sorted(found - {leader})
+        known = {pid for pid, parent in parents.items() if parent in known} - members
+        members |= known
+    return sorted(members - {leader})
 
 
 # In the process itself --------------------------------------------------------------------------------------

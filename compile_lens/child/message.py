@@ -1,4 +1,4 @@
-"""How requests and replies are framed: a mark, a number and a length, then the bytes.
+"""Frames of requests and replies: a mark, a number and a length, then the bytes.
 
 A reply has the number of its request. Nothing else is ever taken for one: not bytes that the program wrote to a
 descriptor of ours, not what a process that was forked from the child says.
@@ -19,7 +19,7 @@ READY = 0
 
 
 class Broken(Exception):
-    """What came is no message, or not the expected one."""
+    """The bytes received are no message, or not the expected one."""
 
 
 def framed(number: int, data: bytes) -> bytes:
@@ -39,8 +39,8 @@ def taken(data: bytearray, number: int) -> bytes | None:
     """The message of that number, if all of it is there; it is removed from ``data``. Raises ``Broken``."""
     if len(data) < HEAD.size:
         return None
-    found, length = head(data)
-    if found != number:
+    received, length = head(data)
+    if received != number:
         raise Broken("it answered another request than the one that it was sent")
     if len(data) < HEAD.size + length:
         return None

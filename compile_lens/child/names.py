@@ -1,4 +1,4 @@
-"""What names the code of a function has, by which it may reach what its program holds."""
+"""Names in the code of a function, by which it may reach objects of its program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 
 _DYNAMIC = frozenset(("getattr", "vars", "dir"))
-"""What code may ask a module with for a name that does not stand in it."""
+"""Builtins by which code may look up a name that is not written in it."""
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -24,12 +24,12 @@ _known: weakref.WeakKeyDictionary[types.CodeType, tuple[set[str], ...]] = weakre
 def names_in(code: types.CodeType) -> tuple[set[str], ...]:
     """The names in code, those of them that are globals, the modules that it imports itself, and the globals that
     it asks for what it does not name (``getattr(module, name)``)."""
-    found = _known.get(code)
-    if found is None:
+    entry = _known.get(code)
+    if entry is None:
         names: set[str] = set()
         used: set[str] = set()
         imported: set[str] = set()
-        asked: set[str] = set()
+        owners: set[str] = set()
         for one in codes(code):
             names.update(one.co_names)
             for constant in one.co_consts:
@@ -45,14 +45,14 @@ def names_in(code: types.CodeType) -> tuple[set[str], ...]:
                 if step.opname in ("PUSH_NULL", "EXTENDED_ARG", "CACHE"):
                     continue
                 if before in _DYNAMIC and last and step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
-                    asked.add(last)
+                    owners.add(last)
                 if last and step.argval == "__dict__":
-                    asked.add(last)
+                    owners.add(last)
                 before, last = last, ""
                 if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                     used.add(step.argval)
                     last = step.argval
                 if step.opname == "IMPORT_NAME":
                     imported.add(step.argval)
-        found = _known[code] = names, used, imported, asked
-    return found
+        entry = _known[code] = names, used, imported, owners
+    return entry

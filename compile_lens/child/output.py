@@ -1,4 +1,4 @@
-"""What is written to standard output and standard error in the child, and how it comes to the caller's own."""
+"""Output of the child on standard output and standard error, and its way to the caller's own."""
 
 from __future__ import annotations
 

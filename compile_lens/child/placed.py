@@ -33,8 +33,8 @@ def _of_torch(function: types.FunctionType) -> bool:
 
 
 def switched_off(value: Any) -> bool:
-    """Whether it is a function of others that the program told torch to leave alone and put in its place
-    (``F.silu = torch.compiler.disable(F.silu)``), and not one that its own module made so."""
+    """Return True for a library function that the program disabled for torch and put back in its place (``F.silu =
+    torch.compiler.disable(F.silu)``), and not one that its own module disabled."""
     held = vars(value) if isinstance(value, types.FunctionType) else {}
     inside = held.get("_torchdynamo_orig_callable")
     if held.get("_torchdynamo_wrapper_id") != id(value) or not isinstance(inside, types.FunctionType):
@@ -82,7 +82,7 @@ def check() -> None:
 
 
 def contents(cell: types.CellType) -> Any:
-    """What a cell holds; ``NOTHING`` if it is empty."""
+    """Return the content of a cell; ``NOTHING`` if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -131,7 +131,7 @@ def attribute(owner: Any, name: str, held: Any) -> None:
 
 
 def _same(old: Any, held: Any) -> bool:
-    """Whether they wrap the same functions."""
+    """Return True if both wrap the same functions."""
     if type(old) is not type(held) or not isinstance(held, (staticmethod, classmethod, property)):
         return False
     names = ("fget", "fset", "fdel") if isinstance(held, property) else ("__func__",)
@@ -139,12 +139,12 @@ def _same(old: Any, held: Any) -> bool:
 
 
 def registered(put: Callable[[Any], Callable[[], Any]], held: Any) -> None:
-    """What torch is told: ``put`` tells it, and gives how to undo that."""
+    """Register something with torch: ``put`` does it and returns how to undo it."""
     _undo.append(put(held))
 
 
 def closed(owner: types.FunctionType, name: str, held: Any) -> None:
-    """What a function closes over."""
+    """Set a variable that a function closes over."""
     cell = (owner.__closure__ or ())[owner.__code__.co_freevars.index(name)]
     old = contents(cell)
     if old is NOTHING:
@@ -156,7 +156,7 @@ def closed(owner: types.FunctionType, name: str, held: Any) -> None:
 
 
 def fields(owner: Any, held: dict[str, Any]) -> None:
-    """What an object of an installed package holds, which has a name there."""
+    """Set the fields of an object that has a name in an installed package."""
     space = vars(owner)
     for name in [*space]:
         if name not in held:
@@ -179,29 +179,30 @@ def function(module: str, path: str, data: bytes, ours: bool) -> Any:
     if not ours:
         raise Differs(f"{module}:{path}")
     cells = tuple(types.CellType() for _ in code.co_freevars)
-    made = types.FunctionType(code, vars(place), code.co_name, None, cells or None)
-    made.__module__, made.__qualname__ = module, path
-    _made.append(made)
-    return made
+    created = types.FunctionType(code, vars(place), code.co_name, None, cells or None)
+    created.__module__, created.__qualname__ = module, path
+    _made.append(created)
+    return created
 
 
 def named(module: str, path: str) -> Any:
-    """What a module has at a path of names."""
-    found: Any = importlib.import_module(module)
+    """Return the object at a dotted path in a module."""
+    value: Any = importlib.import_module(module)
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def at(module: Any, path: str, before: dict[tuple[int, str], Any] | None = None) -> Any:
-    """What a module has at a path of names; ``None`` for nothing. ``before`` has what was replaced since."""
-    found = module
+    """Return the object at a dotted path in a module; None if there is none. ``before`` holds objects that were
+    replaced since."""
+    value = module
     for name in path.split("."):
-        if not isinstance(found, (types.ModuleType, type)):
+        if not isinstance(value, (types.ModuleType, type)):
             return None
-        key = (id(vars(found)) if isinstance(found, types.ModuleType) else id(found), name)
-        found = before[key] if before and key in before else vars(found).get(name)
-    return found
+        key = (id(vars(value)) if isinstance(value, types.ModuleType) else id(value), name)
+        value = before[key] if before and key in before else vars(value).get(name)
+    return value
 
 
 def functions_in(value: Any) -> Iterator[types.FunctionType]:

@@ -78,7 +78,8 @@ def call(
 
 
 def _otherwise(apart: crossing.Apart, reply: dict[str, Any], body: crossing.Parcel) -> crossing.Apart | None:
-    """How to send it again, where the child could not take a part of it; ``None`` if it did, or never will."""
+    """Return how to send the request again after the child could not take a part of it; None if it could, or never
+    will."""
     if "differs" in reply:
         if reply["differs"] in apart.by_value:
             raise crossing.CannotCross(

@@ -12,7 +12,7 @@ import traceback
 from typing import Any
 
 CAUSES = 8
-"""Of a chain of causes, so many cross."""
+"""Most errors of a chain of causes that cross."""
 
 
 def packed(error: BaseException, left: int = CAUSES) -> dict[str, Any]:

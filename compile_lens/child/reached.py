@@ -1,4 +1,4 @@
-"""What a function reaches of its program besides what it is given: names of modules, classes, closures, defaults.
+"""Objects that a function reaches beyond its arguments: names of modules, classes, closures, defaults.
 
 A function of a module crosses by its name, and the child imports that module anew. What the program changed since
 then (a patched function, ``net.eval()``, a field of a configuration) goes after it, piece by piece, so that it is there
@@ -55,7 +55,7 @@ class Piece:
 
     @property
     def line(self) -> tuple[str, int, str]:
-        """Where the program reaches it; no file where no function of it does."""
+        """The line on which the program reaches the object; no file where no function of the program does."""
         if self.by is None:
             return "", 0, ""
         name = self.where.rpartition(".")[2]
@@ -70,8 +70,8 @@ class Piece:
 
 
 class Reached:
-    """What was met so far of one request, and what is to follow it. ``own`` are the program's own modules by name;
-    ``heard`` is told of the code of each function that is looked through."""
+    """Objects that one request reached so far, and those that are still to be sent. ``own`` are the program's own
+    modules by name; ``heard`` is called with the code of each function that is followed."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Reached:
         self._of_torch()
 
     def mark(self) -> Any:
-        """How much was met by now, for ``back``."""
+        """Return a mark of how much was reached so far, for ``back``."""
         return len(self._met), len(self._functions), len(self._classes)
 
     def back(self, mark: Any) -> None:
@@ -106,7 +106,8 @@ class Reached:
         del self._functions[functions:], self._classes[classes:]
 
     def reduced(self, value: Any) -> Any:
-        """How a function crosses that has a name to find it by; ``None`` for all else. It is followed either way."""
+        """Return the pickle reduction of a function that crosses by name; None for anything else. It is followed either
+        way."""
         if isinstance(value, type):
             self._class(value)
             return None
@@ -118,12 +119,12 @@ class Reached:
         return placed.function, (*place, marshal.dumps(code), not self._wraps(value))
 
     def by_value(self, function: Any) -> bool:
-        """Whether another function has its name there, so that its closure has to go along with its code."""
+        """Return True if another function has its name in the child, so that its closure must travel with its code."""
         place = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
         return place in self._by_value and self._wraps(function)
 
     def kept_there(self, module: str) -> bool:
-        """Whether a module holds there what importing it gives: torch, and others that are not looked through."""
+        """Return True if the child's module holds what importing it gives: torch, and others that are not followed."""
         return not (module == "__main__" or module in self._own or followed(module))
 
     def _wraps(self, function: Any) -> bool:
@@ -140,7 +141,7 @@ class Reached:
                 self._functions.append(function)
 
     def names(self, module: str) -> Mapping[int, str]:
-        """Of an installed module, the objects of its classes that have a name in it: the name by each ``id``."""
+        """Return the names that objects have in an installed module, by the ``id`` of each object of its classes."""
         if module not in self._homes:
             there = sys.modules.get(module) if module not in ("builtins", "__main__", *self._own) else None
             named = [] if there is None else list(vars(there).items())
@@ -148,48 +149,48 @@ class Reached:
         return self._homes[module]
 
     def named(self, value: Any) -> Any:
-        """How one of these crosses: it is the one there, as many are asked for by their identity, and holds what it
-        holds here."""
+        """Return the pickle reduction of such an object: the child's own one, since code compares many by identity,
+        with the state that it has here."""
         module = type(value).__module__
-        found = self.names(module)[id(value)]
+        name = self.names(module)[id(value)]
         held = getattr(value, "__dict__", None)
         if type(held) is dict and held and followed(module):
-            return placed.named, (module, found), held, None, None, placed.fields
-        return placed.named, (module, found)
+            return placed.named, (module, name), held, None, None, placed.fields
+        return placed.named, (module, name)
 
     def pieces(self) -> list[Piece]:
-        """What has to follow, of what was met since the last time."""
-        found: list[Piece] = []
+        """Return what has to be sent of the objects that were reached since the last call."""
+        pieces: list[Piece] = []
         for owner, name, value in self._replaced:
             if isinstance(owner, type):
                 where = f"{owner.__module__}.{owner.__qualname__}.{name}"
-                found.append(Piece(where, placed.attribute, (owner, name), value, value))
+                pieces.append(Piece(where, placed.attribute, (owner, name), value, value))
             else:
-                found.append(
+                pieces.append(
                     Piece(f"{owner.__name__}.{name}", placed.value, (owner.__name__, name), value, value)
                 )
             self._once(owner, name)
         self._replaced.clear()
         while self._functions:
             function = self._last = self._functions.pop()
-            found += self._of_function(function)
+            pieces += self._of_function(function)
         for kind in list(self._classes):
             if self._asked.get(id(kind)) != len(self._names):  # else nothing more of it is asked for
                 self._asked[id(kind)] = len(self._names)
-                found += self._of_class(kind)
-        return found
+                pieces += self._of_class(kind)
+        return pieces
 
     def registered(self, places: list[Any]) -> list[Piece]:
-        """Of what the program registered with torch, what has to follow."""
-        found = []
+        """Return what has to be sent of the program's registrations with torch."""
+        pieces = []
         for one in places:
             if (one.of is None or id(one.of) in self._met) and self._once(one.of or one.put, one.where):
                 piece = Piece(one.where, placed.registered, (one.put,), one.value, one.by, one.kind)
                 if one.watch is not None:
                     put, given = one.watch
                     piece.watch = Piece(f"{one.where}, watched", placed.registered, (put,), given, None)
-                found.append(piece)
-        return found
+                pieces.append(piece)
+        return pieces
 
     def _class(self, kind: type) -> None:
         for one in kind.__mro__:
@@ -198,11 +199,11 @@ class Reached:
                 self._classes.append(one)
 
     def _mine(self, name: Any) -> bool:
-        """Whether it is a module of the program's that the child imports."""
+        """Return True for a module of the program that the child imports."""
         return isinstance(name, str) and name in self._own and self._importable(name)
 
     def _of_the_program(self, value: Any) -> bool:
-        """Whether it is a function that the program wrote, or had torch switch off."""
+        """Return True for a function that the program wrote, or disabled for torch."""
         if not isinstance(value, types.FunctionType):
             return False
         name = value.__globals__.get("__name__")
@@ -213,8 +214,8 @@ class Reached:
         name, path = str(getattr(function, "__module__", None)), function.__qualname__
         if not self._mine(name) or "<" in path:
             return None
-        found = placed.at(sys.modules[name], path)
-        return (name, path) if any(one is function for one in placed.functions_in(found)) else None
+        there = placed.at(sys.modules[name], path)
+        return (name, path) if any(one is function for one in placed.functions_in(there)) else None
 
     def _once(self, owner: Any, name: str) -> bool:
         key = (id(owner), name)
@@ -226,7 +227,7 @@ class Reached:
 
     def _of_function(self, function: Any) -> Iterator[Piece]:
         code, space = function.__code__, function.__globals__
-        names, used, imported, asked = names_in(code)
+        names, used, imported, owners = names_in(code)
         self._names |= names
         if self._heard is not None:
             for inner in codes(code):
@@ -249,7 +250,7 @@ class Reached:
             elif named and not mine and followed(str(name)):
                 yield from self._of_package(module, one, function)
             if isinstance(value, types.ModuleType):
-                more = {*vars(value)} if one in asked and self._mine(value.__name__) else set()
+                more = {*vars(value)} if one in owners and self._mine(value.__name__) else set()
                 yield from self._of_module(value, names | more, function, set())
         for one in sorted(imported):
             yield from self._of_module(sys.modules.get(one), names, function, set())
@@ -280,7 +281,7 @@ class Reached:
     # Modules ------------------------------------------------------------------------------------------------
 
     def _of_module(self, module: Any, names: set[str], by: Any, seen: set[int]) -> Iterator[Piece]:
-        """What of a module code may ask for that has these names."""
+        """Yield the objects of a module that code may look up by these names."""
         if not isinstance(module, types.ModuleType) or id(module) in seen:
             return
         seen.add(id(module))
@@ -301,7 +302,7 @@ class Reached:
                     yield Piece(f"{name}.{one}", placed.absent, (name,), one, by)
 
     def _of_package(self, module: Any, name: str, by: Any) -> Iterator[Piece]:
-        """What of an installed module is to be as it is here, if it can be told."""
+        """Yield the object of an installed module that must be as it is here, if that can be decided."""
         value = vars(module).get(name, placed.NOTHING)
         package = module.__name__
         if self._of_the_program(value):
@@ -324,7 +325,7 @@ class Reached:
             yield Piece(f"{package}.{name}", placed.value, (package, name), value, by)
 
     def _of_torch(self) -> None:
-        """What the program put in torch's own places, where torch's code finds it."""
+        """Follow what the program put into torch's own namespaces, where torch's code finds it."""
         self._replaced = []
         for owner in placed.TORCHS:
             held = vars(owner).copy()
@@ -355,8 +356,10 @@ class Reached:
             elif surroundings.plain(value):
                 yes = not attribute.startswith("__")
             elif isinstance(value, _METHODS):
-                asked = called or attribute in self._names or attribute in _CALLED or attribute[:2] == "__"
-                yes = asked and any(map(self._of_the_program, functions))
+                reachable = (
+                    called or attribute in self._names or attribute in _CALLED or attribute[:2] == "__"
+                )
+                yes = reachable and any(map(self._of_the_program, functions))
                 yes = yes and not any(one.__code__.co_filename.startswith("<string>") for one in functions)
             elif functions or hasattr(
                 value, "__get__"
@@ -398,17 +401,18 @@ _LIBRARIES = frozenset(
     "torch torchgen functorch triton numpy sympy mpmath networkx jinja2 cloudpickle compile_lens pytest _pytest pluggy "
     "typing_extensions filelock fsspec setuptools".split()
 )
-"""What is not looked through: torch, and what stands below it."""
+"""Libraries whose code is not followed: torch, and what it is built on."""
 
 
 def followed(module: str) -> bool:
-    """Whether a module of an installed package is looked through."""
+    """Return True if the code of an installed package's module is followed."""
     top = module.partition(".")[0]
     return top not in _STANDARD and top not in _LIBRARIES and top != "__main__"
 
 
 _torchs_own: dict[Any, list[Any]] = {}
-"""What torch's own places held when all of it was torch's: there are thousands of names, and few programs touch one."""
+"""Contents of torch's own namespaces before the program changed any. There are thousands of names, and few programs
+touch one."""
 
 
 def _not_of_torch(value: Any) -> bool:
@@ -419,7 +423,7 @@ def _not_of_torch(value: Any) -> bool:
 
 
 def _settings(value: Any) -> bool:
-    """Whether it is an object that holds plain values alone."""
+    """Return True for an object that holds only plain values."""
     held = getattr(value, "__dict__", None)
     return type(held) is dict and not callable(value) and all(map(surroundings.plain, held.values()))
 

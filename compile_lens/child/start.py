@@ -28,13 +28,13 @@ def start(
     read, write = os.pipe()
     try:
         with tempfile.TemporaryFile() as known:
-            said = {
+            facts = {
                 "caller": os.getpid(),
                 "life": read,
                 "path": [p for p in sys.path if isinstance(p, str)],
                 "files": imports.loaded(),
             }
-            known.write(json.dumps(said).encode())
+            known.write(json.dumps(facts).encode())
             known.seek(0)
             numbers = [known.fileno(), *fds]
             process = subprocess.Popen(

@@ -1,5 +1,5 @@
-"""What goes along with every request, so that the child sees the program's world: where it runs, the modules that are
-its own and the plain values that they hold now, and the texts of files that only this process has."""
+"""Context that travels with every request, so that the child sees the program's world: the working folder, the
+program's own modules with the plain values that they hold now, and the texts of files that only this process has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .imports import SITES
 
 
 def all_of_them() -> dict[str, Any]:
-    """Where the program runs and what its own modules hold now: the child looks the same before it imports them."""
+    """Return the program's working folder and the current contents of its own modules, which the child reads before it
+    imports them."""
     return {
         "path": list(sys.path),
         "arguments": list(sys.argv),
@@ -34,16 +35,16 @@ def all_of_them() -> dict[str, Any]:
 
 def versions_of_modules() -> dict[str, int]:
     """When the files of the program's own modules were last written: a child that imported older ones is too old."""
-    found = {}
+    times = {}
     for name, module in own_modules().items():
         with contextlib.suppress(OSError, TypeError):  # a file that is gone cannot be imported anew either
-            found[name] = os.stat(str(module.__file__)).st_mtime_ns
-    return found
+            times[name] = os.stat(str(module.__file__)).st_mtime_ns
+    return times
 
 
 def own_modules(script: bool = False) -> dict[str, Any]:
     """The program's own modules: not Python's, not installed ones; with ``script`` also its script."""
-    found = {}
+    modules = {}
     there = sys.modules.copy()
     for name, module in there.items():
         known = _installed.get(name)
@@ -55,11 +56,11 @@ def own_modules(script: bool = False) -> dict[str, Any]:
                 if isinstance(module, types.ModuleType):
                     _installed[name] = weakref.ref(module)
             elif (name != "__main__" or script) and name != "__mp_main__":
-                found[name] = module
+                modules[name] = module
     if len(_installed) > len(there):
         for name in _installed.copy().keys() - there.keys():
             _installed.pop(name, None)
-    return found
+    return modules
 
 
 _installed: dict[str, weakref.ref[Any]] = {}
@@ -81,19 +82,19 @@ INSTALLED = tuple(
 
 
 def _plain_globals() -> dict[str, dict[str, Any]]:
-    found = {}
+    values = {}
     for name, module in own_modules().items():
         held = {k: v for k, v in list(vars(module).items()) if not k.startswith("__") and plain(v)}
         if held:
-            found[name] = held
-    return found
+            values[name] = held
+    return values
 
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 
 
 def plain(value: Any, depth: int = 3) -> bool:
-    """Whether a value is a number, a text, a dtype or such, or holds nothing else."""
+    """Return True if a value is a number, a text, a dtype or the like, or holds nothing else."""
     if type(value) in (tuple, list, set, frozenset):
         return depth > 0 and len(value) <= 1000 and all(plain(v, depth - 1) for v in value)
     if type(value) is dict:

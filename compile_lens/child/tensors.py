@@ -1,4 +1,4 @@
-"""How tensors cross to the child process: those that share memory still do, large ones are shapes without values."""
+"""Pickling of tensors for the child process: shared memory stays shared, large tensors cross as shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = 1 << 14
 
 
 class Tensors:
-    """Those of one request.
+    """Tensors of one request.
 
     Attributes:
         shapes_only: how many went without their values.
@@ -29,7 +29,7 @@ class Tensors:
         self._storages: dict[int, tuple[Storage, Any]] = {}
 
     def tensor(self, tensor: torch.Tensor) -> Any:
-        """How pickle takes it. Raises ``PicklingError`` for one that is not dense, or has hooks."""
+        """Return the pickle reduction of a tensor. Raises ``PicklingError`` for one that is not dense, or has hooks."""
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             raise pickle.PicklingError(f"a tensor of layout {tensor.layout} cannot cross")
         if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
@@ -67,9 +67,9 @@ class Tensors:
             return known[0]
         nbytes = storage.nbytes()
         if tensor.is_meta:
-            made = Storage(nbytes, tensor.dtype, None, meta=True)
-            self._storages[storage._cdata] = (made, storage)
-            return made
+            entry = Storage(nbytes, tensor.dtype, None, meta=True)
+            self._storages[storage._cdata] = (entry, storage)
+            return entry
         exact = not (tensor.is_floating_point() or tensor.is_complex())
         data = None
         if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
@@ -77,9 +77,9 @@ class Tensors:
             data = _raw(storage)
         else:
             self.shapes_only += 1
-        made = Storage(nbytes, tensor.dtype, data)
-        self._storages[storage._cdata] = (made, storage)
-        return made
+        entry = Storage(nbytes, tensor.dtype, data)
+        self._storages[storage._cdata] = (entry, storage)
+        return entry
 
 
 class Storage:
@@ -89,12 +89,12 @@ class Storage:
         self._given = nbytes, dtype, data, meta
 
     def reduced(self) -> Any:
-        """How pickle takes it."""
+        """Return the pickle reduction."""
         return _storage, self._given
 
 
 def is_fake(tensor: Any) -> bool:
-    """Whether it is one of the fake tensors that torch traces with."""
+    """Return True for one of the fake tensors that torch traces with."""
     fake = sys.modules.get("torch._subclasses.fake_tensor")
     return fake is not None and isinstance(tensor, fake.FakeTensor)
 
@@ -133,15 +133,15 @@ def _tensor(
     grad: torch.Tensor | None = None,
     marks: dict[str, Any] | None = None,
 ) -> torch.Tensor:
-    made = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
-    made = torch.nn.Parameter(made, requires_grad) if parameter else made.requires_grad_(requires_grad)
+    tensor = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
+    tensor = torch.nn.Parameter(tensor, requires_grad) if parameter else tensor.requires_grad_(requires_grad)
     if grad is not None:
-        made.grad = grad
+        tensor.grad = grad
     for name, value in (marks or {}).items():
-        setattr(made, name, value)
-    return made
+        setattr(tensor, name, value)
+    return tensor
 
 
 _MARKS = ("_dynamo_", "_has_dynamo_dim_marking", "_specialize_on")
-"""How torch's marks of a tensor begin: which sizes are dynamic (``mark_dynamic``), static or unknown, and whether its
-address stays, by which CUDA graphs may be written into it."""
+"""Prefixes of torch's marks on a tensor: sizes that are dynamic (``mark_dynamic``), static or unbacked, and whether its
+address stays the same, on which writes into it under CUDA graphs depend."""

@@ -1,4 +1,4 @@
-"""What runs in the child process: reads requests, runs each, writes what came of it.
+"""Server loop of the child process: it reads requests, runs each, and writes the result.
 
 Started by ``child.py`` through ``boot.py``. ``message.py`` has the frames of requests, which are pickled, and of
 replies, which are JSON.
@@ -56,15 +56,15 @@ def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callab
     pipes = Pipes(os.dup(0), replies)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    said = Said()
+    output = Said()
     ready()
-    said.flush()
+    output.flush()
     pipes.put(message.READY, b"")
     while (request := pipes.get()) is not None:
         number, data = request
-        said.fresh()
+        output.fresh()
         reply = answer(data)
-        said.flush()
+        output.flush()
         if not pipes.own:
             _end_of_fork(reply)
         pipes.put(number, json.dumps(reply).encode())
@@ -81,7 +81,7 @@ class Pipes:
 
     @property
     def own(self) -> bool:
-        """Whether this is the process that the caller started, not one that was forked from it."""
+        """True in the process that the caller started, False in one that was forked from it."""
         return os.getpid() == self._owner
 
     def _forked(self) -> None:
@@ -173,8 +173,8 @@ def _served(data: bytes) -> dict[str, Any]:
             anew = getattr(error, "anew", False)
             return {"stuck": str(error), "said_how": True, "part": len(done) - 1, "anew": anew}
         except Exception as error:  # a module that fails to import here, whatever it raises
-            said = f"{type(error).__name__} in the child: {error}"
-            return {"stuck": said, "said_how": False, "part": len(done) - 1}
+            message = f"{type(error).__name__} in the child: {error}"
+            return {"stuck": message, "said_how": False, "part": len(done) - 1}
         return {"value": call(*args)}
     except BaseException as error:
         return {"error": _error(error), "anew": getattr(error, "anew", False)}
@@ -183,7 +183,7 @@ def _served(data: bytes) -> dict[str, Any]:
 
 
 def _unpacked(body: bytes, done: list[int]) -> Any:
-    """What was sent; what comes after it in ``body`` only has to be loaded, such as operators that code names.
+    """Return what was sent; what follows it in ``body`` only has to be loaded, such as operators that the code names.
 
     ``done`` gets the end of each part that was loaded.
     """

@@ -29,8 +29,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def of_the_program(words: Sequence[str]) -> int:
-    """Where the words begin that are of the program which ``run`` runs: its ``-m`` or its path, as Python's own command
-    line has them. All that follows is of the program, ``--`` and our own options included."""
+    """Return the index at which the words of the program begin that ``run`` runs: its ``-m`` or its path, as on
+    Python's own command line. All that follows belongs to the program, ``--`` and our own options included."""
     at = 1 if words[:1] == ["run"] else len(words)
     while at < len(words):
         word = words[at]
@@ -43,7 +43,8 @@ def of_the_program(words: Sequence[str]) -> int:
 
 
 def _takes_next(option: str) -> bool:
-    """Whether the value of an option of ``run`` is the next word; argparse takes long ones by their beginning too."""
+    """Return True if the value of an option of ``run`` is the next word; argparse also accepts abbreviated long
+    options."""
     return option == "-o" or any(len(option) > 2 and name.startswith(option) for name in _WITH_VALUE)
 
 

@@ -29,7 +29,7 @@ def check(args: argparse.Namespace) -> int:
     if args.pages is not None and args.pages.exists() and not args.pages.is_dir():
         raise UsageError(f"--pages {str(args.pages)!r} is not a folder: name one, or one that is not there")
     here()
-    found: list[Checked] = []
+    checked: list[Checked] = []
     # With --json what the user's code prints goes to stderr: stdout is one document.
     apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
     with apart:
@@ -38,19 +38,19 @@ def check(args: argparse.Namespace) -> int:
             for function in functions:
                 with progress(f"checking {function.__name__}", quiet=args.quiet):
                     one = held(function, file, args.pages)
-                found.append(one)
+                checked.append(one)
                 if not args.json:
                     say(_told(one))
     written = []
     for path in args.out:
         makers = {".md": _markdown, ".txt": _text, ".json": _json}
-        written.append(str(write_text(path, makers[path.suffix.lower()](found))))
+        written.append(str(write_text(path, makers[path.suffix.lower()](checked))))
     if args.json:
-        say(json.dumps({"command": args.command, **_plain(found), "written": written}, indent=2))
+        say(json.dumps({"command": args.command, **_plain(checked), "written": written}, indent=2))
     else:
-        for line in (_verdict(found), *(f"wrote {path}" for path in written)):
+        for line in (_verdict(checked), *(f"wrote {path}" for path in written)):
             say(line)
-    outcomes = {one.outcome for one in found}
+    outcomes = {one.outcome for one in checked}
     return FAILED if RAISED in outcomes else DIFFERS if NOT_SO in outcomes else OK
 
 

@@ -103,6 +103,6 @@ def doctor(args: argparse.Namespace) -> int:
     from ..trials import doctor as found_by
 
     with progress("looking at torch and its devices", quiet=args.quiet):
-        found = found_by.checks()
-    say(json.dumps(found_by.to_dict(found), indent=2) if args.json else found_by.page(found))
-    return OK if found_by.healthy(found) else NOT_INSTALLED
+        checks = found_by.checks()
+    say(json.dumps(found_by.to_dict(checks), indent=2) if args.json else found_by.page(checks))
+    return OK if found_by.healthy(checks) else NOT_INSTALLED

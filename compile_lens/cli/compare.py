@@ -27,19 +27,20 @@ def compare(args: argparse.Namespace) -> int:
         from ..api.compare import compare as compared
 
         with one_voice(args):
-            found = compared(
+            comparison = compared(
                 function, *inputs, targets=args.target or TARGETS, kwargs=kwargs or None, **options(args)
             )
     if not args.json:
-        say(str(found))
+        say(str(comparison))
     written = []
     for path in args.out:
         with progress(f"writing {path}", quiet=args.quiet):
-            written.append(found.save(path))
+            written.append(comparison.save(path))
     if args.json:
         say(
             json.dumps(
-                {"command": args.command, **_summary(found), "written": [str(p) for p in written]}, indent=2
+                {"command": args.command, **_summary(comparison), "written": [str(p) for p in written]},
+                indent=2,
             )
         )
     else:

@@ -18,13 +18,14 @@ FIGURES = (
 """Figures by which ``--fail-on`` can be told; ``saved`` is a level as well, and here the figure."""
 
 DIRECTED = ("kernels", "breaks", "figures", *FIGURES)
-"""What can get worse: more launches, breaks, bytes. Any difference of another level fails: no way of it is worse."""
+"""Levels at which a change can be for the worse: more launches, breaks, bytes. At any other level every difference
+fails."""
 
 CHANGES = "changes"
-"""What stands for a difference at any level."""
+"""Name that stands for a difference at any level."""
 
 ANY = "!="
-"""What stands behind a name of which any difference fails, an improvement as well."""
+"""Suffix of a name of which any difference fails, an improvement too."""
 
 
 def diff(args: argparse.Namespace) -> int:
@@ -35,14 +36,19 @@ def diff(args: argparse.Namespace) -> int:
     check_endings(args.out, FORMS)
     wanted = levels(args.fail_on)
     with progress(f"comparing {args.a} and {args.b}", quiet=args.quiet):
-        found = compared(args.a, args.b)
-    failed = failures(found, wanted)
-    written = [str(found.save(path)) for path in args.out]
+        difference = compared(args.a, args.b)
+    failed = failures(difference, wanted)
+    written = [str(difference.save(path)) for path in args.out]
     if args.json:
-        body = {"command": args.command, **found.to_dict(), "failed_on": list(failed), "written": written}
+        body = {
+            "command": args.command,
+            **difference.to_dict(),
+            "failed_on": list(failed),
+            "written": written,
+        }
         say(json.dumps(body, indent=2))
     else:
-        say(str(found))
+        say(str(difference))
         for path in written:
             say(f"wrote {path}")
         say_failed(failed)
@@ -56,9 +62,9 @@ def say_failed(failed: dict[str, str]) -> None:
 
 
 def failures(found: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
-    """Those of the names that fail, each with the first thing that makes it."""
-    said = ((name, next(_reasons(found, name), "")) for name in wanted)
-    return {name: why for name, why in said if why}
+    """Return the names that fail, each with the first change that fails it."""
+    reasons = ((name, next(_reasons(found, name), "")) for name in wanted)
+    return {name: why for name, why in reasons if why}
 
 
 def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
@@ -74,7 +80,7 @@ def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
 
 
 def _repaired(found: DifferenceRecord) -> bool:
-    """Whether the first failed and the second compiled: what there is now is more than nothing, and not worse."""
+    """Return True if the first capture failed and the second compiled: that is never worse."""
     before, after = found.captures or (None, None)
     if before is None or after is None or before.failure is None:
         return False
@@ -90,7 +96,7 @@ def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:
 
 
 def _grew(change: Change) -> bool:
-    """Whether a figure is more than it was. What is not known on one side may be more; what there is none of is 0."""
+    """Return True if a figure grew. A figure that is unknown on one side may have grown; an absent one is 0."""
     before, after = (
         0
         if value is None and any(fact.startswith(f"{side}: there is no ") for fact in change.facts)

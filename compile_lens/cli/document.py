@@ -37,9 +37,9 @@ class Document:
         if self._stdout is None:
             return
         summary, error_dict = self._words
-        told = {"command": "run", **summary(program), "written": [str(path) for path in written]}
+        body = {"command": "run", **summary(program), "written": [str(path) for path in written]}
         if failure is not None:
-            told["error"] = error_dict(failure)
+            body["error"] = error_dict(failure)
         with contextlib.suppress(BrokenPipeError), os.fdopen(self._stdout, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps(told, indent=2) + "\n")
+            stream.write(json.dumps(body, indent=2) + "\n")
         self._stdout = None

@@ -27,7 +27,7 @@ class Interrupt:
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """What runs in this block changes nothing of it."""
+        """Keep the interrupt as it is while the block runs."""
         remembered = self._remembered
         try:
             yield

@@ -17,13 +17,13 @@ def merge(args: argparse.Namespace) -> int:
 
     check_endings(args.out, FORMS)
     with progress(f"comparing {len(args.records)} ranks", quiet=args.quiet):
-        found = merged(*args.records)
-    written = [str(found.save(path)) for path in args.out]
+        ranks = merged(*args.records)
+    written = [str(ranks.save(path)) for path in args.out]
     if args.json:
-        say(json.dumps({"command": args.command, **found.to_dict(), "written": written}, indent=2))
+        say(json.dumps({"command": args.command, **ranks.to_dict(), "written": written}, indent=2))
         return OK
     if not written:
-        say(str(found))
+        say(str(ranks))
     for path in written:
         say(f"wrote {path}")
     return OK

@@ -62,12 +62,12 @@ def evaluate(text: str, scope: dict[str, Any], what: str) -> Any:
 
 def _split(text: str) -> tuple[str, str]:
     # A Windows path holds a colon of its own, and so may the expression: look for the ending `.py:` first.
-    place, found, name = text.partition(".py:")
-    if found:
+    place, separator, name = text.partition(".py:")
+    if separator:
         place += ".py"
     else:
-        place, found, name = text.partition(":")
-    if not (place and found and name.strip()):
+        place, separator, name = text.partition(":")
+    if not (place and separator and name.strip()):
         raise UsageError(f"{text!r} names no function; write pkg.module:function or path/to/file.py:function")
     return place, name.strip()
 

@@ -1,4 +1,4 @@
-"""What is printed and written: results on stdout, errors on stderr, one JSON document with ``--json``."""
+"""Output of the commands: results on stdout, errors on stderr, one JSON document with ``--json``."""
 
 from __future__ import annotations
 
@@ -83,12 +83,13 @@ def _svg(path: Path, graph: Graph, title: str) -> Path:
 
 
 def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
-    """How often a call launches a kernel: a number, or null where that is by the turn or the branch; and in words."""
+    """Return the launches of a kernel per call: a number, or null where they are per iteration or branch; and the same
+    in words."""
     from ..measures.control_flow import launches
     from ..views.words.launches import launched
 
-    found = launches(code, [kernel])
-    return {"launches": found.most if found.most == found.least else None, "launched": launched(code, kernel)}
+    count = launches(code, [kernel])
+    return {"launches": count.most if count.most == count.least else None, "launched": launched(code, kernel)}
 
 
 def _story(capture: Capture, lang: str) -> list[dict[str, Any]]:
@@ -98,17 +99,17 @@ def _story(capture: Capture, lang: str) -> list[dict[str, Any]]:
 
 
 def _target(capture: Capture) -> dict[str, Any] | None:
-    found = capture.target
-    if found is None:
+    target = capture.target
+    if target is None:
         return None
     codes = [(c.id, code) for c in capture.compilations for code in c.code.values()]
     return {
-        "asked": found.asked,
-        "model": found.model.name,
-        "traced": found.traced,
-        "crossing": found.crossing,
-        "may_differ": list(found.may_differ),
-        "questions": [asdict(question) for question in found.questions],
+        "asked": target.asked,
+        "model": target.model.name,
+        "traced": target.traced,
+        "crossing": target.crossing,
+        "may_differ": list(target.may_differ),
+        "questions": [asdict(question) for question in target.questions],
         "code": [
             {"compilation": i, "phase": code.phase, "may_differ": list(code.may_differ)} for i, code in codes
         ],
@@ -119,8 +120,8 @@ def _break(ending: Ending) -> dict[str, Any]:
     """A graph break in words, and where it is: the last of ``frames``, which are the stack of the program."""
     from ..views.words.outcome import reason
 
-    said = reason(ending)
-    words = {key: getattr(said, key) for key in ("what", "why", "hint", "link")}
+    sentences = reason(ending)
+    words = {key: getattr(sentences, key) for key in ("what", "why", "hint", "link")}
     stack = [f"{frame.file}:{frame.line} in {frame.function}" for frame in ending.frames]
     return {**words, **_place(ending.frames), "frames": stack}
 
@@ -131,7 +132,7 @@ def _place(frames: Sequence[Frame]) -> dict[str, Any]:
 
 
 def capture_summary(capture: Capture) -> dict[str, Any]:
-    """What a script wants to know of a capture; the whole of it is what ``--out record.json`` writes."""
+    """Return the figures of a capture that a script needs; ``--out record.json`` writes all of it."""
     kernels = [
         {
             "compilation": c.id,
@@ -160,7 +161,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         "kernels": kernels,
         "breaks": [_break(ending) for ending in capture.breaks],
         "skipped": [asdict(skip) for skip in capture.skipped],
-        "recompiles": [asdict(made) for made in capture.recompiles],
+        "recompiles": [asdict(recompile) for recompile in capture.recompiles],
         "missing": [asdict(m) for m in capture.missing],
         "not_applicable": [asdict(m) for m in capture.not_applicable],
         "failure": None
@@ -188,7 +189,7 @@ def fail(args: argparse.Namespace, error: Exception) -> int:
 
 
 def _draws() -> bool:
-    """Whether a Graphviz is here at all."""
+    """Return True if a Graphviz is available."""
     return bool(shutil.which("dot") or importlib.util.find_spec("pygraphviz"))
 
 
@@ -206,16 +207,16 @@ def _message(error: Exception) -> str:
 
 
 def _not_installed(error: ModuleNotFoundError, name: str) -> str:
-    """What is missing, where it was asked for, and who knows what to install."""
+    """Return the message for a missing package: which one, where it was needed, and what to install."""
     from ..trials.doctor import KNOWN
 
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen ")]
     ours = str(Path(__file__).resolve().parent.parent)
     theirs = frames and not str(Path(frames[-1].filename).resolve()).startswith(ours + os.sep)
-    said = f"{name} is not installed"
+    problem = f"{name} is not installed"
     if theirs:
-        said = f"{frames[-1].filename}:{frames[-1].lineno} imports {name}, which is not installed"
-    return f"{said}; `compile-lens doctor` says what to install" if name in KNOWN else said
+        problem = f"{frames[-1].filename}:{frames[-1].lineno} imports {name}, which is not installed"
+    return f"{problem}; `compile-lens doctor` says what to install" if name in KNOWN else problem
 
 
 def say_error(error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What a script wants to know of a program."""
+"""Figures of a program that a script needs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def summary(program: Program) -> dict[str, Any]:
         ],
         "lines": {
             file: {
-                state: [x.line for x in found if x.state == state]
+                state: [x.line for x in rows if x.state == state]
                 for state in ("broke", "eager", "compiled", "never")
             }
-            for file, found in program.lines.items()
+            for file, rows in program.lines.items()
         },
         "profile": None if record.profile is None else asdict(record.profile),
         "missing": [asdict(missing) for missing in record.missing],

@@ -170,9 +170,9 @@ class Run:
         if self._watching is None or self._watching.program is None:
             return dataclasses.replace(_never(self._program), ended=self._ended)
         self._watching.close(self._ended)
-        made = self._watching.program.record
+        record = self._watching.program.record
         failed = self._journal.failed if self._journal is not None else ""
-        return dataclasses.replace(made, notes=(*made.notes, failed)) if failed else made
+        return dataclasses.replace(record, notes=(*record.notes, failed)) if failed else record
 
     def _with_cuda_graphs(self, record: ProgramRecord) -> ProgramRecord:
         """The record with what was asked of its graphs, or with why that is not there."""
@@ -191,8 +191,8 @@ class Run:
                 )
             if self._watching is None or self._watching.program is None or not record.graphs:
                 raise UsageError("no graph was compiled")
-            asked = self._watching.program.with_cuda_graphs(self._cuda_graphs).record
-            return dataclasses.replace(record, cuda_graphs=asked.cuda_graphs)
+            recorded = self._watching.program.with_cuda_graphs(self._cuda_graphs).record
+            return dataclasses.replace(record, cuda_graphs=recorded.cuda_graphs)
         except Exception as error:  # whatever it is, the report of the run comes
             why = str(error) if isinstance(error, LensError) else f"{type(error).__name__}: {error}"
             lacks = Missing(f"CUDA graphs for {self._cuda_graphs}", why)
@@ -247,7 +247,7 @@ def _put_aside(path: Path) -> None:
 
 
 class Journal:
-    """What was seen so far, a line for each visit: what is left where the process is killed."""
+    """Journal of a running program, a line for each frame evaluation: it survives when the process is killed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -258,7 +258,7 @@ class Journal:
 
     @property
     def there(self) -> bool:
-        """Whether the file is there and of this run: not where it could not be made."""
+        """True if the file exists and belongs to this run; False where it could not be created."""
         return self._begun and os.path.isfile(self.path)
 
     def begin(self, head: ProgramRecord) -> None:
@@ -308,7 +308,7 @@ class Journal:
 
 
 def _trim_traceback() -> None:
-    """What Python says of an error does not begin with how the program was started."""
+    """Remove the lines of the launcher from the traceback that Python prints."""
     hook = sys.excepthook
 
     def trimmed(kind: Any, error: Any, trace: types.TracebackType | None) -> None:

@@ -123,7 +123,7 @@ def _of_python(original: Sequence[str], given: Sequence[str]) -> Sequence[str]:
 
 def module(name: str, arguments: Sequence[str]) -> Script:
     """A module by its name, found where ``python -m`` looks for it. Raises ``UsageError`` if there is none."""
-    folder, asked = os.getcwd(), name
+    folder, given = os.getcwd(), name
     sys.path[0] = folder
     spec = _spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
@@ -136,7 +136,7 @@ def module(name: str, arguments: Sequence[str]) -> Script:
     if code is None:
         raise UsageError(f"the module {name!r} has no Python code to run")
     file = spec.origin
-    return Script(name, tuple(arguments), lambda: code, file, folder, spec, ("-m", asked), file)
+    return Script(name, tuple(arguments), lambda: code, file, folder, spec, ("-m", given), file)
 
 
 def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
@@ -168,8 +168,8 @@ class AfterImport:
         if name != self._name:
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
-        found = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
-        spec = next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
+        spec = next((spec for spec in specs if spec is not None), None)
         loader: Any = spec.loader if spec is not None else None
         if hasattr(loader, "exec_module"):
             self._wrap(loader)

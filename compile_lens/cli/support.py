@@ -27,16 +27,16 @@ def support(args: argparse.Namespace) -> int:
 
     with progress("reading torch's tables", quiet=args.quiet):
         operators = [supported(op) for op in args.op]
-        found = None
+        lack = None
         if args.capture is not None:
             from ..api.load import load
 
-            found = lacking(load(args.capture), args.target)
+            lack = lacking(load(args.capture), args.target)
     if args.json:
         document = {"command": args.command, "operators": [one.to_dict() for one in operators]}
-        document["lacking"] = None if found is None else found.to_dict()
+        document["lacking"] = None if lack is None else lack.to_dict()
         say(json.dumps(document, indent=2))
         return OK
-    for one in (*operators, *([found] if found is not None else [])):
+    for one in (*operators, *([lack] if lack is not None else [])):
         say(f"{one}\n")
     return OK

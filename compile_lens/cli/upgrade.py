@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 ELSEWHERE = Path(__file__).resolve().with_name("elsewhere.py")
-"""What runs the command line under another Python."""
+"""Script that runs the command line under another Python."""
 
 
 class _CaptureFailed(LensError):
@@ -52,23 +52,23 @@ def upgrade(args: argparse.Namespace) -> int:
         captures = [_captured(args, version, folder, records) for version in versions]
     from ..api.diff import diff
 
-    found = [diff(a, b) for a, b in pairwise(captures)]
+    differences = [diff(a, b) for a, b in pairwise(captures)]
     names = [f"{a}-{b}" for a, b in pairwise(versions)]
-    written = _written(found, names, args.out)
+    written = _written(differences, names, args.out)
     failed: dict[str, str] = {}
-    for one in found:
+    for one in differences:
         failed = {**failures(one, wanted), **failed}
     if args.json:
         body = {
             "command": args.command,
             "torch": [capture.environment.torch for capture in captures],
-            "differences": [one.to_dict() for one in found],
+            "differences": [one.to_dict() for one in differences],
             "failed_on": list(failed),
             "written": written,
         }
         say(json.dumps(body, indent=2))
     else:
-        say("\n\n".join(str(one) for one in found))
+        say("\n\n".join(str(one) for one in differences))
         for path in written:
             say(f"wrote {path}")
         say_failed(failed)
@@ -129,15 +129,15 @@ def _options(args: argparse.Namespace) -> list[str]:
 
 
 def _reason(done: subprocess.CompletedProcess[str], one: Environment) -> str:
-    """Why a capture left no record: what it said, or how its process ended."""
+    """Return why a capture left no record: its error, or how its process ended."""
     try:
-        said = str(json.loads(done.stdout)["error"]["message"])
+        message = str(json.loads(done.stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         last = done.stderr.strip().rpartition("\n")[2]
         return f"the process of its capture ended with {done.returncode}: {last or 'it said nothing'}"
-    if "is not installed" in said:
-        said += f"; into {one.folder}: --with NAME, which pip installs there"
-    return said
+    if "is not installed" in message:
+        message += f"; into {one.folder}: --with NAME, which pip installs there"
+    return message
 
 
 def _written(found: list[Difference], names: list[str], paths: list[Path]) -> list[str]:
@@ -151,18 +151,18 @@ def _written(found: list[Difference], names: list[str], paths: list[Path]) -> li
 
 
 def _list(args: argparse.Namespace, folder: Path) -> int:
-    found = environments.kept(folder)
+    environments_kept = environments.kept(folder)
     if args.json:
         body = [
             {"asked": o.asked, "torch": o.torch, "whole": o.whole, "with": list(o.extra), "bytes": o.size(),
              "folder": str(o.folder)}
-            for o in found
+            for o in environments_kept
         ]  # fmt: skip
         say(json.dumps({"command": args.command, "folder": str(folder), "environments": body}, indent=2))
         return OK
-    if not found:
+    if not environments_kept:
         say(f"no environment is kept in {folder}")
-    for one in found:
+    for one in environments_kept:
         what = f"torch {one.torch}" if one.whole else "half made: it is made anew when it is asked for"
         more = f", with {', '.join(one.extra)}" if one.extra else ""
         say(f"{one.asked:8} {one.size() / 1e9:6.1f} GB  {what}{more}  {one.folder}")
@@ -170,14 +170,14 @@ def _list(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _remove(args: argparse.Namespace, folder: Path) -> int:
-    found = environments.kept(folder)
+    environment = environments.kept(folder)
     for version in args.remove:
-        if version != "all" and version not in {one.asked for one in found}:
-            there = ", ".join(dict.fromkeys(one.asked for one in found)) or "none"
+        if version != "all" and version not in {one.asked for one in environment}:
+            there = ", ".join(dict.fromkeys(one.asked for one in environment)) or "none"
             raise UsageError(
                 f"--remove {version!r}: no such environment in {folder}; there are: {there}; or all"
             )
-    gone = [one for one in found if "all" in args.remove or one.asked in args.remove]
+    gone = [one for one in environment if "all" in args.remove or one.asked in args.remove]
     for one in gone:
         with progress(f"removing {one.folder}", quiet=args.quiet):
             environments.remove(one)

@@ -34,7 +34,7 @@ def what_if(args: argparse.Namespace) -> int:
         from ..api.what_if import what_if as tried
 
         with one_voice(args):
-            found = tried(
+            what_if_result = tried(
                 function,
                 *inputs,
                 kwargs=kwargs or None,
@@ -45,16 +45,16 @@ def what_if(args: argparse.Namespace) -> int:
                 **options(args),
             )
     if not args.json:
-        say(str(found))
+        say(str(what_if_result))
     written = []
     for path in args.out:
         with progress(f"writing {path}", quiet=args.quiet):
-            written.append(str(found.save(path)))
+            written.append(str(what_if_result.save(path)))
     if args.json:
-        say(json.dumps({"command": args.command, **found.to_dict(), "written": written}, indent=2))
+        say(json.dumps({"command": args.command, **what_if_result.to_dict(), "written": written}, indent=2))
     else:
         for path in written:
             say(f"wrote {path}")
-    if found.interrupted:
+    if what_if_result.interrupted:
         say("compile-lens: interrupted", sys.stderr)
-    return INTERRUPTED if found.interrupted else OK
+    return INTERRUPTED if what_if_result.interrupted else OK

@@ -1,4 +1,4 @@
-"""Whether what a student made does what was asked: facts of a fresh capture say so."""
+"""Check of a student's function against the facts of a fresh capture."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Shown):
-    """What ``check`` says: whether it is right, and why not, a sentence each. ``bool`` of it is ``right``."""
+    """Result of ``check``: ``right``, and the reasons why not, a sentence each. ``bool`` of it is ``right``."""
 
     key: str
     right: bool
@@ -59,7 +59,7 @@ def check(key: str, made: Any = None) -> Verdict:
 
 
 def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
-    """Whether it was an attempt at all, and what is not as asked."""
+    """Return whether the function is an attempt at all, and the requirements that it does not meet."""
     if made is None or made is ...:
         return False, (tell("empty"),)
     if isinstance(made, Capture) or not callable(made):
@@ -67,22 +67,22 @@ def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     if untouched(made):
         return False, (tell("stub", key=wanted.key),)
     try:
-        found = captured(made, wanted.calls, wanted.target)
+        capture = captured(made, wanted.calls, wanted.target)
     except (UsageError, CaptureError) as error:
         return True, (tell("failed", why=_why(error, made, wanted)),)
-    if not found.compilations:  # there was work, if Dynamo left it to Python
-        why = tell("nothing", why=_nothing(found, wanted).rstrip("."))
-        left = bool(FACTS["skipped"].of(found))
-        return left, (why, *(_slips(found, wanted)[:1] if left else ()))
-    unmet = [need for need in wanted.needs if not _holds(found, need)]
-    mistaken = _slips(found, wanted) if unmet else []
+    if not capture.compilations:  # there was work, if Dynamo left it to Python
+        why = tell("nothing", why=_nothing(capture, wanted).rstrip("."))
+        left = bool(FACTS["skipped"].of(capture))
+        return left, (why, *(_slips(capture, wanted)[:1] if left else ()))
+    unmet = [need for need in wanted.needs if not _holds(capture, need)]
+    mistaken = _slips(capture, wanted) if unmet else []
     other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
-    wrong = (tell("other", how=other),) if other else () if _uses(found) else (tell("unused"),)
-    return True, (*wrong, *(_unmet(found, need) for need in unmet), *mistaken[:1])
+    wrong = (tell("other", how=other),) if other else () if _uses(capture) else (tell("unused"),)
+    return True, (*wrong, *(_unmet(capture, need) for need in unmet), *mistaken[:1])
 
 
 def _takes(made: Any, wanted: Exercise) -> bool:
-    """Whether it can be called with as many inputs as the exercise has."""
+    """Return True if it can be called with as many inputs as the exercise has."""
     try:
         inspect.signature(made).bind(*wanted.inputs)
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def _takes(made: Any, wanted: Exercise) -> bool:
 
 
 def _uses(found: Capture) -> bool:
-    """Whether a graph has an input: Dynamo leaves out those that nothing reads. Without a graph it may, in Python."""
+    """Return True if a graph has an input: Dynamo removes unused ones. Without a graph, Python may use it."""
     graphs = [graph for c in found.compilations if (graph := c.graphs.get("dynamo"))]
     return not graphs or any(node.op == "placeholder" for graph in graphs for node in graph.nodes)
 
@@ -113,7 +113,7 @@ def _nothing(found: Capture, wanted: Exercise) -> str:
 
 
 _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
-"""How a capture says that there was no operation to compile."""
+"""Prefixes of a capture's report that there was no operation to compile."""
 
 
 def _holds(found: Capture, need: Need) -> bool:
@@ -127,8 +127,8 @@ def _unmet(found: Capture, need: Need) -> str:
 
 
 def _why(error: UsageError | CaptureError, made: Any, wanted: Exercise) -> str:
-    """Why a function could not be captured, which may be that it takes another number of inputs, or that it makes a
-    tensor where no other of its tensors is."""
+    """Return why a function could not be captured: its own error, a wrong number of inputs, or a tensor made on another
+    device than the rest."""
     if not _takes(made, wanted):
         return tell("inputs", count=len(wanted.inputs))
     if isinstance(error, UsageError):
@@ -142,7 +142,7 @@ def _why(error: UsageError | CaptureError, made: Any, wanted: Exercise) -> str:
 
 
 _APART = re.compile(r"device mismatch|two devices|different devices|same device", re.I)
-"""How PyTorch says that the tensors of an operator are on several devices."""
+"""PyTorch's words for tensors of one operator on several devices."""
 
 
 def _first(error: BaseException) -> str:

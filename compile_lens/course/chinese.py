@@ -48,7 +48,7 @@ PARTS: dict[str, str] = {
     "numbers": "数的个数",
     "sines": "正弦",
 }
-"""What a number of an answer is."""
+"""Names of the numbers of an answer."""
 
 FACTS: dict[str, str] = {
     "eager_ops": "个 eager PyTorch 算子",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 Told = tuple[tuple[str, ...], tuple[str, ...]]
-"""What is said to mistakes, and the hints, of one exercise."""
+"""Sentences for mistakes, and hints, of one exercise."""
 
 _PARTED = "图中断把函数切开，每段单独编译：题目说的是同一个图。"
 _NOTHING_DERIVED = "没有真正在计算的反向：没有什么以可导的方式取决于 x。"

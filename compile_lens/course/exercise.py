@@ -1,4 +1,4 @@
-"""What questions and exercises are made of: plain data, and a program where one is asked about."""
+"""Parts of questions and exercises: plain data, and a program where a question is about one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 AT_LEAST, AT_MOST, EXACTLY = "at least", "at most", "exactly"
-"""How a fact is to stand to a number."""
+"""Relations between a fact and a number."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Need:
-    """What is to be so of a capture: a fact (``facts.FACTS``), and how it is to stand to a number."""
+    """Requirement on a capture: a fact (``facts.FACTS``), and its relation to a number."""
 
     fact: str
     relation: str

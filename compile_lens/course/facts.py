@@ -32,8 +32,8 @@ class Fact:
 
 def _column(name: str, row: str = "total") -> Callable[[Capture], Number]:
     def of(capture: Capture) -> Number:
-        found = getattr(capture.ledger, row)
-        value: Number = getattr(found, name) if found.exists else 0
+        phase_row = getattr(capture.ledger, row)
+        value: Number = getattr(phase_row, name) if phase_row.exists else 0
         return value
 
     return of
@@ -47,8 +47,8 @@ def _partitions(of: Callable[[Partition], int | None]) -> Callable[[Capture], Nu
     """A number of each cut in two, added up; not known where one of them is not."""
 
     def number(capture: Capture) -> Number:
-        found = [of(c.partition) for c in capture.compilations if c.partition is not None]
-        return None if None in found else sum(n for n in found if n is not None)
+        counts = [of(c.partition) for c in capture.compilations if c.partition is not None]
+        return None if None in counts else sum(n for n in counts if n is not None)
 
     return number
 
@@ -63,9 +63,9 @@ def _patterns(capture: Capture) -> Number:
 
 
 def _step(capture: Capture) -> Number:
-    """How many numbers the widest loop of the C++ kernels takes at a time; not known where there is no such loop."""
-    found = (re.findall(r"\+=\s*static_cast<int64_t>\((\d+)L?\)", k.source) for k in _cpp(capture))
-    return max((int(step) for steps in found for step in steps), default=None)
+    """Return the elements per step of the widest loop of the C++ kernels; unknown where there is no such loop."""
+    steps_of_kernels = (re.findall(r"\+=\s*static_cast<int64_t>\((\d+)L?\)", k.source) for k in _cpp(capture))
+    return max((int(step) for steps in steps_of_kernels for step in steps), default=None)
 
 
 def _tails(capture: Capture) -> Number:
@@ -73,7 +73,7 @@ def _tails(capture: Capture) -> Number:
 
 
 def _sines(capture: Capture) -> Number:
-    """How often a sine stands in the C++ kernels, their tails left out, which say the same once more."""
+    """Return the number of sines in the C++ kernels, without their tail loops, which repeat the body."""
     return sum(len(re.findall(r"\.sin\(\)|std::sin\(", _without_tails(k.source))) for k in _cpp(capture))
 
 
@@ -84,7 +84,7 @@ def _without_tails(source: str) -> str:
 
 
 def _block_end(text: str) -> int:
-    """Where the first block in braces ends."""
+    """Return the end of the first block in braces."""
     depth = 0
     for at, mark in enumerate(text):
         depth += (mark == "{") - (mark == "}")
@@ -94,14 +94,14 @@ def _block_end(text: str) -> int:
 
 
 def _intermediate(capture: Capture) -> Number:
-    """How many numbers of 4 bytes the largest intermediate buffer has; not known where a size is not."""
+    """Return the size of the largest intermediate buffer in elements of 4 bytes; unknown where a size is unknown."""
     memory = (m for c in capture.compilations for m in c.memory)
     sizes = [b.nbytes for m in memory for b in m.buffers if b.kind == "intermediate"]
     return None if None in sizes else max((size // 4 for size in sizes if size is not None), default=0)
 
 
 def _in_triton(pattern: str) -> Callable[[Capture], Number]:
-    """How often a pattern stands in the Triton kernels."""
+    """Return a fact that counts a pattern in the Triton kernels."""
 
     def of(capture: Capture) -> Number:
         return sum(len(re.findall(pattern, k.source)) for k in capture.kernels if k.language == "triton")
@@ -122,7 +122,7 @@ def _library(capture: Capture) -> list[Kernel]:
 
 
 def _library_calls_of(*functions: str) -> Callable[[Capture], Number]:
-    """How often functions of a library are called, by their bare names."""
+    """Return a fact that counts calls of library functions, by their bare names."""
 
     def of(capture: Capture) -> Number:
         return sum(k.launches for k in _library(capture) if bare(called(k.name)) in functions)
@@ -137,7 +137,7 @@ _det_calls = _library_calls_of("_linalg_det")
 
 
 def _repeated(capture: Capture) -> Number:
-    """How often a backward gives the gradient of one number to many, as that of a sum is."""
+    """Return how often a backward expands the gradient of one number to many, as that of a sum does."""
     backward = (graph for c in capture.compilations if (graph := c.graphs.get("backward")))
     return sum(node.target.startswith("aten.expand.") for graph in backward for node in graph.nodes)
 
@@ -161,8 +161,8 @@ def _complex(capture: Capture) -> Number:
     graphs = (
         c.graphs.get(name) for c in capture.compilations for name in ("inference", "forward", "backward")
     )
-    made = (tensor for graph in graphs if graph for node in graph.nodes for tensor in node.outputs)
-    return sum(tensor.dtype.startswith("complex") for tensor in made)
+    outputs = (tensor for graph in graphs if graph for node in graph.nodes for tensor in node.outputs)
+    return sum(tensor.dtype.startswith("complex") for tensor in outputs)
 
 
 def _breaks(capture: Capture) -> Number:
@@ -273,7 +273,7 @@ FACTS: dict[str, Fact] = {
 
 
 def said(name: str, value: Number) -> str:
-    """What a fact is of a capture: the number with its noun."""
+    """Return the value of a fact with its noun."""
     one = many = _in_chinese(name)
     if not many:
         one, many = FACTS[name].one, FACTS[name].many

@@ -55,7 +55,7 @@ class Cut(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """What was passed on is shown."""
+        """Flush, so that what was passed on is shown."""
         self._to.flush()
 
 
@@ -72,7 +72,7 @@ LOOP = each.__code__.co_filename
 
 
 def plain_error(function: Any, calls: Calls) -> Exception | None:
-    """What a function raises where nothing is compiled, ``None`` where it raises nothing. It says what is wrong in the
+    """Return the error that a function raises without a compiler; None if it raises none. It names the problem in the
     function's own words, which a compiler's error may leave out."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -84,18 +84,19 @@ def plain_error(function: Any, calls: Calls) -> Exception | None:
 
 
 MIXED = 4
-"""How often two functions are compared on numbers of both signs: what depends on the order of rows, or on the sign of
-one number, shows in some of them."""
+"""Number of comparisons on inputs of both signs. Dependence on the order of rows, or on the sign of one number, shows
+in some of them."""
 
 ROUNDING = 16
-"""How many times the rounding error of what was asked, computed as it was asked, another way of writing it may have."""
+"""Multiple of the reference's own rounding error that another way of writing it may have."""
 
 SLACK = 1e-5
-"""What it may have besides, of the largest number."""
+"""Additional error that it may have, relative to the largest number."""
 
 
 def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
-    """How the results of two functions differ, on numbers above 0, below 0, and on both sides; ``""`` where they agree.
+    """Return how the results of two functions differ on inputs above 0, below 0, and of both signs; ``""`` if they
+    agree.
 
     What is right is computed with 64 bits; how far from it a program may be, depends on how far from it ``other`` is
     with the bits that the program has.

@@ -36,7 +36,7 @@ class Prediction(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Reveal(Shown):
-    """What was said and what the capture shows, part by part."""
+    """Comparison of a prediction with the capture, part by part."""
 
     prediction: Prediction
     truth: tuple[str, ...]
@@ -61,18 +61,18 @@ def predict(key: str, *answer: int) -> Prediction:
     Gives a ``Prediction``, whose ``reveal(capture)`` shows both. Where no answer is given, it is the one that was kept.
     Raises ``UsageError`` for a question that there is not, or an answer of another form.
     """
-    asked = question(key)
+    wanted = question(key)
     if not answer:
         kept = state.load().answer(key)
         if kept is None:
-            raise UsageError(wording.tell("answer first", key=key, names=_names(asked)))
-        return Prediction(asked, kept)
+            raise UsageError(wording.tell("answer first", key=key, names=_names(wanted)))
+        return Prediction(wanted, kept)
     whole = all(isinstance(value, int) and not isinstance(value, bool) for value in answer)
-    if len(answer) != len(asked.parts) or not whole:
-        what = "asks for" if len(asked.parts) > 1 else "asks for one"
-        count = len(asked.parts)
-        raise UsageError(wording.tell(what, key=key, count=count, names=_names(asked), answer=answer))
+    if len(answer) != len(wanted.parts) or not whole:
+        what = "asks for" if len(wanted.parts) > 1 else "asks for one"
+        count = len(wanted.parts)
+        raise UsageError(wording.tell(what, key=key, count=count, names=_names(wanted), answer=answer))
     if min(answer) < 0:  # every fact is a count
         raise UsageError(wording.tell("negative", key=key, answer=answer))
     state.predicted(key, answer)
-    return Prediction(asked, answer)
+    return Prediction(wanted, answer)

@@ -1,4 +1,4 @@
-"""What only a device can show: scenes recorded once on an NVIDIA GPU, for machines that have none.
+"""Recordings of a device: scenes recorded once on an NVIDIA GPU, for machines that have none.
 
 The file beside this one is what ``tutorials/record_device.py`` wrote there. To open it runs no code, and every view
 of it says that it was recorded, and on what.
@@ -54,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Made:
-    """Of what a recording is: device, versions, day, and the command that made it."""
+    """Origin of a recording: device, versions, day, and the command that recorded it."""
 
     device: str
     torch: str
@@ -67,7 +67,7 @@ class Made:
 
 
 class _Figure:
-    """What a notebook shows of one scene or of two."""
+    """Figure of one scene or of two, as a notebook shows it."""
 
     @property
     def scenes(self) -> tuple[Recorded, ...]:
@@ -116,14 +116,14 @@ class Recorded(_Figure):
         """
         if not others:
             raise UsageError(wording.tell("beside what"))
-        found = (other.scenes if isinstance(other, _Figure) else (recorded(other),) for other in others)
-        return Beside((self, *(scene for scenes in found for scene in scenes)))
+        figures = (other.scenes if isinstance(other, _Figure) else (recorded(other),) for other in others)
+        return Beside((self, *(scene for scenes in figures for scene in scenes)))
 
     @property
     def origin(self) -> str:
         """The sentence that every view ends with: recorded, on what, by what, and not measured here."""
-        said = vars(self.made) | {"script": self.made.command.split()[1]}
-        return wording.tell("recorded with driver" if self.made.driver else "recorded", **said)
+        facts = vars(self.made) | {"script": self.made.command.split()[1]}
+        return wording.tell("recorded with driver" if self.made.driver else "recorded", **facts)
 
     def quartiles(self, part: str) -> tuple[float, float, float]:
         """The lower quartile, the median and the upper quartile of what a clock read, in seconds.
@@ -143,7 +143,7 @@ class Recorded(_Figure):
 
     @property
     def seconds(self) -> float:
-        """How long the run under the profiler took."""
+        """Duration of the run under the profiler, in seconds."""
         return max((event.end for event in self.events), default=0.0)
 
     def of(self, what: str, stream: int = 0) -> tuple[Event, ...]:
@@ -152,17 +152,17 @@ class Recorded(_Figure):
 
     @property
     def streams(self) -> int:
-        """How many queues of the device had work."""
+        """Number of the device's streams that had work."""
         return max((event.stream for event in self.events), default=0)
 
     @property
     def waited(self) -> float:
-        """How long Python waited for the device, in seconds."""
+        """Time that Python waited for the device, in seconds."""
         return _length(self.of("wait"))
 
     @property
     def working(self) -> float:
-        """How long the device worked, in seconds: in one stream or in several, each moment counted once."""
+        """Time that the device was busy, in seconds: each moment counted once, in one stream or in several."""
         return _length(self._on_device())
 
     @property
@@ -174,7 +174,7 @@ class Recorded(_Figure):
 
     @property
     def overlap(self) -> float:
-        """How long at least two streams of the device worked at once, in seconds."""
+        """Time that at least two streams of the device were busy at once, in seconds."""
         each = [_joined(self._on_device(stream)) for stream in range(1, self.streams + 1)]
         edges = sorted((t, step) for spans in each for a, b in spans for t, step in ((a, 1), (b, -1)))
         total, depth, since = 0.0, 0, 0.0
@@ -184,7 +184,7 @@ class Recorded(_Figure):
         return total
 
     def took(self, part: str) -> float:
-        """How long the device worked on what this part asked for, in seconds, whenever it did so."""
+        """Return the time that the device worked on what this part launched, in seconds, whenever it did so."""
         parts = {event.name for event in self.of("part")}
         if part not in parts:
             raise UsageError(wording.tell("no part", name=self.name, part=part, there=_listed(sorted(parts))))
@@ -194,7 +194,7 @@ class Recorded(_Figure):
         return self.of("work", stream) + self.of("copy", stream)
 
     def _told(self) -> list[str]:
-        """What is said of it in words, a sentence each."""
+        """Return the description in words, a sentence each."""
         parts = []
         for part in self.readings:
             low, middle, high = (_milliseconds(seconds) for seconds in self.quartiles(part))
@@ -286,7 +286,7 @@ def events(rows: Sequence[dict[str, Any]]) -> tuple[Event, ...]:
     kept = [row for row in rows if row["ts"] >= start and _what(row)]
     numbers = {stream: n for n, stream in enumerate(sorted({r["stream"] for r in kept if "stream" in r}), 1)}
     parts = [(r["ts"], r["ts"] + r["dur"], r["name"]) for r in kept if _what(r) == "part"]
-    asked = {
+    launched_by = {
         r["correlation"]: _within(r["ts"], parts) for r in kept if _what(r) == "ask" and "correlation" in r
     }
     return tuple(
@@ -296,14 +296,14 @@ def events(rows: Sequence[dict[str, Any]]) -> tuple[Event, ...]:
             (row["ts"] - start) / 1e6,
             row["dur"] / 1e6,
             numbers.get(row.get("stream"), 0),
-            asked.get(row.get("correlation"), "") if "stream" in row else "",
+            launched_by.get(row.get("correlation"), "") if "stream" in row else "",
         )
         for row in kept
     )
 
 
 def _what(row: dict[str, Any]) -> str:
-    """Which kind of event it is; ``""`` for calls that neither ask for work nor wait (events in a stream)."""
+    """Return the kind of an event; ``""`` for calls that neither launch work nor wait (events in a stream)."""
     if row["cat"] == "user_annotation":
         return "part"
     if row["cat"] == "gpu_memcpy":

@@ -1,4 +1,4 @@
-"""What the course answers, as a notebook shows it: lines as they are, folded where the cell ends."""
+"""Answers of the course as a notebook shows them: lines as they are, folded at the cell's edge."""
 
 from __future__ import annotations
 

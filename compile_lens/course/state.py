@@ -14,12 +14,12 @@ from .shown import Shown
 from .wording import tell
 
 FILE = Path("course-progress.json")
-"""Where progress is kept, in the folder that the notebook runs in."""
+"""File of the progress, in the folder that the notebook runs in."""
 
 
 @dataclass(frozen=True, repr=False)
 class Progress(Shown):
-    """What was answered and tried so far.
+    """Answers and attempts so far.
 
     Attributes:
         file: where it is kept.
@@ -32,17 +32,17 @@ class Progress(Shown):
     exercises: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def attempts(self, key: str) -> int:
-        """How often an exercise was tried."""
+        """Return the number of attempts at an exercise."""
         return self.exercises.get(key, {}).get("attempts", 0)
 
     def solved(self, key: str) -> bool:
-        """Whether an exercise was right once."""
+        """Return True if an exercise was right once."""
         return bool(self.exercises.get(key, {}).get("solved", 0))
 
     def answer(self, key: str) -> tuple[int, ...] | None:
         """The kept answer to a question."""
-        found = self.predictions.get(key)
-        return None if found is None else tuple(found)
+        numbers = self.predictions.get(key)
+        return None if numbers is None else tuple(numbers)
 
     def __repr__(self) -> str:
         done = sum(self.solved(key) for key in EXERCISES)
@@ -79,7 +79,7 @@ def _lesson(key: str) -> str:
 
 
 def progress() -> Progress:
-    """What was answered and tried so far, and the file that it is kept in. Raises ``UsageError`` for a broken file."""
+    """Return the answers and attempts so far, and the file that holds them. Raises ``UsageError`` for a broken file."""
     return load()
 
 
@@ -101,7 +101,7 @@ def load() -> Progress:
 
 
 def _numbers(data: Any, of: type) -> bool:
-    """Whether it is a dictionary of lists, or of dictionaries, of whole numbers."""
+    """Return True for a dictionary of lists, or of dictionaries, of whole numbers."""
     if not isinstance(data, dict) or not all(isinstance(value, of) for value in data.values()):
         return False
     rows = (value.values() if isinstance(value, dict) else value for value in data.values())

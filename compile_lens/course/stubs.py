@@ -1,4 +1,4 @@
-"""Whether a function is still the empty one that an exercise begins with."""
+"""Detection of the empty function that an exercise begins with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _RAISES = frozenset("LOAD_GLOBAL LOAD_COMMON_CONSTANT LOAD_CONST RAISE_VARARGS".
 
 
 def untouched(made: Any) -> bool:
-    """Whether the body is no more than ``pass``, ``...``, words, ``return None`` or ``raise NotImplementedError``."""
+    """Return True if the body is no more than ``pass``, ``...``, a docstring, ``return None`` or ``raise
+    NotImplementedError``."""
     function = inspect.unwrap(getattr(made, "forward", made))
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:

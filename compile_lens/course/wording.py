@@ -89,7 +89,7 @@ ENGLISH: dict[str, str] = {
     "no part": "{name!r} has no part {part!r}; there are {there}",
     "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
-"""What the course says beside the texts of its lessons."""
+"""Texts of the course other than those of its lessons."""
 
 SCENES: dict[str, str] = {
     "clock alone": "A product, then its sum: the clock alone",
@@ -125,7 +125,7 @@ def language(name: str) -> None:
 
 
 def chinese() -> bool:
-    """Whether it answers in Chinese."""
+    """Return True if the course answers in Chinese."""
     return _spoken == "zh"
 
 
@@ -148,7 +148,7 @@ def asked(question: Question) -> str:
 
 
 def part(name: str) -> str:
-    """What a number of an answer is."""
+    """Return the name of a number of an answer."""
     if chinese():
         from .chinese import PARTS
 
@@ -157,7 +157,7 @@ def part(name: str) -> str:
 
 
 def slips(exercise: Exercise) -> tuple[str, ...]:
-    """What is said to the mistakes of an exercise, in their order."""
+    """Return the sentences for the mistakes of an exercise, in their order."""
     if chinese():
         from .chinese_lessons import EXERCISES
 

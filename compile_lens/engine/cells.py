@@ -16,24 +16,25 @@ _NUMBER = re.compile(r"In\[(\d+)\]$")
 
 
 def is_cell(file: str) -> bool:
-    """Whether IPython made up this name for a cell: ``/tmp/ipykernel_71/4178438228.py``, ``<ipython-input-3-…>``."""
+    """Return True for a file name that IPython made up for a cell: ``/tmp/ipykernel_71/4178438228.py``, ``<ipython-
+    input-3-…>``."""
     return _OF_KERNEL.search(file) is not None or _OF_TERMINAL.match(file) is not None
 
 
 def number(file: str) -> int | None:
     """The number that stands before a cell, ``In [3]``; ``None`` where this process does not know it."""
-    said = _OF_TERMINAL.match(file)
-    if said is not None:
-        return int(said[1])
+    terminal = _OF_TERMINAL.match(file)
+    if terminal is not None:
+        return int(terminal[1])
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # IPython 8.0 and later
-    found = _NUMBER.match((named(file) or ("", ""))[1]) if named is not None else None
-    return int(found[1]) if found is not None else None
+    numbered = _NUMBER.match((named(file) or ("", ""))[1]) if named is not None else None
+    return int(numbered[1]) if numbered is not None else None
 
 
 def cell_name(file: str) -> str:
-    """What a cell is called: ``cell [3]``, or ``a notebook cell`` where its number is not known."""
+    """Return the name of a cell: ``cell [3]``, or ``a notebook cell`` where its number is not known."""
     known = number(file)
     return "a notebook cell" if known is None else f"cell [{known}]"
 

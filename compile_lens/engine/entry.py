@@ -14,7 +14,7 @@ import torch
 from ..errors import UsageError
 
 FIRST = ("compile_lens._torch.warm", "compile_lens.engine.local")
-"""What every capture in a child needs."""
+"""Modules that every capture in a child needs."""
 
 WITHIN = {"cuda": "compile_lens._torch.targets.autocast:regions_stay"}
 """By kind of device, in which context the child imports what a function for it needs."""

@@ -64,7 +64,7 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
     made_for = recorder.made_for
     options = call.options.to_record()
     inputs = call.inputs()
-    made = recorded(
+    capture = recorded(
         recorder,
         call.name,
         environment(call.kind, made_for.isa, call.model, before),
@@ -88,27 +88,27 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
             given=call.input_bytes(),
         ),
     )
-    failure = made.failure
+    failure = capture.failure
     if failure is None or failure.stage != "run":
-        return made
-    early = run_early(made.sources, made.compilations)
+        return capture
+    early = run_early(capture.sources, capture.compilations)
     if not early:
-        return made
+        return capture
     return dataclasses.replace(
-        made, failure=dataclasses.replace(failure, hint=AWAITED.format(names=", ".join(early)))
+        capture, failure=dataclasses.replace(failure, hint=AWAITED.format(names=", ".join(early)))
     )
 
 
 _UNHELD = r"Could not run 'aten::\w+[^']*' with arguments from the '(CUDA|MPS)' backend"
-"""What torch says where another thread makes a tensor on a device that it was not built for."""
+"""torch's message when another thread makes a tensor on a device that this torch was not built for."""
 
 _DRIVERS = (
     r"requires CUDA support|dummy base class|not compiled with CUDA|without CUDA support|without ATen_cuda library|"
     r"has no attribute '_cuda_|_pin_memory|PyTorch is not linked with support for (cuda|mps)|"
     r"Found no NVIDIA driver"
 )
-"""What torch says where a stream, an event, a graph or a generator is made of a device that it was not built for, or
-that has no driver here."""
+"""torch's messages when a stream, an event, a graph or a generator is made for a device that this torch was not built
+for, or that has no driver here."""
 
 
 def _message(made: Capture) -> str:

@@ -53,12 +53,12 @@ def _with_contests(made: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
     def built(kernel: Kernel) -> Kernel:
         if kernel.kind != "template":
             return kernel
-        found = build(kernel)
-        machine = found.machine
+        compiled = build(kernel)
+        machine = compiled.machine
         if machine is not None:
             forms = tuple(form for form in machine.forms if form.kind in KEPT)
             machine = dataclasses.replace(machine, forms=forms)
-        return dataclasses.replace(kernel, machine=machine, machine_note=found.machine_note)
+        return dataclasses.replace(kernel, machine=machine, machine_note=compiled.machine_note)
 
     def change(contest: Contest) -> Contest:
         return dataclasses.replace(contest, contenders=tuple(map(built, contest.contenders)))

@@ -1,4 +1,4 @@
-"""What a recorder saw, as a capture."""
+"""Conversion of a recorder's observations to a capture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def recorded(
 
     recorder.note(versions.note())
     compilations, timings = recorder.finish()
-    made = Capture(
+    capture = Capture(
         function=function,
         environment=where,
         options=options,
@@ -35,4 +35,4 @@ def recorded(
         skipped=recorder.left_to_python(),
         **more,
     )
-    return in_cells(made)
+    return in_cells(capture)

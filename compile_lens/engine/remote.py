@@ -35,7 +35,7 @@ def capture(call: Call) -> Capture:
     assert model is not None
     call = dataclasses.replace(call, fn=own_code.itself(call.fn))
     try:
-        made, how = _in_child(call)
+        captured, how = _in_child(call)
     except crossing.CannotCross as error:
         if model.device != "cpu":
             how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
@@ -43,7 +43,7 @@ def capture(call: Call) -> Capture:
                 f"{call.name} cannot be sent to the child process ({error}), and in this one nothing stands for a "
                 f"GPU{how}"
             ) from None
-        made = perform(call)[0]
+        captured = perform(call)[0]
         how = f"{HERE}: it could not be sent to a child process ({error})"
     except CaptureError as error:
         placed = CaptureError(str(error), _finished(error.capture, "in a child process"))
@@ -53,18 +53,18 @@ def capture(call: Call) -> Capture:
         if error.code is not None and error.code < 0 and (reason := _unfit(model)):
             raise UsageError(reason) from error
         raise
-    made = _finished(made, how)
+    captured = _finished(captured, how)
     if len(call.each) == 1:
-        object.__setattr__(made, "_live", WeakCall(call.fn, call.args, call.kwargs))
-    return made
+        object.__setattr__(captured, "_live", WeakCall(call.fn, call.args, call.kwargs))
+    return captured
 
 
 def in_child(
     served: str, model: DeviceModel, left: Any, *given: Any
 ) -> tuple[Any, tuple[Question, ...], Any]:
-    """What ``served`` gives in a child that traces as for ``model``, beside what it met of the places that are watched
-    there; what did not go along and matters; and the parcel in which its arguments went. Torch is told there what it
-    was told here, with the functions among its settings (``left``)."""
+    """Run ``served`` in a child that traces as for ``model``. Return its value with the watched places that it used;
+    what did not cross and matters; and the parcel in which the arguments went. Registrations that this process made
+    with torch are made there too, with the functions among its settings (``left``)."""
     from .._torch.operators.carried import Carried
     from .._torch.targets import set_around
     from ..child import process
@@ -100,15 +100,15 @@ def _in_child(call: Call) -> tuple[Capture, str]:
             "values: a branch on a value of theirs may go another way"
         )
     around = (*region_around.found(), *kept)
-    made = Capture.from_json(text)
-    if made.target is not None and around:
-        target = dataclasses.replace(made.target, questions=(*around, *made.target.questions))
-        made = dataclasses.replace(made, target=target)
-    return in_cells(made), how  # the child knows no notebook
+    captured = Capture.from_json(text)
+    if captured.target is not None and around:
+        target = dataclasses.replace(captured.target, questions=(*around, *captured.target.questions))
+        captured = dataclasses.replace(captured, target=target)
+    return in_cells(captured), how  # the child knows no notebook
 
 
 def tables() -> Any:
-    """What Inductor's tables hold where the program put nothing into them; ``None`` where they were not loaded here."""
+    """Return Inductor's tables without the program's own entries; None if they were not loaded here."""
     from .._torch.operators import inductors_tables
     from ..child import process
 
@@ -121,18 +121,22 @@ _tables: list[Any] = []
 
 
 def _as_imported(piece: Any) -> Question:
-    """What of the program did not go along, with the line that names it, or that asked for the capture."""
+    """Return the report on an object of the program that did not cross, with the line that names it or requested the
+    capture."""
     from .._torch.targets import questions
 
     file, line, function = piece.line
     there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
-    said = f"a {piece.kind} that cannot be sent to another process: there {there}"
-    asked = None if file else questions.line_running()
-    return Question(piece.where, said, asked or questions.frame_at(file, line, function), kind="kept")
+    reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
+    line_running = None if file else questions.line_running()
+    return Question(
+        piece.where, reason, line_running or questions.frame_at(file, line, function), kind="kept"
+    )
 
 
 def _unfit(model: DeviceModel) -> str:
-    """Why torch cannot be told of the device: what stands for it ends a process at once. ``""`` if it does not."""
+    """Return why this torch cannot be told of the device: a stand-in for it would end the process at once. ``""`` if it
+    can."""
     from ..child import process
     from ..errors import ChildError
 
@@ -157,9 +161,9 @@ def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tu
 
     watched.met()  # also of a request that was not answered
     with carried_settings.placed(settings):
-        made = perform(call, compiled=compiled)[0]
+        captured = perform(call, compiled=compiled)[0]
     carried.in_order()
-    return made.to_json(), watched.met()
+    return captured.to_json(), watched.met()
 
 
 def _finished(made: Capture, how: str) -> Capture:

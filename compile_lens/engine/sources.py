@@ -23,8 +23,8 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
     A line outside of any function gives the statement that it stands in. What has no text (``exec``, a file
     that is gone or cannot be read) gives nothing.
     """
-    found = [_with_class(source) for source in known]
-    shown = {(s.file, n) for s in found for n in _lines(s)}
+    sources = [_with_class(source) for source in known]
+    shown = {(s.file, n) for s in sources for n in _lines(s)}
     files: dict[str, tuple[_Span, ...]] = {}
     for file, line in _places(compilations):
         if (file, line) in shown:
@@ -33,21 +33,21 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
             files[file] = _spans(file)
         source = _enclosing(file, line, files[file])
         if source is not None:
-            found.append(source)
+            sources.append(source)
             shown.update((file, n) for n in _lines(source))
-    return tuple(found)
+    return tuple(sources)
 
 
 def run_early(sources: Iterable[Source], compilations: Sequence[Compilation]) -> tuple[str, ...]:
     """Async functions whose body was traced where an ordinary function calls them, by name: nothing awaited it."""
     lines = {(s.file, n): s.name for s in sources if _ASYNC.match(s.text.lstrip()) for n in _lines(s)}
     nodes = (n for c in compilations for s in c.stages if isinstance(s, Graph) for n in s.nodes)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for node in nodes:
         stack = [lines.get((f.file, f.line)) for f in node.frames]
         pairs = itertools.pairwise(stack)
-        found.update((inner, None) for outer, inner in pairs if inner is not None and outer is None)
-    return tuple(found)
+        names.update((inner, None) for outer, inner in pairs if inner is not None and outer is None)
+    return tuple(names)
 
 
 _ASYNC = re.compile(r"(?:@.*\n\s*)*async\s+def\b")
@@ -93,20 +93,20 @@ def _spans_of(text: str) -> tuple[_Span, ...]:
         body = ast.parse(text).body
     except (SyntaxError, ValueError):  # a notebook cell with magics in it, or no Python at all
         return ()
-    found = []
+    spans = []
     for top in body:
         if not isinstance(top, _Function):
-            found.append(_Span(_first(top), top.end_lineno or 0, ""))
+            spans.append(_Span(_first(top), top.end_lineno or 0, ""))
         inside: list[tuple[ast.AST, str]] = [(top, "")]
         for node, classes in inside:
             if isinstance(node, _Function):
-                found.append(_Span(_first(node), node.end_lineno or 0, f"{classes}{node.name}"))
+                spans.append(_Span(_first(node), node.end_lineno or 0, f"{classes}{node.name}"))
                 classes = ""
             elif isinstance(node, ast.ClassDef):
                 classes = f"{classes}{node.name}."
             if isinstance(node, _HOLDS_STATEMENTS):
                 inside += ((child, classes) for child in ast.iter_child_nodes(node))
-    return tuple(found)
+    return tuple(spans)
 
 
 def _with_class(source: Source) -> Source:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def with_steps(made: Capture, outcome: Outcome) -> Capture:
     """The capture with the steps that were compiled beside it."""
     whole = {c.id: c for c in made.compilations}
-    found = []
+    ablations = []
     for step in outcome.steps:
         compilations, _ = step.recorder.finish()
         notes = list(step.recorder.notes)
@@ -33,15 +33,15 @@ def with_steps(made: Capture, outcome: Outcome) -> Capture:
         ):  # its values have buffers since we gave them one: Inductor had no reason
             compilations = tuple(dataclasses.replace(c, lowered=()) for c in compilations)
         kept = tuple(trimmed(c, whole[c.id]) for c in compilations if c.id in whole)
-        found.append(Ablation(step.name, step.settings, kept, tuple(dict.fromkeys(notes))))
-    done = dataclasses.replace(made, ablations=(*found, Ablation(ABLATIONS[-1])))
+        ablations.append(Ablation(step.name, step.settings, kept, tuple(dict.fromkeys(notes))))
+    done = dataclasses.replace(made, ablations=(*ablations, Ablation(ABLATIONS[-1])))
     if (live := getattr(made, "_live", None)) is not None:
         object.__setattr__(done, "_live", live)
     return done
 
 
 def _joined(compilations: Any) -> list[str]:
-    """What was put together although the step fuses nothing."""
+    """Return notes on loops that were fused although the step fuses nothing."""
     notes = []
     for c in compilations:
         for phase, code in c.code.items():

@@ -1,1 +1,1 @@
-"""What runs the code: compared with eager PyTorch, timed, and checked on this machine."""
+"""Trials that run the code: compared with eager PyTorch, timed, and checked on this machine."""

@@ -1,4 +1,4 @@
-"""Whether compiled code does what eager PyTorch does: one comparison for each thing that a call can be seen to do."""
+"""Agreement of compiled code with eager PyTorch: one comparison for each observable effect of a call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT = (1.3e-5, 1e-5)
 """The same for float32 and what has none of its own."""
 
 AS_GOOD = 3.0
-"""How many times eager's own distance from a float64 run the compiled result may be off it, and still agrees."""
+"""Multiple of eager's own error against a float64 run that a compiled result may have and still agree."""
 
 
 def compared(
@@ -29,27 +29,27 @@ def compared(
 ) -> tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]:
     """All that either call did, and what could not be compared, with the reason."""
     reference = reference or Observation()
-    found: list[ValueCheck] = []
+    checks: list[ValueCheck] = []
     left: list[tuple[str, str]] = []
     for name in _either(eager.results, compiled.results):
-        got, want = compiled.results.get(name, MISSING), eager.results.get(name, MISSING)
-        _add(found, left, RESULT, name, got, want, reference.results.get(name))
-    found += _containers(RESULT, compiled.shapes, eager.shapes)
-    found += _empty_alone(compiled, eager)
+        actual, want = compiled.results.get(name, MISSING), eager.results.get(name, MISSING)
+        _add(checks, left, RESULT, name, actual, want, reference.results.get(name))
+    checks += _containers(RESULT, compiled.shapes, eager.shapes)
+    checks += _empty_alone(compiled, eager)
     for name in _either(eager.after, compiled.after):
-        got, want = compiled.later(name), eager.later(name)
-        _add(found, left, CHANGED, name, got, want, reference.after.get(name))
+        actual, want = compiled.later(name), eager.later(name)
+        _add(checks, left, CHANGED, name, actual, want, reference.after.get(name))
     for name in _either(eager.aliases, compiled.aliases):
         if name in eager.results and name in compiled.results:
-            found.append(_alias(name, compiled.aliases.get(name, ""), eager.aliases.get(name, "")))
-    found += _containers(CHANGED, compiled.shapes_after, eager.shapes_after)
+            checks.append(_alias(name, compiled.aliases.get(name, ""), eager.aliases.get(name, "")))
+    checks += _containers(CHANGED, compiled.shapes_after, eager.shapes_after)
     if eager.no_gradients:
         left.append(("gradients", f"eager cannot take them: {eager.no_gradients}"))
     elif compiled.no_gradients:
-        found.append(_missing("gradients", GRADIENT, f"compiled cannot take them: {compiled.no_gradients}"))
+        checks.append(_missing("gradients", GRADIENT, f"compiled cannot take them: {compiled.no_gradients}"))
     else:
-        found += _gradients(eager.gradients, compiled.gradients, reference.gradients)
-    return tuple(found), tuple(left)
+        checks += _gradients(eager.gradients, compiled.gradients, reference.gradients)
+    return tuple(checks), tuple(left)
 
 
 def without_values(comparison: ValueCheck) -> ValueCheck:
@@ -67,16 +67,16 @@ def without_values(comparison: ValueCheck) -> ValueCheck:
 
 def _containers(kind: str, got: dict[str, Shape], want: dict[str, Shape]) -> list[ValueCheck]:
     """Containers of another class than eager's, or with their keys in another order."""
-    found = []
+    checks = []
     for name in (n for n in want if n in got):
         mine, its = got[name], want[name]
         names = _class_names(mine.kind, its.kind)
         if names[0] != names[1]:
-            found.append(_missing(name, kind, f"a {names[0]} where eager has a {names[1]}"))
+            checks.append(_missing(name, kind, f"a {names[0]} where eager has a {names[1]}"))
         elif mine.keys != its.keys and set(mine.keys) == set(its.keys):
             order = [_cut(repr(list(shape.keys))) for shape in (mine, its)]
-            found.append(_missing(name, kind, f"keys {order[0]} where eager has {order[1]}"))
-    return found
+            checks.append(_missing(name, kind, f"keys {order[0]} where eager has {order[1]}"))
+    return checks
 
 
 def _class_names(mine: type, its: type) -> tuple[str, str]:
@@ -98,11 +98,11 @@ def _stands(kind: type) -> bool:
 
 def _empty_alone(compiled: Observation, eager: Observation) -> list[ValueCheck]:
     """Empty containers that one side alone returns: of a full one, what it holds is missing."""
-    found = []
+    checks = []
     for mine, other, who in ((eager, compiled, "eager"), (compiled, eager, "compiled")):
         alone = (n for n, s in mine.shapes.items() if not s.size and n not in other.shapes)
-        found += [_missing(n, RESULT, f"only {who} has it") for n in alone if n not in other.results]
-    return found
+        checks += [_missing(n, RESULT, f"only {who} has it") for n in alone if n not in other.results]
+    return checks
 
 
 def _either(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
@@ -110,26 +110,26 @@ def _either(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _add(
-    found: list[ValueCheck],
+    checks: list[ValueCheck],
     left: list[tuple[str, str]],
     kind: str,
     name: str,
-    got: Any,
+    actual: Any,
     want: Any,
     reference: Any,
 ) -> None:
-    got, want = _seen(got), _seen(want)
-    if got is MISSING or want is MISSING:
-        found.append(_missing(name, kind, f"only {'eager' if got is MISSING else 'compiled'} has it"))
-    elif isinstance(got, Seen) and isinstance(want, Seen):
-        found.append(_tensor(name, kind, got, want, reference))
-    elif got is None and want is None:
+    actual, want = _seen(actual), _seen(want)
+    if actual is MISSING or want is MISSING:
+        checks.append(_missing(name, kind, f"only {'eager' if actual is MISSING else 'compiled'} has it"))
+    elif isinstance(actual, Seen) and isinstance(want, Seen):
+        checks.append(_tensor(name, kind, actual, want, reference))
+    elif actual is None and want is None:
         return  # what returns nothing says nothing
-    elif isinstance(got, Seen) or isinstance(want, Seen):
-        kinds = [x.kind if isinstance(x, Seen) else type(x).__name__ for x in (got, want)]
-        found.append(_missing(name, kind, f"a {kinds[0]} where eager has a {kinds[1]}"))
+    elif isinstance(actual, Seen) or isinstance(want, Seen):
+        kinds = [x.kind if isinstance(x, Seen) else type(x).__name__ for x in (actual, want)]
+        checks.append(_missing(name, kind, f"a {kinds[0]} where eager has a {kinds[1]}"))
     else:
-        _plain(found, left, kind, name, got, want)
+        _plain(checks, left, kind, name, actual, want)
 
 
 def _seen(value: Any) -> Any:
@@ -173,33 +173,35 @@ def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _alias(name: str, got: str, want: str) -> ValueCheck:
-    said = [f"memory shared with {text.strip()}" if text else "memory of its own" for text in (got, want)]
-    problem = "" if got == want else f"{said[0]} where eager has {said[1]}"
-    gap = 0.0 if got == want else float("inf")
-    return ValueCheck(name, want.strip(), (), gap, gap, None, None, got == want, ALIAS, problem)
+def _alias(name: str, actual: str, want: str) -> ValueCheck:
+    sentences = [
+        f"memory shared with {text.strip()}" if text else "memory of its own" for text in (actual, want)
+    ]
+    problem = "" if actual == want else f"{sentences[0]} where eager has {sentences[1]}"
+    gap = 0.0 if actual == want else float("inf")
+    return ValueCheck(name, want.strip(), (), gap, gap, None, None, actual == want, ALIAS, problem)
 
 
 def _gradients(
     eager: dict[str, Any], compiled: dict[str, Any], reference: dict[str, Any]
 ) -> list[ValueCheck]:
-    found = []
+    checks = []
     for name in _either(eager, compiled):
-        got, want = compiled.get(name), eager.get(name)
+        actual, want = compiled.get(name), eager.get(name)
         label = f"gradient of {name}"
-        if got is None and want is None:
+        if actual is None and want is None:
             continue
         # To autograd no gradient is a gradient of zeros.
-        got, want = (
+        actual, want = (
             (torch.zeros_like(want), want)
-            if got is None
-            else (got, torch.zeros_like(got) if want is None else want)
+            if actual is None
+            else (actual, torch.zeros_like(actual) if want is None else want)
         )
         own = reference.get(name)
-        found.append(
-            _tensor(label, GRADIENT, Seen.of(got), Seen.of(want), None if own is None else Seen.of(own))
+        checks.append(
+            _tensor(label, GRADIENT, Seen.of(actual), Seen.of(want), None if own is None else Seen.of(own))
         )
-    return found
+    return checks
 
 
 # Tensors -----------------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def _tensor(name: str, kind: str, got: Seen, want: Seen, reference: Any) -> Valu
 
 
 def _facts(kind: str, got: Seen, want: Seen) -> str:
-    """How two tensors differ beside their numbers. Of a gradient autograd promises no strides."""
+    """Return how two tensors differ beside their numbers. Autograd promises no strides of a gradient."""
     pairs: list[tuple[str, Any, Any]] = [
         ("type", got.kind, want.kind),
         ("dtype", _name(got.value.dtype), _name(want.value.dtype)),
@@ -238,7 +240,7 @@ def _name(thing: Any) -> str:
 
 def compare(
     name: str,
-    got: torch.Tensor,
+    actual: torch.Tensor,
     want: torch.Tensor,
     reference: torch.Tensor | None,
     *,
@@ -247,20 +249,20 @@ def compare(
 ) -> ValueCheck:
     """One tensor against eager's; ``problem`` is what else differs."""
     dtype, shape = want.dtype, tuple(want.shape)
-    same = got.shape == want.shape and got.dtype == dtype
-    got, want = _dense(got), _dense(want)
+    same = actual.shape == want.shape and actual.dtype == dtype
+    actual, want = _dense(actual), _dense(want)
     reference = None if reference is None or reference.shape != shape else _dense(reference)
-    same = same and got.shape == want.shape
+    same = same and actual.shape == want.shape
     exact = not (dtype.is_floating_point or dtype.is_complex)
     rtol, atol = TOLERANCES.get(dtype, DEFAULT)
-    ok = same and (torch.equal(got, want) if exact else _close(got, want, rtol, atol))
-    difference = _max_abs(got, want) if same else float("inf")
+    ok = same and (torch.equal(actual, want) if exact else _close(actual, want, rtol, atol))
+    difference = _max_abs(actual, want) if same else float("inf")
     scale = _max(want)
     if same and not ok and not exact and reference is not None:
         # Long sums differ by their order: no worse than eager's own distance from the truth is no error.
         own = _max_abs(want, reference)
-        finite = bool(_wide(got).isfinite().all() and _wide(want).isfinite().all())
-        ok = finite and 0 < own < math.inf and _max_abs(got, reference) <= AS_GOOD * own
+        finite = bool(_wide(actual).isfinite().all() and _wide(want).isfinite().all())
+        ok = finite and 0 < own < math.inf and _max_abs(actual, reference) <= AS_GOOD * own
     return ValueCheck(
         name=name,
         dtype=_name(dtype),
@@ -268,11 +270,11 @@ def compare(
         max_abs=difference,
         max_rel=difference / scale if scale else difference,
         eager_abs=None if reference is None else _max_abs(want, reference),
-        compiled_abs=None if reference is None or not same else _max_abs(got, reference),
+        compiled_abs=None if reference is None or not same else _max_abs(actual, reference),
         ok=ok and not problem,
         kind=kind,
         problem=problem,
-        special=_special(got, want) if same and not ok else "",
+        special=_special(actual, want) if same and not ok else "",
     )
 
 
@@ -289,10 +291,10 @@ def _special(got: torch.Tensor, want: torch.Tensor) -> str:
     return f"{mine[at].item():.6g} where eager has {its[at].item():.6g}{where}{count}"
 
 
-def _close(got: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -> bool:
-    if got.element_size() < 2:  # eight bits of floating point: what torch can compare is wider
-        got, want = got.float(), want.float()
-    return bool(torch.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True))
+def _close(actual: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -> bool:
+    if actual.element_size() < 2:  # eight bits of floating point: what torch can compare is wider
+        actual, want = actual.float(), want.float()
+    return bool(torch.allclose(actual, want, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def _dense(x: torch.Tensor) -> torch.Tensor:

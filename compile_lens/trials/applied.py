@@ -14,11 +14,11 @@ import torch
 from .switches import Switch
 
 TAKEN = ("dynamic", "mode", "fullgraph")
-"""What ``torch.compile`` takes as ``capture`` does, beside ``options``."""
+"""Arguments that ``torch.compile`` shares with ``capture``, beside ``options``."""
 
 
 def applied(fn: Any, switch: Switch, given: Mapping[str, Any]) -> str:
-    """What to write so that ``fn`` is compiled with a switch turned, and with what ``capture`` was given.
+    """Return the code that compiles ``fn`` with a switch turned, and with the options given to ``capture``.
 
     The last line is the call, on one line. A value among Inductor's options that cannot be written as a literal, such
     as a pass, stands in a name, ``options``: what was given.
@@ -39,7 +39,7 @@ def applied(fn: Any, switch: Switch, given: Mapping[str, Any]) -> str:
 
 
 def _name(fn: Any) -> str:
-    """What a function is called where it was written, else a name for one."""
+    """Return the name of a function in its source, or one for a function that has none."""
     name = getattr(fn, "__name__", "")
     if isinstance(fn, torch.nn.Module):
         return "model"

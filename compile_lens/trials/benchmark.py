@@ -108,9 +108,9 @@ def benchmark(
         what = f"building {call.name}" + (f" in {len(names)} steps" if names else "")
         waiting.enter_context(progress(what, quiet=quiet))
         measuring.built = waiting.close
-        made, outcome = perform(run, steps=names, then=measuring, launch_backward=False)
+        capture, outcome = perform(run, steps=names, then=measuring, launch_backward=False)
         outcome.result = None
-    done = with_steps(made, outcome) if names else made
+    done = with_steps(capture, outcome) if names else capture
     speed, reason = _speed(device, run.args, run.kwargs)
     measured = measuring.result(done, device, [note for note in (busy, reason) if note])
     done = dataclasses.replace(done, benchmark=dataclasses.replace(measured, speed=speed))
@@ -209,8 +209,8 @@ class _Measuring:
                     self._put_back()
                 tell(what, turn + 1, rounds)
         self.taken += [
-            Series(name, what, tuple(found), profiled=launched[name], calls=calls)
-            for name, found in samples.items()
+            Series(name, what, tuple(times), profiled=launched[name], calls=calls)
+            for name, times in samples.items()
         ]
 
     def _put_back(self) -> None:
@@ -260,7 +260,7 @@ class _Gradients:
 
     @classmethod
     def of(cls, result: Any) -> _Gradients | None:
-        """How to take them from results like this one, ``None`` where nothing needs a gradient."""
+        """Return the gradients to take from results like this one; None where nothing needs a gradient."""
         from .._torch.session import differentiable, leaves_behind, returned
 
         roots = differentiable(result)
@@ -279,9 +279,9 @@ class _Gradients:
         """The gradients. No ``.grad`` is touched; the result's graph is used up."""
         from .._torch.session import returned
 
-        found = [result] if self.alone else returned(result)
+        results = [result] if self.alone else returned(result)
         return tuple(
-            torch.autograd.grad([found[i] for i in self.at], self.leaves, self.ones, allow_unused=True)
+            torch.autograd.grad([results[i] for i in self.at], self.leaves, self.ones, allow_unused=True)
         )
 
     def after(self, call: Callable[[], Any]) -> Callable[[], Any]:
@@ -290,7 +290,7 @@ class _Gradients:
 
 
 def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:
-    """What a call returned, and its gradients, as tensors that nothing changes later."""
+    """Return the results of a call, and its gradients, as tensors that nothing changes later."""
     from .._torch.session import returned
 
     values = [t.detach().clone() for t in returned(result)]
@@ -305,7 +305,7 @@ def _beside_the_ledger(series: Series, made: Capture) -> Series:
         counted = [c.eager for c in made.compilations]
         if None in counted or len(made.breaks):
             return series  # what runs between graphs is not counted
-        ops = [op for found in counted for op in found or () if op.phase in phases]
+        ops = [op for eager_ops in counted for op in eager_ops or () if op.phase in phases]
         unknown = any(op.nbytes is None for op in ops)
         nbytes = None if unknown else sum(op.nbytes or 0 for op in ops)
         return dataclasses.replace(series, nbytes=nbytes, launches=sum(op.count for op in ops))
@@ -326,13 +326,13 @@ def _differences(name: str, values: list[torch.Tensor], wanted: list[torch.Tenso
     worst = 0.0
     if len(values) != len(wanted):
         return [f"{name} differs from eager: it returns {len(values)} tensors, eager {len(wanted)}"]
-    for got, want in zip(values, wanted, strict=True):
-        if got.shape != want.shape or got.dtype != want.dtype:
-            return [f"{name} differs from eager: {_kind(got)} where eager has {_kind(want)}"]
+    for actual, want in zip(values, wanted, strict=True):
+        if actual.shape != want.shape or actual.dtype != want.dtype:
+            return [f"{name} differs from eager: {_kind(actual)} where eager has {_kind(want)}"]
         rtol, atol = TOLERANCES.get(want.dtype, (1.3e-5, 1e-5))
-        if not torch.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True):
+        if not torch.allclose(actual, want, rtol=rtol, atol=atol, equal_nan=True):
             wide = torch.complex128 if want.is_complex() else torch.float64
-            gap = (got.cpu().to(wide) - want.cpu().to(wide)).abs().nan_to_num(math.inf)
+            gap = (actual.cpu().to(wide) - want.cpu().to(wide)).abs().nan_to_num(math.inf)
             worst = max(worst, float(gap.max()))
     return [f"{name} differs from eager by up to {worst:.2e}"] if worst else []
 
@@ -370,7 +370,7 @@ def _needs_compiler(kind: str) -> None:
 
 
 def _busy(kind: str) -> str:
-    """What to say of a CPU that others use as well, ``""`` of one that is free."""
+    """Return a note on a CPU that other processes use too; ``""`` for an idle one."""
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0] if kind == "cpu" and hasattr(os, "getloadavg") else 0.0
     if load <= cores:
@@ -382,12 +382,12 @@ def _busy(kind: str) -> str:
 
 
 def _speed(device: str, args: Any, kwargs: Any) -> tuple[DeviceSpeed | None, str]:
-    """What the device can do in the type of the inputs, measured once; ``None`` and why where it cannot be."""
+    """Return the device's measured speed in the dtype of the inputs; None and the reason where there is none."""
     from .._torch.ground.containers import tensors
     from .speed import measure_speed
 
-    found = [t.dtype for t in tensors((args, kwargs)) if t.is_floating_point()]
-    dtype = str(found[0]).removeprefix("torch.") if found else "float32"
+    dtypes = [t.dtype for t in tensors((args, kwargs)) if t.is_floating_point()]
+    dtype = str(dtypes[0]).removeprefix("torch.") if dtypes else "float32"
     try:
         return measure_speed(device, dtype), ""
     except (UsageError, RuntimeError) as error:  # a device without a measure, a type without a matrix product

@@ -15,15 +15,15 @@ from ..errors import UsageError
 from .lens import Lens, pages
 
 PREFIXES = ("check", "test")
-"""How the name of a function begins that is a check."""
+"""Prefixes of the names of functions that are checks."""
 
 HELD, FAILED, RAISED = "held", "failed", "raised"
-"""What ``Checked.outcome`` can be."""
+"""Values of ``Checked.outcome``."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What became of one check.
+    """Outcome of one check.
 
     Attributes:
         file, name: where it stands, and the function's name.
@@ -54,18 +54,18 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
         UsageError: there is none, none of such a name, or one of those takes what only pytest could give it.
     """
     own = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
-    found = list(dict.fromkeys(f for f in own if f.__name__.startswith(PREFIXES)))
-    if not found:
+    functions = list(dict.fromkeys(f for f in own if f.__name__.startswith(PREFIXES)))
+    if not functions:
         raise UsageError(
             f"{file} has no check: write functions whose names begin with check or test, such as "
             "def check_launches(): compile_lens.expect(f, x).launches(1)"
         )
-    names = [f.__name__ for f in found]
+    names = [f.__name__ for f in functions]
     for name in only:
         if name not in names:
             raise UsageError(f"{file} has no check {name!r}; it has {', '.join(names)}")
     # What only pytest can call is no hindrance to the others, where those are asked for by their names.
-    wanted: list[Callable[..., object]] = [f for f in found if not only or f.__name__ in only]
+    wanted: list[Callable[..., object]] = [f for f in functions if not only or f.__name__ in only]
     for function in wanted:
         for name in _needed(function):
             if name != "compile_lens":

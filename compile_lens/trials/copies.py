@@ -53,28 +53,28 @@ class _Copier:
             return self.memo[id(value)]
         self.originals.append(value)
         if isinstance(value, torch.Tensor):
-            made = self._tensor(value)
+            duplicate = self._tensor(value)
         elif isinstance(value, torch.Generator):
-            made = torch.Generator(value.device)
-            made.set_state(value.get_state())
+            duplicate = torch.Generator(value.device)
+            duplicate.set_state(value.get_state())
         else:
-            made = self._other(value)
-        self.memo[id(value)] = made
-        return made
+            duplicate = self._other(value)
+        self.memo[id(value)] = duplicate
+        return duplicate
 
     def _other(self, value: Any) -> Any:
         kind = type(value)
-        made: Any
+        duplicate: Any
         if kind in (list, deque):
-            made = kind() if kind is list else deque(maxlen=value.maxlen)
-            self.memo[id(value)] = made
-            made.extend(self.copy(v) for v in value)
-            return made
+            duplicate = kind() if kind is list else deque(maxlen=value.maxlen)
+            self.memo[id(value)] = duplicate
+            duplicate.extend(self.copy(v) for v in value)
+            return duplicate
         if kind in (dict, OrderedDict, defaultdict):
-            made = defaultdict(value.default_factory) if kind is defaultdict else kind()
-            self.memo[id(value)] = made
-            made.update((self.copy(k), self.copy(v)) for k, v in value.items())
-            return made
+            duplicate = defaultdict(value.default_factory) if kind is defaultdict else kind()
+            self.memo[id(value)] = duplicate
+            duplicate.update((self.copy(k), self.copy(v)) for k, v in value.items())
+            return duplicate
         if kind in (tuple, set, frozenset):
             return kind([self.copy(v) for v in value])
         if kind is types.MethodType:
@@ -88,34 +88,34 @@ class _Copier:
         if kind is types.FunctionType:
             return self._function(value)
         if kind is types.CellType:
-            made = types.CellType()
-            self.memo[id(value)] = made
+            duplicate = types.CellType()
+            self.memo[id(value)] = duplicate
             try:
-                made.cell_contents = self.copy(value.cell_contents)
+                duplicate.cell_contents = self.copy(value.cell_contents)
             except ValueError:  # a name that is not bound yet
                 pass
-            return made
+            return duplicate
         return self._object(value)
 
     def _function(self, function: types.FunctionType) -> Any:
         if not function.__closure__ or (function.__module__ or "").partition(".")[0] == "torch":
             return function
-        made = types.FunctionType(
+        duplicate = types.FunctionType(
             function.__code__,
             function.__globals__,
             function.__name__,
             function.__defaults__,
             tuple(self.copy(cell) for cell in function.__closure__),
         )
-        self.memo[id(function)] = made
-        made.__kwdefaults__ = function.__kwdefaults__
-        made.__dict__.update(function.__dict__)
-        made.__qualname__, made.__module__, made.__doc__ = (
+        self.memo[id(function)] = duplicate
+        duplicate.__kwdefaults__ = function.__kwdefaults__
+        duplicate.__dict__.update(function.__dict__)
+        duplicate.__qualname__, duplicate.__module__, duplicate.__doc__ = (
             function.__qualname__,
             function.__module__,
             function.__doc__,
         )
-        return made
+        return duplicate
 
     def _object(self, value: Any) -> Any:
         try:
@@ -131,15 +131,15 @@ class _Copier:
         if isinstance(reduced, str):  # the name of a global: there is one of it
             return value
         make, arguments, state, items, pairs, setter = (*reduced, None, None, None, None)[:6]
-        made = make(*(self.copy(a) for a in arguments))
-        self.memo[id(value)] = made
+        duplicate = make(*(self.copy(a) for a in arguments))
+        self.memo[id(value)] = duplicate
         if state is not None:
-            self._set(made, self.copy(state), setter)
+            self._set(duplicate, self.copy(state), setter)
         for item in items or ():
-            made.append(self.copy(item))
+            duplicate.append(self.copy(item))
         for key, item in pairs or ():
-            made[self.copy(key)] = self.copy(item)
-        return made
+            duplicate[self.copy(key)] = self.copy(item)
+        return duplicate
 
     def _set(self, made: Any, state: Any, setter: Any) -> None:
         if setter is not None:
@@ -162,14 +162,14 @@ class _Copier:
             if base is not None and _plain(tensor) and _plain(base) and type(tensor) is torch.Tensor:
                 return self._view(tensor, self.copy(base if (leaf := _parent(tensor)) is None else leaf))
             with torch.no_grad():
-                made = self._over_own_memory(tensor) if _plain(tensor) else self._clone(tensor)
-            made = self._typed(tensor, made)
-            self.memo[id(tensor)] = made
+                duplicate = self._over_own_memory(tensor) if _plain(tensor) else self._clone(tensor)
+            duplicate = self._typed(tensor, duplicate)
+            self.memo[id(tensor)] = duplicate
             if _plain(tensor) and (own := getattr(tensor, "__dict__", None)):
-                made.__dict__.update({k: self.copy(v) for k, v in own.items()})
-            if tensor.is_leaf and tensor.grad is not None and made.is_leaf and made.requires_grad:
-                made.grad = self.copy(tensor.grad)
-        return made
+                duplicate.__dict__.update({k: self.copy(v) for k, v in own.items()})
+            if tensor.is_leaf and tensor.grad is not None and duplicate.is_leaf and duplicate.requires_grad:
+                duplicate.grad = self.copy(tensor.grad)
+        return duplicate
 
     def _view(self, tensor: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
         """A view of the copy of what it is a view of: writing to one is seen, and told to autograd, in the other."""
@@ -177,10 +177,10 @@ class _Copier:
         if tensor._base is None or tensor._base.dtype != tensor.dtype:  # ``view(dtype)``, ``view_as_real``
             return self._typed(tensor, self._over_own_memory(tensor))
         with torch.set_grad_enabled(tensor.requires_grad):
-            made = base.as_strided(size, stride, offset)
-        if tensor.requires_grad and not made.requires_grad:
-            made.requires_grad_()
-        return made
+            view = base.as_strided(size, stride, offset)
+        if tensor.requires_grad and not view.requires_grad:
+            view.requires_grad_()
+        return view
 
     def _over_own_memory(self, tensor: torch.Tensor) -> torch.Tensor:
         kind = tensor.dtype
@@ -196,24 +196,24 @@ class _Copier:
                 whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
                 self.storages[key] = whole.to(kind).untyped_storage()
             self.originals.append(storage)
-        made = torch.empty(0, dtype=kind, device=tensor.device)
-        return made.set_(self.storages[key], tensor.storage_offset(), tensor.size(), tensor.stride())
+        duplicate = torch.empty(0, dtype=kind, device=tensor.device)
+        return duplicate.set_(self.storages[key], tensor.storage_offset(), tensor.size(), tensor.stride())
 
     def _clone(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that does not tell its memory: sparse, quantized, conjugated, of a class that wraps others."""
-        made = tensor.detach().clone()
+        clone = tensor.detach().clone()
         if self.wide and tensor.is_floating_point():
-            return made.double()
-        return made.to(torch.complex128) if self.wide and tensor.is_complex() else made
+            return clone.double()
+        return clone.to(torch.complex128) if self.wide and tensor.is_complex() else clone
 
-    def _typed(self, tensor: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+    def _typed(self, tensor: torch.Tensor, duplicate: torch.Tensor) -> torch.Tensor:
         if type(tensor) is torch.nn.Parameter:
-            made = torch.nn.Parameter(made, tensor.requires_grad)
-        elif type(made) is not type(tensor):
-            made = made.as_subclass(type(tensor))
-        if made.requires_grad != tensor.requires_grad:
-            made.requires_grad_(tensor.requires_grad)
-        return made
+            duplicate = torch.nn.Parameter(duplicate, tensor.requires_grad)
+        elif type(duplicate) is not type(tensor):
+            duplicate = duplicate.as_subclass(type(tensor))
+        if duplicate.requires_grad != tensor.requires_grad:
+            duplicate.requires_grad_(tensor.requires_grad)
+        return duplicate
 
 
 def _parent(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -231,7 +231,7 @@ def _parent(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is sizes and strides over memory, and nothing else."""
+    """Return True if a tensor is sizes and strides over memory, and nothing else."""
     return (
         tensor.layout == torch.strided
         and tensor.device.type != "meta"

@@ -1,4 +1,4 @@
-"""What works on this machine, what does not, and what to install: the checks behind ``compile-lens doctor``.
+"""Checks of this machine behind ``compile-lens doctor``: working and missing features, and what to install.
 
 Nothing is installed, built or changed. The main job is to capture a function and to draw it; a check that it
 depends on is ``needed``, everything else widens what can be done (building the code, other devices).
@@ -60,7 +60,7 @@ def checks() -> tuple[Check, ...]:
 
 
 def healthy(found: tuple[Check, ...]) -> bool:
-    """Whether the main job can run."""
+    """Return True if the main job can run."""
     return all(check.works for check in found if check.needed)
 
 
@@ -95,10 +95,10 @@ def _import(name: str) -> tuple[Any, str]:
 
 
 def _python() -> Check:
-    found = f"{platform.python_version()} ({sys.executable})"
+    version = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info >= OLDEST_PYTHON:
-        return Check("python", True, found, needed=True)
-    return Check("python", False, found, f"use Python {_dots(OLDEST_PYTHON)} or newer", needed=True)
+        return Check("python", True, version, needed=True)
+    return Check("python", False, version, f"use Python {_dots(OLDEST_PYTHON)} or newer", needed=True)
 
 
 def _torch(torch: Any, problem: str) -> Check:
@@ -142,13 +142,16 @@ def _compiler(environment: Mapping[str, str]) -> Check:
     if path := shutil.which(wanted):
         return Check("C++ compiler", True, f"{_first_line(path)} ({path}): build=True works on the CPU")
     named = "CXX names it, but it" if environment.get("CXX") else "it"
-    found = f"{wanted}: {named} is not on PATH; only build=True needs one, code alone does not"
+    finding = f"{wanted}: {named} is not on PATH; only build=True needs one, code alone does not"
     for other in ("g++", "clang++"):
         if other != wanted and (path := shutil.which(other)):
-            return Check("C++ compiler", False, found, f"{path} is here: set CXX={other} to use it")
+            return Check("C++ compiler", False, finding, f"{path} is here: set CXX={other} to use it")
     install = {"darwin": "xcode-select --install", "win32": "install Visual Studio's C++ build tools"}
     return Check(
-        "C++ compiler", False, found, install.get(sys.platform, "apt install g++ (or your system's package)")
+        "C++ compiler",
+        False,
+        finding,
+        install.get(sys.platform, "apt install g++ (or your system's package)"),
     )
 
 
@@ -157,28 +160,28 @@ def _devices(torch: Any) -> list[Check]:
         return [
             Check(name, False, "cannot be looked for without torch", "") for name in ("cuda", "mps", "cpu")
         ]
-    found = []
+    checks = []
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        found.append(
+        checks.append(
             Check("cuda", True, f"{', '.join(names)} (CUDA {torch.version.cuda or torch.version.hip})")
         )
     elif torch.version.cuda or torch.version.hip:
         advice = "install or update the GPU's driver if there is one in this machine"
-        found.append(Check("cuda", False, "this torch has CUDA, but no GPU can be used", advice))
+        checks.append(Check("cuda", False, "this torch has CUDA, but no GPU can be used", advice))
     else:
         advice = "with an NVIDIA GPU, install torch's CUDA build (https://pytorch.org/get-started)"
-        found.append(Check("cuda", False, "this torch is built without CUDA", advice))
+        checks.append(Check("cuda", False, "this torch is built without CUDA", advice))
     if torch.backends.mps.is_available():
-        found.append(Check("mps", True, f"Apple GPU, macOS {platform.mac_ver()[0]}"))
+        checks.append(Check("mps", True, f"Apple GPU, macOS {platform.mac_ver()[0]}"))
     else:
-        found.append(
+        checks.append(
             Check(
                 "mps", False, "no Apple GPU can be used", "needs a Mac with Apple silicon, macOS 14 or newer"
             )
         )
-    found.append(Check("cpu", True, f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"))
-    return found
+    checks.append(Check("cpu", True, f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"))
+    return checks
 
 
 def _graphviz() -> list[Check]:
@@ -189,9 +192,9 @@ def _graphviz() -> list[Check]:
     system = f"{_first_line(dot, '-V')} ({dot})" if dot else "not on PATH"
     advice = "" if dot else "nothing to do: the embedded Graphviz draws" if inside else either
     first = Check("graphviz (dot)", bool(dot), system, advice, needed=not (dot or inside))
-    found = f"pygraphviz {inside}" if inside else "pygraphviz is not installed"
+    finding = f"pygraphviz {inside}" if inside else "pygraphviz is not installed"
     advice = "" if inside else "nothing to do: the system's dot draws" if dot else either
-    return [first, Check("graphviz (embedded)", bool(inside), found, advice, needed=not (dot or inside))]
+    return [first, Check("graphviz (embedded)", bool(inside), finding, advice, needed=not (dot or inside))]
 
 
 def _package(name: str, purpose: str, install: str, needed: bool = False) -> Check:
@@ -209,7 +212,7 @@ def _version(package: str) -> str:
 
 
 def _first_line(program: str, flag: str = "--version") -> str:
-    """What a program says about itself, or why it cannot be asked."""
+    """Return the first line of a program's version, or why the program cannot be run."""
     try:
         done = subprocess.run(
             [program, flag], capture_output=True, timeout=10, check=False, text=True, errors="replace"

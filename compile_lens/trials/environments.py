@@ -25,7 +25,7 @@ MARK = "compile_lens.json"
 """The file that says that an environment is whole, and what is in it."""
 
 NEEDED = ("numpy>=1.26", "tqdm>=4.60", "cloudpickle>=3")
-"""What a capture needs beside torch."""
+"""Requirements of a capture beside torch."""
 
 LAST = 12
 """Lines of pip's that an error shows where none of them says ``ERROR``."""
@@ -53,7 +53,7 @@ class Environment:
 
     @property
     def whole(self) -> bool:
-        """Whether it was made to its end."""
+        """True if the environment was created completely."""
         return bool(self.torch) and self.python.exists()
 
     @property
@@ -93,8 +93,10 @@ def checked(version: str) -> str:
 def kept(folder: Path) -> list[Environment]:
     """The environments of a folder, also what was left half made, by version."""
     names = (path for path in folder.glob("torch-*") if path.is_dir()) if folder.is_dir() else ()
-    found = (_read(path) for path in names)
-    return sorted(found, key=lambda one: ([int(n) for n in re.findall(r"\d+", one.asked)], one.folder.name))
+    environments = (_read(path) for path in names)
+    return sorted(
+        environments, key=lambda one: ([int(n) for n in re.findall(r"\d+", one.asked)], one.folder.name)
+    )
 
 
 def find(version: str, folder: Path) -> Environment:
@@ -118,14 +120,14 @@ def make(
         UsageError: no such version can be asked for, or the folder cannot be written.
         EnvironmentFailed: venv or pip failed, with what they said.
     """
-    found = find(version, folder)
+    environment = find(version, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(found.folder):
-            found = _read(found.folder)  # another process may have made it meanwhile
-            if found.whole and set(extra) <= set(found.extra):
-                return found
-            return _made(found, extra, index, quiet)
+        with _alone(environment.folder):
+            environment = _read(environment.folder)  # another process may have made it meanwhile
+            if environment.whole and set(extra) <= set(environment.extra):
+                return environment
+            return _made(environment, extra, index, quiet)
     except OSError as error:
         raise UsageError(
             f"no environment can be made in {folder}: {error.strerror or error}; name another folder"
@@ -177,22 +179,22 @@ def _made(one: Environment, extra: Sequence[str], index: str, quiet: bool) -> En
 
 
 def _run(command: list[str], failed: str, quiet: bool) -> str:
-    """What a command prints on both streams; it goes to stderr as well unless it is ``quiet``."""
+    """Run a command and return its output on both streams; it goes to stderr too unless ``quiet``."""
     # What the caller's Python is told by its variables is not meant for another one.
     own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET")}
     own["PYTHONUNBUFFERED"] = "1"
-    said: list[str] = []
+    lines: list[str] = []
     with subprocess.Popen(
         command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            said.append(line)
+            lines.append(line)
             if not quiet:
                 print(f"  {line}", end="", file=sys.stderr, flush=True)
     if process.returncode:
-        raise EnvironmentFailed(f"{failed} (exit code {process.returncode}): {_told(said)}")
-    return "".join(said)
+        raise EnvironmentFailed(f"{failed} (exit code {process.returncode}): {_told(lines)}")
+    return "".join(lines)
 
 
 def _told(said: Iterable[str]) -> str:
@@ -202,12 +204,12 @@ def _told(said: Iterable[str]) -> str:
 
 
 def _read(folder: Path) -> Environment:
-    asked = folder.name.removeprefix("torch-").partition("-python")[0]
+    version = folder.name.removeprefix("torch-").partition("-python")[0]
     try:
         body = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        return Environment(asked, folder, str(body["torch"]), tuple(map(str, body["with"])))
+        return Environment(version, folder, str(body["torch"]), tuple(map(str, body["with"])))
     except (OSError, ValueError, KeyError, TypeError):
-        return Environment(asked, folder)
+        return Environment(version, folder)
 
 
 def _lock(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What one test, or one check, made with compile_lens: its captures, and a page of each."""
+"""Captures of one test or one check, and a page of each."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Lens:
         @functools.wraps(value)
         def called(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            made = value(*args, **kwargs)
-            self._see(made)
-            return made
+            result = value(*args, **kwargs)
+            self._see(result)
+            return result
 
         return called
 
@@ -61,8 +61,8 @@ class Lens:
 def _capture(thing: Any) -> Capture | None:
     """The capture that something of compile_lens's is, or is about; asked without importing what tells them."""
     if any((kind.__module__, kind.__name__) == _HOME for kind in type(thing).__mro__):
-        found: Capture = thing
-        return found
+        capture: Capture = thing
+        return capture
     ours = any(kind.__module__.partition(".")[0] == "compile_lens" for kind in type(thing).__mro__)
     return _capture(getattr(thing, "capture", None)) if ours else None
 

@@ -1,5 +1,4 @@
-"""What one call can be seen to do: what it returns, what it changes in place, which results share memory, and the
-gradients behind it."""
+"""Observable effects of one call: its results, in-place changes, results that share memory, and gradients."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ class Observation:
     drew: bool = False
 
     def later(self, name: str) -> Any:
-        """What stood under ``name`` after the call; ``MISSING`` where nothing did."""
+        """Return the object under ``name`` after the call; ``MISSING`` where there was none."""
         return self.after[name] if name in self.after else self.all_after.get(name, MISSING)
 
 
@@ -110,7 +109,7 @@ def observed(
 def _state(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: dict[str, values.Shape] | None = None
 ) -> dict[str, Any]:
-    """What the call is given and reaches, by name."""
+    """Return the objects that the call is given and reaches, by name."""
     roots = [(f"input {i}", a) for i, a in enumerate(args)] + [(f"input {k}", v) for k, v in kwargs.items()]
     return dict(values.parts([*roots, ("", fn)], code=True, shapes=shapes))
 
@@ -160,7 +159,7 @@ def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kep
 
 def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, str]:
     """For each result what it shares elements with: inputs and state, and results before it."""
-    found: dict[str, str] = {}
+    shared: dict[str, str] = {}
     by_memory: dict[int, list[tuple[str, torch.Tensor]]] = {}
     for name, tensor in state:
         if (where := _memory(tensor)) is not None:
@@ -172,9 +171,9 @@ def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, s
         others = by_memory.setdefault(where, [])
         shares = [f"{n} {_relation(tensor, other)}" for n, other in others if _overlap(tensor, other)]
         if shares:
-            found[name] = ", ".join(sorted(shares))
+            shared[name] = ", ".join(sorted(shares))
         others.append((name, tensor))
-    return found
+    return shared
 
 
 def _memory(tensor: torch.Tensor) -> int | None:
@@ -230,11 +229,11 @@ def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str,
         return
     towards = [_direction(n, x) for n, x in roots.items()]
     try:
-        found = torch.autograd.grad(list(roots.values()), leaves, towards, allow_unused=True)
+        gradients = torch.autograd.grad(list(roots.values()), leaves, towards, allow_unused=True)
     except RuntimeError as error:  # the function used up the graph itself, or a derivative is not there
         seen.no_gradients = str(error).strip().partition(". ")[0]
         return
-    seen.gradients = dict(sorted(zip((names[id(x)] for x in leaves), found)))
+    seen.gradients = dict(sorted(zip((names[id(x)] for x in leaves), gradients)))
 
 
 def _differentiable(tensor: torch.Tensor) -> bool:
@@ -242,12 +241,13 @@ def _differentiable(tensor: torch.Tensor) -> bool:
 
 
 def _direction(name: str, root: torch.Tensor) -> torch.Tensor:
-    """Where to differentiate along: other numbers for each element, since the sum of a softmax has no gradient.
+    """Return the direction to differentiate along: a different number for each element, since the sum of a softmax has
+    no gradient.
 
     They are exact in every type, so that a run in float64 has the same.
     """
     if root.layout != torch.strided or type(root) not in (torch.Tensor, torch.nn.Parameter):
         return torch.ones_like(root)
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    made = torch.randint(-8, 9, tuple(root.shape), generator=generator, dtype=torch.float64) / 8
-    return torch.empty_like(root, requires_grad=False).copy_(made)
+    direction = torch.randint(-8, 9, tuple(root.shape), generator=generator, dtype=torch.float64) / 8
+    return torch.empty_like(root, requires_grad=False).copy_(direction)

@@ -27,13 +27,13 @@ def progress(what: str, *, quiet: bool = False, patience: float = PATIENCE) -> I
         yield
         return
     done = threading.Event()
-    told = threading.Thread(target=_tell, args=(what, stream, done, patience), daemon=True)
-    told.start()
+    thread = threading.Thread(target=_tell, args=(what, stream, done, patience), daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        told.join()  # nothing may be written after the work is over
+        thread.join()  # nothing may be written after the work is over
 
 
 @contextmanager
@@ -61,7 +61,7 @@ class _Quiet(tqdm):  # type: ignore[misc]  # tqdm is not typed here
 
 
 def watched() -> bool:
-    """Whether somebody looks at stderr: it is a terminal, or the program is a notebook's kernel."""
+    """Return True if somebody watches stderr: it is a terminal, or the program is a notebook's kernel."""
     if sys.stderr is not None and sys.stderr.isatty():
         return True
     shell = sys.modules.get("IPython")

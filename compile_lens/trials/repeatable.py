@@ -26,16 +26,16 @@ class Reached:
 
     def __init__(self, *roots: Any, state: bool = False) -> None:
         opened: list[Any] = []
-        found = values.tensors((("", root) for root in roots), code=True, opened=opened)
+        tensors = values.tensors((("", root) for root in roots), code=True, opened=opened)
         self._found = [
             (t, _version(t), t.detach().clone(), t.grad if t.is_leaf else None, _clone(t))
-            for _, t in found
+            for _, t in tensors
             if t.device.type != "meta"
         ]
         self._state = [put_back for value in opened for put_back in _kept(value)] if state else []
 
     def changed(self) -> bool:
-        """Whether a tensor holds other values than at first."""
+        """Return True if a tensor holds other values than at first."""
         return any(not same(tensor, first) for tensor, _, first, _, _ in self._found)
 
     def reset(self) -> None:
@@ -64,7 +64,7 @@ def _write(tensor: torch.Tensor, first: torch.Tensor) -> None:
 
 
 def _kept(value: Any) -> list[Callable[[], None]]:
-    """How to put the contents of a container back: only what has changed is written to."""
+    """Return functions that put the contents of a container back; they write only what has changed."""
     if type(value) in (dict, OrderedDict, defaultdict):
         return [_of_dict(value)]
     if type(value) in (list, deque, set):
@@ -159,7 +159,7 @@ def _clone(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def same(tensor: torch.Tensor, first: torch.Tensor) -> bool:
-    """Whether a tensor holds these values, bit for bit but for NaNs."""
+    """Return True if a tensor holds these values, bit for bit except for NaNs."""
     now = tensor.detach()
     if now.shape != first.shape or now.dtype != first.dtype or now.layout != first.layout:
         return False

@@ -21,7 +21,7 @@ SIDES = {"cpu": 768, "cuda": 8192, "mps": 4096}
 def measure_speed(
     device: str | torch.device = "cpu", dtype: str = "float32", seconds: float = 0.2
 ) -> DeviceSpeed:
-    """What ``device`` reaches now: bandwidth of a large copy, and the rate of a large matrix product.
+    """Measure the speed of ``device`` now: bandwidth of a large copy, and rate of a large matrix product.
 
     Each is repeated for about ``seconds`` (and at least three times), after a warm-up, and the fastest counts:
     the figures are a roof, and what disturbs a machine only ever slows it down. The copy reads and writes
@@ -54,7 +54,7 @@ def measure_speed(
 
 
 def _tf32(place: torch.device) -> bool:
-    """Whether products in float32 run on tensor cores."""
+    """Return True if float32 products run on tensor cores."""
     return place.type == "cuda" and str(torch.backends.cuda.matmul.fp32_precision) == "tf32"
 
 

@@ -34,12 +34,12 @@ class Switch:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What it sets, as ``name=value``."""
+        """Settings of the switch, as ``name=value``."""
         return tuple(f"{k}={v!r}" for k, v in {**self.options, **self.arguments, **self.partitioner}.items())
 
 
 class Held:
-    """What a capture holds that switches are about."""
+    """Contents of a capture that switches depend on."""
 
     def __init__(self, capture: Record) -> None:
         graphs = [g for c in capture.compilations for g in c.graphs.values()]
@@ -71,7 +71,7 @@ class Held:
         self.backward = any("backward" in c.phases for c in capture.compilations)
 
     def has(self, *names: str) -> bool:
-        """Whether an operator of one of these names is in the graphs."""
+        """Return True if an operator of one of these names is in the graphs."""
         return any(f".{name}." in f".{op}." for op in self.operators for name in names)
 
 
@@ -210,23 +210,23 @@ SWITCHES = (
 
 
 def only_run(held: Held) -> tuple[tuple[str, str], ...]:
-    """What cannot be told without running, and why; of max-autotune also where there is nothing for it to choose."""
+    """Return the questions that only a run can answer, and why; max-autotune too where it has no choice."""
     graphs = (
         "it replays the launches that there are as one CUDA graph, which saves the time between them: "
         'benchmark(f, x, mode="reduce-overhead") times it'
         if held.device == "cuda"
         else f"it makes CUDA graphs, and the code is for {held.device}"
     )
-    found = [("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs)]
+    questions = [("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs)]
     if _tf32(held):
-        found.append(_PRECISION)
+        questions.append(_PRECISION)
     if held.device == "cpu":
-        found.append(_VECTORS)
-    return tuple(found)
+        questions.append(_VECTORS)
+    return tuple(questions)
 
 
 def _tf32(held: Held) -> bool:
-    """Whether a product or convolution in float32 may be computed in less: not on GPUs before sm_80."""
+    """Return True if a float32 product or convolution may be computed in lower precision: not on GPUs before sm_80."""
     major = held.model.figure("major") if held.model is not None else None
     old = held.device == "cuda" and isinstance(major, int) and major < 8
     return held.device != "mps" and not old and any(dtype in ("float32", "") for _, dtype in held.products)

@@ -35,14 +35,14 @@ UNINITIALISED = (
 
 
 def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
-    """What of a program was run by Python on both sides, so that nothing is said of it."""
+    """Return the parts of a program that ran eagerly on both sides, so that the comparison covers none of them."""
     return tuple(
         dict.fromkeys((s.function, f"{s.kind}, left to Python on both sides") for s in built.skipped)
     )
 
 
 _Compared = tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]
-"""What was compared, and what could not be, with the reason."""
+"""Comparisons made, and parts that could not be compared, with the reason."""
 
 
 class Trial:
@@ -83,36 +83,36 @@ class Trial:
 
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if not self.random:
-            found = compared(self.eager, self._observed(call=compiled), self._reference())
-            return self._told(found, apart)
+            outcome = compared(self.eager, self._observed(call=compiled), self._reference())
+            return self._told(outcome, apart)
         try:
             with eagers_numbers():
-                found = compared(self.eager, self._observed(call=compiled))
-            return self._told(found, apart, note=SAME_NUMBERS)
+                outcome = compared(self.eager, self._observed(call=compiled))
+            return self._told(outcome, apart, note=SAME_NUMBERS)
         except CaptureError as error:  # torch cannot make it so: some operators have no code of that kind
             failure = error.capture.failure
             if failure is None or failure.type == "BuildError":
                 raise
             reason = f"{failure.type}: {(failure.message.splitlines() or [''])[0][:200]}"
         drawn = self._apart(self.eager, self._observed(seed=1))
-        found = _without(drawn, compared(self.eager, self._observed(call=compiled)), "the numbers")
-        return self._told(found, apart, random=OTHER_NUMBERS.format(reason=reason))
+        outcome = _without(drawn, compared(self.eager, self._observed(call=compiled)), "the numbers")
+        return self._told(outcome, apart, random=OTHER_NUMBERS.format(reason=reason))
 
     def does_as(self, other: Trial) -> bool | None:
-        """Whether eager PyTorch does the same in this trial as in another; ``None`` where they differ in nothing but
-        what depends on random numbers, or on memory that nothing wrote."""
-        found = compared(self.eager, other.eager, self._reference())
-        if all(c.ok for c in found[0]):
+        """Return True if eager PyTorch does the same in this trial as in another; None where they differ only in what
+        depends on random numbers or uninitialized memory."""
+        outcome = compared(self.eager, other.eager, self._reference())
+        if all(c.ok for c in outcome[0]):
             return True
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if self.random:
             apart |= self._apart(self.eager, self._observed(seed=1))
-        return None if all(c.ok for c in _without(apart, found, "")[0]) else False
+        return None if all(c.ok for c in _without(apart, outcome, "")[0]) else False
 
     def _told(
         self, found: _Compared, apart: dict[str, ValueCheck], note: str = "", random: str = ""
     ) -> Verification:
-        """What was compared, without the values of those that are ``apart``: they depend on unwritten memory."""
+        """Return the comparisons, without the values of those in ``apart``, which depend on uninitialized memory."""
         comparisons, left = _without(apart, found, "unwritten memory")
         note = "; ".join(filter(None, (note, self._note())))
         unwritten = UNINITIALISED if apart else ""
@@ -164,12 +164,13 @@ def _without(apart: dict[str, ValueCheck], found: _Compared, what: str) -> _Comp
 
 
 def draws(capture: Record) -> bool:
-    """Whether the captured graphs draw random numbers."""
+    """Return True if the captured graphs draw random numbers."""
     return any(n.kind == "random" for c in capture.compilations for g in c.graphs.values() for n in g.nodes)
 
 
 def shows_unwritten(capture: Record) -> bool:
-    """Whether a result depends on memory that nothing wrote: what ``torch.empty`` returns reaches a graph's end."""
+    """Return True if a result depends on uninitialized memory: the value of ``torch.empty`` reaches an output of a
+    graph."""
     from .._torch.graphs.unwritten import MAKE
 
     for compilation in capture.compilations:

@@ -56,17 +56,19 @@ def verify(
     built: list[Capture] = []
 
     def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
-        made, result = _run(capture, fn, args, kwargs)
-        built[:] = [made]
+        captured, result = _run(capture, fn, args, kwargs)
+        built[:] = [captured]
         return result
 
-    found = trial.against(compiled)
+    verification = trial.against(compiled)
     if built[0].nothing:  # eager was compared with eager
         return Verification((), None, not_run=((capture.function, built[0].nothing),))
     same = same_code(capture, built[0])
     if trial.random:  # other code was built, so that it draws eager's numbers
         same = same_code(capture, _again(capture, fn, args, keywords)) if capture.code else None
-    return dataclasses.replace(found, same_code=same, not_run=(*found.not_run, *left_to_python(built[0])))
+    return dataclasses.replace(
+        verification, same_code=same, not_run=(*verification.not_run, *left_to_python(built[0]))
+    )
 
 
 def _call(
@@ -81,14 +83,14 @@ def _call(
             f"this capture is of {len(capture.calls)} calls: verify a capture of each, capture(f, x).verify()"
         )
     live = getattr(capture, "_live", None)
-    found = live.call() if live is not None else None
-    if found is None:
+    references = live.call() if live is not None else None
+    if references is None:
         raise UsageError(
             f"the function or an input of this capture is gone (a capture keeps none alive): pass them, "
             f"capture.verify({capture.function}, …)"
         )
-    made: tuple[Any, tuple[Any, ...], dict[str, Any]] = found
-    return made
+    call: tuple[Any, tuple[Any, ...], dict[str, Any]] = references
+    return call
 
 
 @outside_dynamo
@@ -111,7 +113,7 @@ def _again(capture: Capture, fn: Any, args: Any, kwargs: Any) -> Capture:
 
 
 def same_code(capture: Capture, built: Capture) -> bool | None:
-    """Whether two captures have the same kernels, ``None`` if the first has no code."""
+    """Return True if two captures have the same kernels; None if the first has no code."""
     # The wrapper numbers graphs over the whole process; the kernels say what is computed.
     mine, new = ([(k.name, k.source) for k in c.kernels] for c in (capture, built))
     return mine == new if capture.code else None

@@ -101,7 +101,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _launches_its_own(capture: Capture) -> bool:
-    """Whether the program launches kernels that it wrote in Triton."""
+    """Return True if the program launches Triton kernels of its own."""
     return any(
         node.target.startswith("triton_kernel_wrapper")
         for compilation in capture.compilations
@@ -117,7 +117,7 @@ def serve(
     random: bool = False,
     unwritten: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the child does: the comparison as plain data, and what of the places that are watched there it met."""
+    """Return the comparison as plain data, and the watched places that this child used. The child runs this."""
     from .._torch.operators import carried, watched
     from .._torch.targets import carried_settings, on_cpu
     from .._triton.launch import NotLaunched
@@ -132,14 +132,14 @@ def serve(
         cut = ""
         if excess > 1:
             args, kwargs, cut = smaller(fn, args, kwargs, excess, as_there)
-        made: list[Capture] = []
+        captures: list[Capture] = []
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             def module(text: str, lowering: Any) -> Any:
                 return on_cpu.module(text, place, lowering)
 
             captured, outcome = perform(call.of(fn, args, kwargs), interpret=module)
-            made[:] = [captured]
+            captures[:] = [captured]
             return outcome.result
 
         def trial(eager: Callable[..., Any] | None = None) -> Trial:
@@ -147,35 +147,36 @@ def serve(
 
         other, drew = "", random
         try:
-            found, other, drew = _tried(trial, compiled, as_there)
+            verification, other, drew = _tried(trial, compiled, as_there)
         except CaptureError as error:
             failure = error.capture.failure
             if failure is None or failure.type not in ("BuildError", NotLaunched.__name__):
                 raise
-            found = Verification((), None, not_run=((error.capture.function, failure.message),))
+            verification = Verification((), None, not_run=((error.capture.function, failure.message),))
         except UsageError as error:
             if not isinstance(error.__cause__, NotLaunched):
                 raise
-            found = Verification((), None, not_run=((call.name, str(error.__cause__)),))
-        if made and made[0].nothing:  # eager was compared with eager
-            found = Verification((), None, not_run=((made[0].function, made[0].nothing),))
-        elif drew and made:  # other code was made, so that it draws eager's numbers
-            made[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
-        found = dataclasses.replace(
-            found, not_run=(*found.not_run, *(skip for c in made for skip in left_to_python(c)))
+            verification = Verification((), None, not_run=((call.name, str(error.__cause__)),))
+        if captures and captures[0].nothing:  # eager was compared with eager
+            verification = Verification((), None, not_run=((captures[0].function, captures[0].nothing),))
+        elif drew and captures:  # other code was made, so that it draws eager's numbers
+            captures[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
+        verification = dataclasses.replace(
+            verification,
+            not_run=(*verification.not_run, *(skip for c in captures for skip in left_to_python(c))),
         )
     reply = {
-        "comparisons": [dataclasses.asdict(c) for c in found.comparisons],
-        "kernels": [[k.name, k.source] for c in made for k in c.kernels],
-        "note": found.note,
-        "random": found.random,
-        "unwritten": found.unwritten,
+        "comparisons": [dataclasses.asdict(c) for c in verification.comparisons],
+        "kernels": [[k.name, k.source] for c in captures for k in c.kernels],
+        "note": verification.note,
+        "random": verification.random,
+        "unwritten": verification.unwritten,
         "built": BUILT
-        if any(k.language == "cpp" for c in made for k in c.kernels) and found.comparisons
+        if any(k.language == "cpp" for c in captures for k in c.kernels) and verification.comparisons
         else "",
         "cut": cut,
         "other": other,
-        "not run": found.not_run,
+        "not run": verification.not_run,
     }
     carried.in_order()
     return reply, watched.met()
@@ -198,14 +199,14 @@ def _tried(
     if refused is not None:
         graph = _graph(trial, as_there, refused)
         return graph.against(compiled), RAISES.format(_raised(refused)), graph.random
-    found = plain.against(compiled)
-    if all(c.ok for c in found.comparisons):
-        return found, "", plain.random
+    outcome = plain.against(compiled)
+    if all(c.ok for c in outcome.comparisons):
+        return outcome, "", plain.random
     graph = trial(as_there)
     same = plain.does_as(graph)
     by_graph = graph.against(compiled)
     if same and not all(c.ok for c in by_graph.comparisons):
-        return found, BOTH, plain.random
+        return outcome, BOTH, plain.random
     return by_graph, ANOTHER if same is False else AS_THERE, graph.random
 
 
@@ -222,10 +223,10 @@ def _graph(trial: Callable[..., Trial], as_there: Callable[..., Any], refused: U
 
 
 def _raised(error: UsageError) -> str:
-    """What the function raised, in a line."""
+    """Return the error that the function raised, in one line."""
     cause = error.__cause__
-    said = (str(cause).strip().splitlines() or [""])[0].partition(". ")[0]
-    return f"{type(cause).__name__}: {said[:200]}".rstrip(": .")
+    message = (str(cause).strip().splitlines() or [""])[0].partition(". ")[0]
+    return f"{type(cause).__name__}: {message[:200]}".rstrip(": .")
 
 
 def smaller(

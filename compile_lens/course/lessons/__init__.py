@@ -34,7 +34,7 @@ def exercise(key: str) -> Exercise:
 
 
 def _near(key: object, keys: Iterable[str]) -> str:
-    """What was meant, as far as one can say: keys that are spelt like it, and those of its lesson."""
+    """Return keys that the caller may have meant: those spelt like it, and those of its lesson."""
     there = list(keys)
     lesson, _, name = str(key).partition(".")
     own = [one for one in there if one.partition(".")[0] == lesson]

@@ -1,4 +1,4 @@
-"""What exercises of several lessons ask for, and are called with."""
+"""Requirements and inputs that exercises of several lessons share."""
 
 from __future__ import annotations
 

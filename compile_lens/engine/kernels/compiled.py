@@ -14,7 +14,7 @@ from ...record.machine_code import Candidate, Machine
 
 
 def needs() -> str:
-    """Why there is no machine code without Triton, and what to do."""
+    """Return why there is no machine code without Triton, and what to do."""
     from ...versions import triton_command
 
     return f"it needs Triton: {triton_command()} (there are wheels for Linux)"
@@ -39,7 +39,7 @@ def build(code: Code, model: DeviceModel, chosen: Mapping[str, int] | None = Non
 
 
 def choice(kernel: Kernel, chosen: Mapping[str, int]) -> int:
-    """Which launch configuration is asked for."""
+    """Return the index of the launch configuration to compile."""
     return chosen.get(f"{kernel.phase} {kernel.name}", chosen.get(kernel.name, 0))
 
 
@@ -83,11 +83,11 @@ def _built(
     try:
         with driver.in_place(model), triton_configs.without_device():
             tuner = definition.run(source, name)
-            found = triton_configs.configurations(tuner)
-            candidates = tuple(Candidate(triton_configs.settings(c)) for c in found)
-            if not 0 <= index < len(found):
+            configurations = triton_configs.configurations(tuner)
+            candidates = tuple(Candidate(triton_configs.settings(c)) for c in configurations)
+            if not 0 <= index < len(configurations):
                 return candidates, None, ""
-            recipe = triton_configs.recipe(tuner, found[index])
+            recipe = triton_configs.recipe(tuner, configurations[index])
             if other := _other_device(recipe.backend, recipe.arch, model):
                 return candidates, None, other
             machine = assembly.machine(recipe, index)

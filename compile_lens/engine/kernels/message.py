@@ -1,4 +1,4 @@
-"""What crosses between the caller and the process that compiles kernels: plain JSON, both ways."""
+"""Messages between the caller and the process that compiles kernels: plain JSON, both ways."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model(raw: dict[str, Any]) -> DeviceModel:
 
 
 def answer(kernel: Kernel) -> dict[str, Any]:
-    """What became of a kernel."""
+    """Return the message that reports a compiled kernel."""
     return {
         "candidates": [candidate.settings for candidate in kernel.candidates],
         "machine": None if kernel.machine is None else dataclasses.asdict(kernel.machine),

@@ -17,10 +17,10 @@ from ...record.kernel import Kernel
 from .message import filled
 
 SECONDS = 600.0
-"""How long one kernel may take. The first one waits for torch and Triton to load as well."""
+"""Time limit for one kernel, in seconds. The first one includes the import of torch and Triton."""
 
 _CHANGES = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "PTXAS_", "DISABLE_PTXAS_", "USE_IR_LOC")
-"""How the names of environment variables begin that Triton's compiler obeys."""
+"""Prefixes of environment variables that Triton's compiler obeys."""
 
 
 def compiled(
@@ -41,14 +41,14 @@ def compiled(
             if child is None:
                 last.close()
                 child = _started(last)
-            asked = {
+            request = {
                 "model": dataclasses.asdict(model),
                 "name": kernel.name,
                 "source": kernel.source,
                 "index": index,
             }
             try:
-                answer = child.ask(json.dumps(asked).encode(), seconds)
+                answer = child.ask(json.dumps(request).encode(), seconds)
             except TooLong:
                 child, answer = None, _gone(f"it was not compiled within {seconds:.0f} seconds")
             except ChildError as error:

@@ -28,10 +28,10 @@ def _caches_here() -> None:
 
 
 def answered(request: bytes) -> dict[str, Any]:
-    """What came of one kernel."""
-    asked = json.loads(request)
-    kernel = Kernel(asked["name"], "", "triton", "", asked["source"])
+    """Compile the kernel of one request and return the reply."""
+    fields = json.loads(request)
+    kernel = Kernel(fields["name"], "", "triton", "", fields["source"])
     try:
-        return message.answer(compiled.kernel_of(kernel, message.model(asked["model"]), asked["index"]))
+        return message.answer(compiled.kernel_of(kernel, message.model(fields["model"]), fields["index"]))
     except UsageError as error:
         return {"refused": str(error)}
