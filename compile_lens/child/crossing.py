@@ -54,8 +54,7 @@ class Along(Protocol):
     kinds: tuple[type, ...]
 
     def reduced(self, value: Any) -> Any:
-        """Return the pickle reduction of ``value``; None if it is not known here. Functions and code objects are tried
-        too."""
+        """Return the pickle reduction of ``value``, also of functions and code; None if it is not known here."""
 
     def named_there(self, code: types.CodeType) -> None:
         """Take note of code that the other process finds by the name of its function."""
