@@ -11,7 +11,7 @@ import graphlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,8 @@ WITHOUT_TORCH = [
     if name.startswith(("record/", "devices/", "measures/", "views/", "layout/", "results/"))
 ] + ["errors.py", "__init__.py"]
 LONGEST = 450
+TEXTS = {name: (PACKAGE / name).read_text(encoding="utf-8") for name in NAMES}
+TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
 
 
 def imports(tree: ast.AST, package: str = "compile_lens") -> Iterator[str]:
@@ -112,22 +114,24 @@ def test_the_scan_lets_public_torch_pass(source: str) -> None:
     assert not private(ast.parse(source))
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith("_torch/")])
-def test_private_torch_stays_in_its_folder(name: str) -> None:
-    tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
-    assert private(tree) == []
+def test_private_torch_stays_in_its_folder() -> None:
+    trees = {name: tree for name, tree in TREES.items() if not name.startswith("_torch/")}
+    assert {name: uses for name, tree in trees.items() if (uses := private(tree))} == {}
 
 
-@pytest.mark.parametrize("name", WITHOUT_TORCH)
-def test_records_measures_and_views_import_no_torch(name: str) -> None:
-    tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
-    assert [n for n in imports(tree) if n.split(".")[0] in ("torch", "triton")] == []
+def test_records_measures_and_views_import_no_torch() -> None:
+    assert imported(WITHOUT_TORCH, lambda n: n.split(".")[0] in ("torch", "triton")) == {}
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith("_triton/")])
-def test_triton_stays_in_its_folder(name: str) -> None:
-    tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
-    assert [n for n in imports(tree) if n.split(".")[0] == "triton" and "." in n] == []
+def test_triton_stays_in_its_folder() -> None:
+    outside = [name for name in NAMES if not name.startswith("_triton/")]
+    assert imported(outside, lambda n: n.split(".")[0] == "triton" and "." in n) == {}
+
+
+def imported(files: Iterable[str], unwanted: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The unwanted imports of files, by file."""
+    names = {file: [name for name in imports(TREES[file]) if unwanted(name)] for file in files}
+    return {file: unwanted_names for file, unwanted_names in names.items() if unwanted_names}
 
 
 PLACE = re.compile(r"(?:compile_lens\.)?([a-z_]+(?:\.[a-z_]+)*):[A-Za-z_]\w*")
@@ -217,30 +221,28 @@ def circle(edges: Iterable[tuple[object, object]]) -> list[object]:
     return []
 
 
-TEXTS = [(name, (PACKAGE / name).read_text(encoding="utf-8")) for name in NAMES]
-ARROWS = arrows(TEXTS)
+ARROWS = arrows(TEXTS.items())
 
 
 def test_imports_run_down() -> None:
     assert upward(ARROWS) == []
 
 
-@pytest.mark.parametrize(
-    "folder", ["", "_torch", *sorted({n.split("/")[0] for n in NAMES if "/" in n} - {"_torch"})]
-)
-def test_no_circle_between_rooms(folder: str) -> None:
-    assert circle(between(tuple(filter(None, [folder])), ARROWS)) == []
+def test_no_circle_between_rooms() -> None:
+    folders = ["", "_torch", *sorted({n.split("/")[0] for n in NAMES if "/" in n} - {"_torch"})]
+    circles = {folder: circle(between(tuple(filter(None, [folder])), ARROWS)) for folder in folders}
+    assert {folder: rooms for folder, rooms in circles.items() if rooms} == {}
 
 
 def test_no_circle_between_files() -> None:
     assert circle((one, other) for one, other in ARROWS if one and other) == []
 
 
-@pytest.mark.parametrize("folder", ROOMS)
-def test_rooms_are_few(folder: str) -> None:
-    path = tuple(filter(None, [folder]))
-    rooms = {entry.name for entry in PACKAGE.joinpath(*path).iterdir()} - {"__pycache__"}
-    assert len(rooms) <= ROOMS[folder], sorted(rooms)
+def test_rooms_are_few() -> None:
+    for folder, most in ROOMS.items():
+        path = tuple(filter(None, [folder]))
+        rooms = {entry.name for entry in PACKAGE.joinpath(*path).iterdir()} - {"__pycache__"}
+        assert len(rooms) <= most, (folder, sorted(rooms))
 
 
 @pytest.mark.parametrize(
@@ -266,10 +268,10 @@ def test_the_walls_have_something_to_hold() -> None:
     assert any(n.startswith("views/") for n in WITHOUT_TORCH) and any(n.startswith("_torch/") for n in NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_is_short(name: str) -> None:
-    lines = (PACKAGE / name).read_text(encoding="utf-8").count("\n")
-    assert lines <= LONGEST, f"{name} has {lines} lines; give one of its nouns a file of its own"
+def test_a_file_is_short() -> None:
+    """A file that is longer gives one of its nouns a file of its own."""
+    lines = {name: text.count("\n") for name, text in TEXTS.items()}
+    assert {name: count for name, count in lines.items() if count > LONGEST} == {}
 
 
 def fresh(code: str) -> str:
@@ -327,8 +329,8 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 def test_what_is_made_above_has_a_place() -> None:
     asked = {
         str(item.args[0].value)
-        for _, text in TEXTS
-        for item in ast.walk(ast.parse(text))
+        for tree in TREES.values()
+        for item in ast.walk(tree)
         if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "delegate"
         if item.args and isinstance(item.args[0], ast.Constant)
     }
@@ -336,8 +338,7 @@ def test_what_is_made_above_has_a_place() -> None:
     for place in delegates.PLACES.values():
         module, _, name = place.partition(":")
         assert any(
-            getattr(item, "name", "") == name
-            for item in ast.parse((PACKAGE / MODULES[tuple(module.split("."))]).read_text("utf-8")).body
+            getattr(item, "name", "") == name for item in TREES[MODULES[tuple(module.split("."))]].body
         ), place
 
 
