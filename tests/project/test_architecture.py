@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import test_walls as walls
+from faults import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compile_lens"
@@ -38,13 +39,13 @@ def test_the_documents_tell_of_something() -> None:
     assert len(PATHS) > 60 and {"LOSES", "ORDER", "ABSENT"} <= {q for _, q in NAMES}
 
 
-@pytest.mark.parametrize(("document", "path"), PATHS)
+@for_each(PATHS)
 def test_a_path_that_is_told_is_there(document: str, path: str) -> None:
     rooms = (ROOT, PACKAGE, *(PACKAGE / room for room in TOLD_SHORT))
     assert path in MADE or any((room / path).exists() for room in rooms), f"{document} tells of {path}"
 
 
-@pytest.mark.parametrize(("document", "name"), NAMES)
+@for_each(NAMES)
 def test_a_name_that_is_told_is_in_the_file_beside_it(document: str, name: str) -> None:
     text = DOCUMENTS[document]
     files = [

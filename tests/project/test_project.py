@@ -10,6 +10,7 @@ from pathlib import Path
 from unicodedata import east_asian_width
 
 import pytest
+from faults import for_each
 
 from compile_lens import __version__, cli
 
@@ -105,7 +106,7 @@ def test_ci_holds_every_check() -> None:
     assert "|| true" not in CI.replace("README.md || true)", ""), "a check that cannot fail is none"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_each(PAGES)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", PAGES[page]))
     local = [link for link in links if "://" not in link]
@@ -125,7 +126,7 @@ def test_the_readme_leads_to_every_page() -> None:
     assert ours and ours <= led | SITE_ONLY
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@for_each(GUIDES)
 def test_a_guide_is_short(page: Path) -> None:
     """A page that grew over it is two questions: make it two pages."""
     text = page.read_text(encoding="utf-8")
@@ -170,8 +171,7 @@ def test_every_dependency_is_accounted_for() -> None:
     assert sorted(needed) == sorted(re.findall(r"^\| (\w+) \|", table.lower(), re.MULTILINE)[1:])
 
 
-@pytest.mark.parametrize(
-    "kept",
+@for_each(
     [
         *("README.md", "CHANGELOG.md", "tutorials/README.md", "tutorials/zh/README.md"),
         *(p.relative_to(ROOT).as_posix() for p in (*LESSONS, *sorted(ROOT.glob("docs/**/*.md")))),

@@ -7,8 +7,8 @@ import os
 import re
 from pathlib import Path
 
-import pytest
 from bilingual import digits, is_chinese, numbers_in_chinese, numbers_in_english
+from faults import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [("README.md", "README.zh-CN.md")] + [
@@ -27,11 +27,7 @@ def _sections(page: str) -> list[str]:
     return re.split(r"^## ", _text(page), flags=re.M)
 
 
-SECTIONS = [
-    pytest.param(pair, number, id=f"{pair[0]}: {title.partition(chr(10))[0]}")
-    for pair in PAGES
-    for number, title in enumerate(_sections(pair[0]))
-]
+SECTIONS = [(pair, number) for pair in PAGES for number in range(len(_sections(pair[0])))]
 
 
 def _links(page: str, text: str) -> set[str]:
@@ -49,12 +45,12 @@ def test_there_are_pages() -> None:
     assert len(PAGES) > 10 and len(_sections("README.md")) > 6
 
 
-@pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
+@for_each([(pair,) for pair in PAGES])
 def test_it_has_the_same_sections(pair: tuple[str, str]) -> None:
     assert len(_sections(pair[0])) == len(_sections(pair[1]))
 
 
-@pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
+@for_each([(pair,) for pair in PAGES])
 def test_its_code_is_that_of_the_english_one(pair: tuple[str, str]) -> None:
     """Comments may be in Chinese; commands are the same to the letter."""
     english, chinese = (FENCE.findall(_text(page)) for page in pair)
@@ -76,7 +72,7 @@ def test_its_table_has_the_figures_of_the_ledger() -> None:
     assert len(rows("docs/ledger.md")) == 7 and rows("docs/zh/ledger.md") == rows("docs/ledger.md")
 
 
-@pytest.mark.parametrize("pair", PAGES, ids=lambda pair: pair[0])
+@for_each([(pair,) for pair in PAGES])
 def test_each_leads_to_the_other_and_to_what_is_there(pair: tuple[str, str]) -> None:
     for page, other in (pair, pair[::-1]):
         text, folder = FENCE.sub("", _text(page)), Path(page).parent
@@ -85,7 +81,7 @@ def test_each_leads_to_the_other_and_to_what_is_there(pair: tuple[str, str]) -> 
         assert not [link for link in local if not (ROOT / folder / link).exists()]
 
 
-@pytest.mark.parametrize(("pair", "number"), SECTIONS)
+@for_each(SECTIONS)
 def test_a_section_names_what_the_english_one_names(pair: tuple[str, str], number: int) -> None:
     english, chinese = (FENCE.sub("", _sections(page)[number]) for page in pair)
     ours, theirs = (
@@ -97,7 +93,7 @@ def test_a_section_names_what_the_english_one_names(pair: tuple[str, str], numbe
     assert rows[0] == rows[1], "rows of tables and items of lists"
 
 
-@pytest.mark.parametrize(("pair", "number"), SECTIONS)
+@for_each(SECTIONS)
 def test_a_section_says_no_number_of_its_own(pair: tuple[str, str], number: int) -> None:
     english, chinese = (_sections(page)[number] for page in pair)
     assert is_chinese(chinese)

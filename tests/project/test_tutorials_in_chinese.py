@@ -11,6 +11,7 @@ import lessons
 import nbformat
 import pytest
 from bilingual import FENCE, WIDE, digits, is_chinese, numbers_in_chinese, numbers_in_english, same, told
+from faults import for_each
 
 pytestmark = pytest.mark.torch
 
@@ -37,7 +38,7 @@ def test_each_is_a_lesson_and_in_the_index() -> None:
     assert sorted(re.findall(r"\]\((\d[\w-]+\.ipynb)\)", index)) == LESSONS
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@for_each(LESSONS)
 def test_it_has_the_same_cells_and_the_same_code(name: str) -> None:
     for english, chinese in cells(name):
         assert (english.id, english.cell_type, english.metadata) == (
@@ -57,7 +58,7 @@ def test_it_has_the_same_cells_and_the_same_code(name: str) -> None:
             ]
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@for_each(LESSONS)
 def test_it_says_the_same_numbers(name: str) -> None:
     """What stands in digits in English does so in Chinese; and no number in Chinese is one of its own."""
     for cell, english, chinese in prose(name):
@@ -65,7 +66,7 @@ def test_it_says_the_same_numbers(name: str) -> None:
         assert numbers_in_chinese(chinese) <= numbers_in_english(english), cell
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@for_each(LESSONS)
 def test_it_has_the_same_names_links_and_parts(name: str) -> None:
     for cell, english, chinese in prose(name):
         for pattern in (r"`([^`\n]+)`", r"\]\(([^)]+)\)", r"^(#+ |\d\. |- )", r"^\*\*([\d.]+)\*\*"):
@@ -77,7 +78,7 @@ def test_it_has_the_same_names_links_and_parts(name: str) -> None:
         assert len(english.split("\n\n")) == len(chinese.split("\n\n")), f"{cell}: paragraphs"
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@for_each(LESSONS)
 def test_it_is_written_in_chinese(name: str) -> None:
     """Every cell of prose, with the punctuation of its script."""
     for cell, _, chinese in prose(name):
@@ -87,7 +88,7 @@ def test_it_is_written_in_chinese(name: str) -> None:
         assert not re.search(r"[A-Za-z\d][\u4e00-\u9fff]|[\u4e00-\u9fff][A-Za-z\d]", words), cell
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@for_each(LESSONS)
 def test_what_it_links_to_is_there(name: str) -> None:
     text = "\n".join(cell.source for _, cell in cells(name))
     assert all((FOLDER / file).is_file() for file in re.findall(r"\]\(([\w-]+\.ipynb)\)", text))

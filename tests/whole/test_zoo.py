@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from faults import report
 from soundness import NO_PROGRAM, accounted, counted, lowering_faults, silent
 from torch._inductor.runtime.runtime_utils import cache_dir
 from zoo import Entry
@@ -45,16 +47,65 @@ def compiled(capture: Capture) -> list[Any]:
     return [c for c in capture.compilations if "dynamo" in c.graphs]
 
 
-each = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)
-working = pytest.mark.parametrize("entry", WORKING, ids=lambda e: e.name)
+IN_THE_QUICK_TIER = (
+    *(
+        "sin2_cos2",
+        "sin2_cos2_inference",
+        "int4_unpack",
+        "zero_size",
+        "layer_norm",
+        "sort",
+        "naive_attention",
+    ),
+    *(
+        "dropout",
+        "mlp_train",
+        "tied",
+        "adam_step",
+        "graph_break",
+        "disabled",
+        "no_tensor_work",
+        "mutates_view",
+    ),
+    *("dynamic", "cond", "checkpoint", "custom_op", "custom_op_without_fake"),
+)
+
+Check = Callable[[Entry], None]
+CHECKS: list[tuple[str, Check, bool]] = []
+"""What is looked at in each program: a name, a function of the program, and whether it must have been compiled."""
+
+
+def each(check: Check) -> Check:
+    CHECKS.append((check.__name__, check, False))
+    return check
+
+
+def working(check: Check) -> Check:
+    CHECKS.append((check.__name__, check, True))
+    return check
 
 
 def test_the_zoo_is_large_enough() -> None:
     assert len(ENTRIES) >= 70
+    assert set(IN_THE_QUICK_TIER) <= {entry.name for entry in ENTRIES}
+
+
+@pytest.mark.cases(quick=len(IN_THE_QUICK_TIER))
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(e, id=e.name, marks=() if e.name in IN_THE_QUICK_TIER else pytest.mark.full)
+        for e in ENTRIES
+    ],
+)
+def test_program(entry: Entry) -> None:
+    """All checks of this file; each fault is reported."""
+    checks = [(name, check) for name, check, compiles in CHECKS if not (compiles and entry.fails)]
+    report((name, functools.partial(check, entry)) for name, check in checks)
 
 
 @each
-def test_ends_as_it_should(entry: Entry) -> None:
+def ends_as_it_should(entry: Entry) -> None:
     seen = outcome(entry.name)
     if entry.fails:
         assert seen.error is not None, "the compiler rejects this function, and the capture did not"
@@ -68,18 +119,18 @@ def test_ends_as_it_should(entry: Entry) -> None:
 
 
 @working
-def test_result_and_side_effects_equal_eager(entry: Entry) -> None:
+def result_and_side_effects_equal_eager(entry: Entry) -> None:
     assert outcome(entry.name).differences == []
 
 
 @each
-def test_state_is_as_before(entry: Entry) -> None:
+def state_is_as_before(entry: Entry) -> None:
     assert outcome(entry.name).state == []
     assert outcome(entry.name).inputs == []
 
 
 @each
-def test_record_round_trips(entry: Entry) -> None:
+def record_round_trips(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     text = capture.to_json()
     again = Capture.from_json(text)
@@ -89,7 +140,7 @@ def test_record_round_trips(entry: Entry) -> None:
 
 
 @working
-def test_graphs_and_breaks(entry: Entry) -> None:
+def graphs_and_breaks(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     if entry.nothing:
         assert compiled(capture) == []
@@ -106,13 +157,13 @@ def test_graphs_and_breaks(entry: Entry) -> None:
 
 
 @working
-def test_backward_is_captured_where_expected(entry: Entry) -> None:
+def backward_is_captured_where_expected(entry: Entry) -> None:
     phases = {p for c in outcome(entry.name).capture.compilations for p in c.phases}
     assert ("backward" in phases) == entry.backward
 
 
 @each
-def test_each_stage_is_there_or_says_why_not(entry: Entry) -> None:
+def each_stage_is_there_or_says_why_not(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     for c in compiled(capture):
         keys = {s.key for s in c.stages}
@@ -137,13 +188,13 @@ def test_each_stage_is_there_or_says_why_not(entry: Entry) -> None:
 
 
 @working
-def test_expected_stages_are_seen(entry: Entry) -> None:
+def expected_stages_are_seen(entry: Entry) -> None:
     """Missing is for what cannot be seen. On the CPU of a supported torch nothing of the zoo is like that."""
     assert outcome(entry.name).capture.missing == ()
 
 
 @each
-def test_origins_lead_to_the_stage_before(entry: Entry) -> None:
+def origins_lead_to_the_stage_before(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     chain = capture.chain
     for c in capture.compilations:
@@ -168,7 +219,7 @@ def test_origins_lead_to_the_stage_before(entry: Entry) -> None:
 
 
 @each
-def test_kernels_reach_python(entry: Entry) -> None:
+def kernels_reach_python(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     for c in capture.compilations:
         for code in c.code.values():
@@ -193,6 +244,7 @@ def _explained(capture: Capture, cid: str, kernel: Kernel) -> bool:
     return any(named[a[1:]].no_origin for a in above)
 
 
+@pytest.mark.full
 def test_most_kernels_reach_python() -> None:
     """The share over the whole zoo, so that no reason can stand in for the link."""
     reached = [
@@ -204,10 +256,11 @@ def test_most_kernels_reach_python() -> None:
 
 
 @working
-def test_lowering_agrees_with_the_loops(entry: Entry) -> None:
+def lowering_agrees_with_the_loops(entry: Entry) -> None:
     assert list(lowering_faults(outcome(entry.name).capture)) == []
 
 
+@pytest.mark.full
 def test_nearly_every_line_reaches_python() -> None:
     lines = reached = 0
     for entry in WORKING:
@@ -223,12 +276,13 @@ def test_nearly_every_line_reaches_python() -> None:
 
 
 @each
-def test_no_node_vanishes_in_silence(entry: Entry) -> None:
+def no_node_vanishes_in_silence(entry: Entry) -> None:
     found = outcome(entry.name).capture
     assert silent(found) == []
     assert found.coverage().silent == 0
 
 
+@pytest.mark.full
 def test_many_nodes_were_looked_at() -> None:
     graphs = [
         c.graphs["joint"] for e in ENTRIES for c in compiled(outcome(e.name).capture) if "joint" in c.graphs
@@ -237,7 +291,7 @@ def test_many_nodes_were_looked_at() -> None:
 
 
 @each
-def test_ledger_is_computed(entry: Entry) -> None:
+def ledger_is_computed(entry: Entry) -> None:
     ledger = outcome(entry.name).capture.ledger
     json.dumps(ledger.to_dict())
     if entry.nothing:
@@ -253,13 +307,13 @@ def test_ledger_is_computed(entry: Entry) -> None:
 
 
 @working
-def test_eager_operators_are_counted(entry: Entry) -> None:
+def eager_operators_are_counted(entry: Entry) -> None:
     for c in compiled(outcome(entry.name).capture):
         assert c.eager is not None or c.eager_note
 
 
 @each
-def test_sources_hold_the_users_text(entry: Entry) -> None:
+def sources_hold_the_users_text(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     for c in compiled(capture):
         if not c.file:  # a builtin of torch's: it has no text
@@ -267,8 +321,9 @@ def test_sources_hold_the_users_text(entry: Entry) -> None:
         assert any(c.file == s.file for s in capture.sources), f"no source of {c.function} in {c.file}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize(
+    "name", [BUILT[0], *(pytest.param(name, marks=pytest.mark.slow) for name in BUILT[1:])]
+)
 def test_built_code_equals_eager(name: str) -> None:
     entry = next(e for e in ENTRIES if e.name == name)
     assert not entry.random
