@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.measures.compare.own_lines import OwnLines
+from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison.html import document
 from compile_lens.views.words.outline import figure

@@ -10,7 +10,8 @@ from samples import missing, nothing, sample
 
 from compile_lens.errors import RecordError
 from compile_lens.measures.compare.table import across
-from compile_lens.measures.compare.target import Side
+from compile_lens.measures.compare.target import TargetPhase
+from compile_lens.measures.diff.side import Side
 from compile_lens.measures.operators import bare, called
 from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, Difference
 from compile_lens.record.decision import Decision
@@ -49,7 +50,7 @@ def test_a_pair_that_stayed_apart_says_why_and_what_is_one_elsewhere() -> None:
     difference = only(found)
     assert difference.kind == "fusion" and difference.places == ("model.py:1", "model.py:2")
     assert difference.sentence == "What is one kernel on h100 is several on mps."
-    assert "k_op0 and k_op1 stayed apart: They loop over different numbers of elements" in said(
+    assert "k_op0 and k_op1 are not fused: They loop over different numbers of elements" in said(
         difference, "mps"
     )
     assert "64 against 3200" in said(difference, "mps")
@@ -76,13 +77,16 @@ def test_two_launches_of_one_kernel_are_not_one_kernel() -> None:
     kernel = dataclasses.replace(code.kernels[0], launch_lines=(1, 2))
     stages = (*compilation.stages[:-1], dataclasses.replace(code, kernels=(kernel,)))
     capture = dataclasses.replace(capture, compilations=(dataclasses.replace(compilation, stages=stages),))
-    assert [launch.groups for launch in Side("cpu", capture, "inference").launches] == [("op0",), ("op1",)]
+    assert [launch.groups for launch in TargetPhase("cpu", Side(capture), "inference").launches] == [
+        ("op0",),
+        ("op1",),
+    ]
     found = across(
         "f", [Column("cpu", capture), Column("h100", made.pair("h100", True).capture())], Comparison
     )
     difference = only(found)
     assert difference.sentence == "What is one kernel on h100 is several on cpu."
-    assert "cpp_0 and cpp_0 stayed apart" in said(difference, "cpu")
+    assert "cpp_0 and cpp_0 are not fused" in said(difference, "cpu")
 
 
 def test_nodes_are_not_taken_for_those_of_another_graph_by_their_names() -> None:
@@ -235,7 +239,7 @@ def test_a_library_call_computes_what_it_is_named_after() -> None:
         groups=(("op1",),),
         kernels=(("torch.ops.aten.sort.stable", "extern", "extern", ("op1",)),),
     ).capture()
-    (work,) = Side("cpu", capture, "inference").works
+    (work,) = TargetPhase("cpu", Side(capture), "inference").works
     assert work.nodes == (("0/0", "sort"),) and work.called == "aten.sort.stable"
     assert bare("aten.sort.stable") == bare("aten.sort.default") == "sort"
     assert called("extern_kernels.mm#2") == "extern_kernels.mm"

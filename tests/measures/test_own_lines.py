@@ -5,7 +5,7 @@ from __future__ import annotations
 import samples_targets as made
 from samples import sample
 
-from compile_lens.measures.compare.own_lines import OwnLines
+from compile_lens.measures.diff.modules import OwnLines
 
 
 def test_equal_captures_have_no_lines_of_their_own() -> None:

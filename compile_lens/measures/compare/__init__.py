@@ -1,4 +1,4 @@
-"""Several captures of one function side by side: what differs by Python line, and why.
+"""Several captures of one function side by side: a row for each Python line, and why its cells differ.
 
-What of two captures is the same is asked of ``difference/``, as ``diff`` does; here it is read for several at once.
+Two captures are matched as ``diff`` matches them (``measures/diff/``); here that is read for several at once.
 """

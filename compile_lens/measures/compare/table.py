@@ -1,6 +1,6 @@
-"""Several captures of one function, side by side: a row for each Python line, and why its cells differ.
+"""The table of a comparison: a row for each Python line, and why its cells differ.
 
-Pure functions of the records. What the records do not explain is said to be unexplained: nothing is guessed.
+What the records do not explain is reported as unexplained: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from compile_lens.measures import missing_types
 from compile_lens.measures.compare.reasons import differences
-from compile_lens.measures.compare.target import NOWHERE, Line, Side, Work
+from compile_lens.measures.compare.target import NOWHERE, Line, TargetPhase, Work
+from compile_lens.measures.diff.side import Side
 from compile_lens.measures.operators import operator
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Cell, Column, ComparisonRecord, Difference, Fact, Row, Use, place
@@ -23,17 +24,18 @@ _C = TypeVar("_C", bound=ComparisonRecord)
 
 def across(function: str, columns: Sequence[Column], cls: type[_C]) -> _C:
     """The comparison of the captures in ``columns``, as a ``cls``."""
-    seen = [(c, c.capture) for c in columns if c.capture is not None and not c.failure]
-    rows: list[Row] = []
-    found = [_failed(c) for c in columns if c.failure]
-    found += _graphs([(c.target, capture) for c, capture in seen])
+    captures = [(c, c.capture) for c in columns if c.capture is not None and not c.failure]
+    sides = [(c.target, Side(capture)) for c, capture in captures]
+    table: list[Row] = []
+    reasons = [_failed(c) for c in columns if c.failure]
+    reasons += _graphs([(c.target, capture) for c, capture in captures])
     features = {c.target: c.features for c in columns}
     for phase in PHASES:
-        sides = [Side(c.target, capture, phase) for c, capture in seen if _has(capture, phase)]
-        made = [(line, _row(phase, line, sides)) for line in _lines(sides)]
-        rows += [row for _, row in made]
-        found += differences(phase, sides, [(line, row) for line, row in made if not row.alike], features)
-    return cls(function, tuple(columns), tuple(rows), tuple(found))
+        targets = [TargetPhase(name, side, phase) for name, side in sides if phase in side.phases]
+        rows = [(line, _row(phase, line, targets)) for line in _lines(targets)]
+        table += [row for _, row in rows]
+        reasons += differences(phase, targets, [(line, row) for line, row in rows if not row.alike], features)
+    return cls(function, tuple(columns), tuple(table), tuple(reasons))
 
 
 def side_by_side(cls: type[_C], *captures: Record) -> _C:
@@ -52,35 +54,33 @@ def side_by_side(cls: type[_C], *captures: Record) -> _C:
     return across(captures[0].function if captures else "", columns, cls)
 
 
-def _has(capture: Record, phase: str) -> bool:
-    return any(phase in c.phases for c in capture.compilations)
+def _lines(targets: Sequence[TargetPhase]) -> list[Line]:
+    """Every line of a phase, in the order of the first target that has it; work without a known line comes last."""
+    lines: dict[Line, None] = {}
+    for target in targets:
+        lines.update(dict.fromkeys(target.by_line))
+        lines.update(dict.fromkeys(line for work in target.works for line in work.lines))
+    return sorted(lines, key=lambda line: line == NOWHERE)
 
 
-def _lines(sides: Sequence[Side]) -> list[Line]:
-    """Every line of a phase, in the order of the first side that has it; what has none comes last."""
-    found: dict[Line, None] = {}
-    for side in sides:
-        for line in (*side.by_line, *(line for work in side.works for line in work.lines)):
-            found[line] = None
-    return sorted(found, key=lambda line: line == NOWHERE)
-
-
-def _row(phase: str, line: Line, sides: Sequence[Side]) -> Row:
-    cells = tuple(_cell(line, side) for side in sides)
-    text = next((side.texts[line] for side in sides if line in side.texts), "")
-    signs = [_sign(line, side) for side in sides]
+def _row(phase: str, line: Line, targets: Sequence[TargetPhase]) -> Row:
+    cells = tuple(_cell(line, target) for target in targets)
+    text = next((target.texts[line] for target in targets if line in target.texts), "")
+    signs = [_sign(line, target) for target in targets]
     return Row(phase, *line, text, cells, all(sign == signs[0] for sign in signs))
 
 
-def _cell(line: Line, side: Side) -> Cell:
-    operators = tuple(operator(side.handed[n].target) for n in side.by_line.get(line, ()))
-    note = "; ".join(dict.fromkeys(side.missing.values()))
-    return Cell(side.target, operators, tuple(_use(work, line, side) for work in side.works_of(line)), note)
+def _cell(line: Line, target: TargetPhase) -> Cell:
+    operators = tuple(operator(target.handed[n].target) for n in target.by_line.get(line, ()))
+    note = "; ".join(dict.fromkeys(target.missing.values()))
+    return Cell(
+        target.target, operators, tuple(_use(work, line, target) for work in target.works_of(line)), note
+    )
 
 
-def _use(work: Work, line: Line, side: Side) -> Use:
+def _use(work: Work, line: Line, target: TargetPhase) -> Use:
     kernel = work.kernel
-    nodes = tuple(name for cid, name in work.nodes if line in side.lines_of((cid, name), "post_grad"))
+    nodes = tuple(name for cid, name in work.nodes if line in target.lines_of((cid, name), "post_grad"))
     others = tuple(place(*other) for other in work.lines if other != line)
     return Use(
         work.compilation,
@@ -94,13 +94,15 @@ def _use(work: Work, line: Line, side: Side) -> Use:
     )
 
 
-def _sign(line: Line, side: Side) -> tuple[Counter[tuple[str, frozenset[Line], Figure | AtLeast, int]], bool]:
-    """What has to be equal for two cells to be alike."""
+def _sign(
+    line: Line, target: TargetPhase
+) -> tuple[Counter[tuple[str, frozenset[Line], Figure | AtLeast, int]], bool]:
+    """The facts that have to be equal for two cells to be alike."""
     uses = Counter(
         (w.called, frozenset(w.lines), w.launches, 0 if w.called else len(w.kernel.groups))
-        for w in side.works_of(line)
+        for w in target.works_of(line)
     )
-    return uses, bool(side.missing)
+    return uses, bool(target.missing)
 
 
 def _failed(column: Column) -> Difference:
@@ -113,14 +115,14 @@ def _failed(column: Column) -> Difference:
     return Difference("failed", "", (), f"There is no code for {column.target}.", tuple(facts))
 
 
-def _graphs(seen: Sequence[tuple[str, Record]]) -> list[Difference]:
+def _graphs(captures: Sequence[tuple[str, Record]]) -> list[Difference]:
     """Targets whose functions were cut into other graphs."""
-    said = {
+    graphs = {
         target: capture.nothing
         or ", ".join(f"{c.id} {' and '.join(c.phases) or 'no code'}" for c in capture.compilations)
-        for target, capture in seen
+        for target, capture in captures
     }
-    if len(set(said.values())) < 2:
+    if len(set(graphs.values())) < 2:
         return []
-    facts = tuple(Fact(target, text) for target, text in said.items())
+    facts = tuple(Fact(target, text) for target, text in graphs.items())
     return [Difference("graphs", "", (), "The function became other graphs.", facts)]

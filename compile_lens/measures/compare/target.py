@@ -1,4 +1,4 @@
-"""One phase of one capture, seen by Python line: which operators a line became, and which kernels compute it."""
+"""One phase of one capture by Python line: the operators that a line became, and the kernels that compute them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from compile_lens.measures.address import Address
 from compile_lens.measures.control_flow import launches
-from compile_lens.measures.diff.side import Named, matched
-from compile_lens.measures.diff.side import Side as Matched
+from compile_lens.measures.diff.side import Named, Side, of_one_program
 from compile_lens.measures.operators import called, operator
 from compile_lens.record.absent import Absent
-from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.figures import MEASURED, ONE, AtLeast, Figure, figure
 from compile_lens.record.graph import Node
@@ -37,45 +34,48 @@ class Work:
 
     @property
     def called(self) -> str:
-        """Of a library call the function that it calls, else ``""``."""
+        """The function that a library call calls; ``""`` for a generated kernel."""
         return called(self.kernel.name) if self.kernel.language == "extern" else ""
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """One launch of a kernel, or one library call: the groups that it runs, and the nodes that they compute."""
+    """One launch of a kernel, or one library call: the fused groups that it runs, and the nodes that they compute."""
 
     work: Work
     groups: tuple[str, ...]
     nodes: frozenset[Named]
 
+    @property
+    def name(self) -> str:
+        return self.work.called or self.work.kernel.name
 
-class Side:
-    """What one target made of one phase, over all compilations of the capture.
+
+class TargetPhase:
+    """One phase of the capture for one target, over all compilations.
 
     Attributes:
         target: the name of its column.
         handed: compute nodes of the graphs that were handed to Inductor, in order.
         lowered: those of the graphs after Inductor's passes.
         works: the kernels.
-        missing: why there is no code of a compilation, by compile id.
-        texts: the text of each Python line that was met.
+        missing: why a compilation has no code, by compile id.
+        texts: the text of each Python line.
     """
 
-    def __init__(self, target: str, capture: Record, phase: str) -> None:
-        self.target, self.capture, self.phase = target, capture, phase
-        self.side = Matched(capture)
-        self.handed = self._computing(phase)
-        self.lowered = self._computing(f"{phase}.post_grad")
-        self.loops = self._computing(f"{phase}.loops")
-        self.groups = self._computing(f"{phase}.groups")
+    def __init__(self, target: str, side: Side, phase: str) -> None:
+        self.target, self.side, self.phase = target, side, phase
+        self.capture = side.capture
+        self.handed, self.lowered, self.loops, self.groups = (
+            self._computing(key) for key in (phase, f"{phase}.post_grad", f"{phase}.loops", f"{phase}.groups")
+        )
         self.works: list[Work] = []
         self.missing: dict[str, str] = {}
+        self.texts: dict[Line, str] = {}
         self._lines: dict[tuple[str, str, str], tuple[Line, ...]] = {}
         self._launch_lines: dict[Launch, frozenset[Line]] = {}
         self._same: dict[str, dict[Named, Named]] = {}
-        self.texts: dict[Line, str] = {}
-        for compilation in capture.compilations:
+        for compilation in self.capture.compilations:
             self._add(compilation)
 
     def _computing(self, key: str) -> dict[Named, Node]:
@@ -87,15 +87,13 @@ class Side:
             return
         code = compilation.code.get(self.phase)
         if code is None:
-            self.missing[compilation.id] = _why_not({s.key: s for s in compilation.stages}, self.phase)
+            self.missing[compilation.id] = _why_missing({s.key: s for s in compilation.stages}, self.phase)
             return
         for kernel in code.kernels:
             nodes = self.side.computed(self.phase, compilation.id, kernel)
-            lines = (line for node in nodes for line in self.lines_of(node, "post_grad"))
-            launched = figure(launches(code, [kernel]), MEASURED)
-            self.works.append(
-                Work(compilation.id, kernel, nodes, tuple(dict.fromkeys(lines)) or (NOWHERE,), launched)
-            )
+            lines = dict.fromkeys(line for node in nodes for line in self.lines_of(node, "post_grad"))
+            count = figure(launches(code, [kernel]), MEASURED)
+            self.works.append(Work(compilation.id, kernel, nodes, tuple(lines) or (NOWHERE,), count))
 
     def lines_of(self, node: Named, stage: str = "") -> tuple[Line, ...]:
         """The Python lines of a node of the handed graph (or of its ``post_grad``); ``NOWHERE`` if none is known."""
@@ -106,19 +104,18 @@ class Side:
             self._lines[key] = tuple(dict.fromkeys((f.file, f.line) for f in frames)) or (NOWHERE,)
         return self._lines[key]
 
-    def same_as(self, other: Side) -> dict[Named, Named]:
+    def same_as(self, other: TargetPhase) -> dict[Named, Named]:
         """The nodes after Inductor's passes that are those of another target, by node of this one.
 
-        They are matched as for ``diff``. Of lines that became other operators, or the same in another order, nothing
-        is claimed.
+        They are matched as for ``diff``. Lines that became other operators, or the same in another order, are left out.
         """
         if other.target not in self._same:
-            key = f"{self.phase}.post_grad"
             lines = {*self.lowered_by_line, *other.lowered_by_line}
             alike = {line for line in lines if self._order(line) == other._order(line)}
+            pairs = of_one_program(self.side, other.side, f"{self.phase}.post_grad")
             self._same[other.target] = {
                 one: two
-                for one, two in of_one_program(self.side, other.side, key).items()
+                for one, two in pairs.items()
                 if one in self.lowered
                 and two in other.lowered
                 and alike.issuperset(self.lines_of(one, "post_grad"))
@@ -131,19 +128,19 @@ class Side:
     @cached_property
     def launches(self) -> list[Launch]:
         """Each launch of each kernel. Where the record does not say which groups one runs, it is left out."""
-        found = []
+        each = []
         for work in self.works:
             groups, count = work.kernel.groups, work.kernel.launches
             if not count or len(groups) % count:
                 continue
             size = len(groups) // count  # groups stand in the order of the launches
             for at in range(0, len(groups), size or 1):
-                some = groups[at : at + size]
-                nodes = frozenset(n for g in some for n in self.nodes_of(work.compilation, g))
-                if work.called:  # what it reads is counted to it as well
+                own = groups[at : at + size]
+                nodes = frozenset(n for g in own for n in self.nodes_of(work.compilation, g))
+                if work.called:  # what it reads is counted to it too
                     nodes &= frozenset(work.nodes)
-                found.append(Launch(work, some, nodes))
-        return found
+                each.append(Launch(work, own, nodes))
+        return each
 
     @cached_property
     def launch_of(self) -> dict[Named, Launch]:
@@ -153,11 +150,11 @@ class Side:
     @cached_property
     def launched(self) -> dict[Named, list[Launch]]:
         """The launches of generated kernels that compute a node."""
-        found: dict[Named, list[Launch]] = {}
+        by_node: dict[Named, list[Launch]] = {}
         for launch in (one for one in self.launches if not one.work.called):
             for node in launch.nodes:
-                found.setdefault(node, []).append(launch)
-        return found
+                by_node.setdefault(node, []).append(launch)
+        return by_node
 
     @cached_property
     def by_line(self) -> dict[Line, list[Named]]:
@@ -174,12 +171,12 @@ class Side:
         return [work for work in self.works if line in work.lines]
 
     def operators(self, line: Line) -> Counter[str]:
-        """The operators that a line was handed over as, and how often."""
+        """The operators that a line was handed over as, with counts."""
         return Counter(operator(self.handed[n].target) for n in self.by_line.get(line, ()))
 
     def lowered_operators(self, line: Line) -> Counter[str]:
-        """Those that Inductor's passes made of them."""
-        return Counter(operator(self.lowered[n].target) for n in self.lowered_by_line.get(line, ()))
+        """The operators of a line after Inductor's passes, with counts."""
+        return Counter(self._order(line))
 
     def members(self, cid: str, group: str) -> tuple[str, ...]:
         """The loops of a group."""
@@ -204,30 +201,16 @@ class Side:
 
 
 def _by_line(nodes: Iterable[Named], lines: Callable[[Named], tuple[Line, ...]]) -> dict[Line, list[Named]]:
-    found: dict[Line, list[Named]] = {}
+    by_line: dict[Line, list[Named]] = {}
     for node in nodes:
         for line in lines(node):
-            found.setdefault(line, []).append(node)
-    return found
+            by_line.setdefault(line, []).append(node)
+    return by_line
 
 
-def _why_not(stages: Mapping[str, object], phase: str) -> str:
+def _why_missing(stages: Mapping[str, object], phase: str) -> str:
     for key in (f"{phase}.code", phase):
         stage = stages.get(key)
         if isinstance(stage, Absent):
             return stage.said
     return f"stage {phase}.code is not in the record"
-
-
-def of_one_program(a: Matched, b: Matched, key: str) -> dict[Named, Named]:
-    """Which nodes of two captures of one program are the same: as ``diff`` matches them, and of the same lines."""
-    ones, twos = a.stage(key), b.stage(key)
-    return {
-        (one[0], one[2]): (two[0], two[2])
-        for x, y in matched((a, b), (key, key)).pairs.items()
-        if _places(a, one := ones[x].address) == _places(b, two := twos[y].address)
-    }
-
-
-def _places(side: Matched, address: Address) -> set[Line]:
-    return {(f.file, f.line) for f in side.frames(address)}

@@ -12,7 +12,7 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import SETTINGS, Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 
-from .side import said
+from .side import places
 
 _T = TypeVar("_T")
 _LOCAL = re.compile(r"\b([LG])\[(['\"])(\w+)\2\]")
@@ -72,12 +72,12 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
         yield Change("breaks", CHANGED, f"{words[0]} became {words[1]}")
     for kind, ending in _apart(a.breaks, b.breaks, _reason):
         verb = "a new graph break" if kind == ADDED else "a graph break is gone"
-        yield Change("breaks", kind, f"{verb}: {_reason(ending)}", said(ending.frames[-1:]))
+        yield Change("breaks", kind, f"{verb}: {_reason(ending)}", places(ending.frames[-1:]))
     ones, twos = ([s for s in record.skipped if s.cause.kind != "graph break"] for record in (a, b))
     for kind, skip in _apart(ones, twos, lambda s: (s.kind, _reason(s.cause))):
         what = f"{skip.function}, {skip.kind}" if skip.kind != "function" else skip.function
         verb = "is left to Python" if kind == ADDED else "is no longer left to Python"
-        yield Change("breaks", kind, f"{what} {verb}: {_reason(skip.cause)}", said(skip.cause.frames[-1:]))
+        yield Change("breaks", kind, f"{what} {verb}: {_reason(skip.cause)}", places(skip.cause.frames[-1:]))
     for kind, again in _apart(a.recompiles, b.recompiles, lambda r: tuple(map(plain, r.guards))):
         verb = "compiled again" if kind == ADDED else "no longer compiled again"
         yield Change("breaks", kind, f"{again.function} is {verb}: {'; '.join(again.guards)}")

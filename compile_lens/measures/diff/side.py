@@ -1,4 +1,4 @@
-"""One of the two captures that are compared: its nodes by stage over all compilations, and the lines they came from."""
+"""One capture of several that are aligned: its nodes by stage over all compilations, and the lines they came from."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Named = tuple[str, str]
 
 
 class Side:
-    """What is asked of one capture. Stages of all compilations stand one after the other: a graph break is no reason
-    for an operator to be another."""
+    """One capture, its stages over all compilations one after the other: a graph break is no reason for an operator to
+    be another."""
 
     def __init__(self, capture: Record) -> None:
         self.capture = capture
@@ -63,11 +63,11 @@ class Side:
     @cached_property
     def handed(self) -> dict[Named, str]:
         """The sources of what each compilation is handed, ``L['x']``, by the names that Dynamo gives them."""
-        found: dict[Named, str] = {}
+        sources: dict[Named, str] = {}
         for compilation in self.capture.compilations:
             for guard in compilation.guards:
-                found.setdefault((compilation.id, _NOT_A_NAME.sub("_", guard.source)), guard.source)
-        return found
+                sources.setdefault((compilation.id, _NOT_A_NAME.sub("_", guard.source)), guard.source)
+        return sources
 
     def _argument(self, node: Node) -> int | None:
         return self._arguments.get(node.target)
@@ -80,8 +80,8 @@ class Side:
 
     def before(self, key: str) -> str:
         """The stage that the origins of a stage's nodes are in; ``""`` for the first."""
-        found = (c.graphs.get(key) for c in self.capture.compilations)
-        return next((graph.before for graph in found if isinstance(graph, Graph)), "")
+        graphs = (c.graphs.get(key) for c in self.capture.compilations)
+        return next((graph.before for graph in graphs if isinstance(graph, Graph)), "")
 
     def inputs(self, key: str, before: str) -> dict[int, int]:
         """The inputs of a stage by what they are in the stage before: numbers of both."""
@@ -96,12 +96,11 @@ class Side:
     def numbers(self, key: str) -> dict[Named, int]:
         """The number of each node of a stage."""
         if key not in self._numbers:
-            found = enumerate(self.stage(key))
-            self._numbers[key] = {(item.address[0], item.address[2]): number for number, item in found}
+            self._numbers[key] = {(i.address[0], i.address[2]): n for n, i in enumerate(self.stage(key))}
         return self._numbers[key]
 
     def lowered(self, phase: str) -> Iterator[tuple[Named, Lowered]]:
-        """What lowering made of each node of a phase."""
+        """Each node of a phase with its lowering."""
         for compilation in self.capture.compilations:
             for entry in compilation.lowered:
                 if entry.phase == phase:
@@ -137,21 +136,17 @@ class Side:
 
         Inductor counts what a library call reads to the call as well: it computes what it is named after.
         """
-        stage, numbers, groups = (
-            self.stage(f"{phase}.post_grad"),
-            self.numbers(f"{phase}.post_grad"),
-            self.groups(phase),
-        )
-        named = [(cid, o) for o in kernel.origins] or [
-            n for g in kernel.groups for n in groups.get((cid, g), ())
-        ]
-        found = {n: stage[numbers[n]].node for n in named if n in numbers and stage[numbers[n]].node.compute}
-        own = [n for n, node in found.items() if bare(node.target) == bare(called(kernel.name))]
-        return tuple(own if own and kernel.language == "extern" else found)
+        key, groups = f"{phase}.post_grad", self.groups(phase)
+        stage, numbers = self.stage(key), self.numbers(key)
+        names = [(cid, o) for o in kernel.origins]
+        names = names or [n for g in kernel.groups for n in groups.get((cid, g), ())]
+        nodes = {n: stage[numbers[n]].node for n in names if n in numbers and stage[numbers[n]].node.compute}
+        own = [n for n, node in nodes.items() if bare(node.target) == bare(called(kernel.name))]
+        return tuple(own if own and kernel.language == "extern" else nodes)
 
     def lines(self, addresses: Iterable[Address]) -> tuple[str, ...]:
         """The Python lines of nodes, as ``model.py:7: y = x.sin()``."""
-        return said(f for address in addresses for f in self.frames(address))
+        return places(f for address in addresses for f in self.frames(address))
 
     def frames(self, address: Address) -> tuple[Frame, ...]:
         """The innermost frames that a node came from."""
@@ -161,7 +156,7 @@ class Side:
 
     def kernel_lines(self, kernel: Kernel) -> tuple[str, ...]:
         """The Python lines of a kernel."""
-        return said(self.chain.lines(kernel, derivatives=False))
+        return places(self.chain.lines(kernel, derivatives=False))
 
 
 def matched(sides: tuple[Side, Side], keys: tuple[str, str]) -> Match:
@@ -179,16 +174,30 @@ def _inputs(sides: tuple[Side, Side], keys: tuple[str, str]) -> dict[int, int | 
         return {}
     ones, twos = (side.inputs(key, before) for side, key, before in zip(sides, keys, above))
     same = matched(sides, (above[0], above[1])).pairs if ones and twos else {}
-    found: dict[int, int | None] = {}
+    known: dict[int, int | None] = {}
     for origin, number in ones.items():
-        found[number] = found.get(number) or twos.get(same.get(origin, -1))
-    return found
+        known[number] = known.get(number) or twos.get(same.get(origin, -1))
+    return known
 
 
-def said(frames: Iterable[Frame]) -> tuple[str, ...]:
+def of_one_program(a: Side, b: Side, key: str) -> dict[Named, Named]:
+    """The nodes of two captures of one program that are the same, and of the same Python lines."""
+    ones, twos = (side.stage(key) for side in (a, b))
+
+    def lines(side: Side, address: Address) -> set[tuple[str, int]]:
+        return {(f.file, f.line) for f in side.frames(address)}
+
+    return {
+        (one[0], one[2]): (two[0], two[2])
+        for x, y in matched((a, b), (key, key)).pairs.items()
+        if lines(a, one := ones[x].address) == lines(b, two := twos[y].address)
+    }
+
+
+def places(frames: Iterable[Frame]) -> tuple[str, ...]:
     """Frames as ``model.py:7: y = x.sin()``, each line once."""
-    found = {}
+    lines = {}
     for f in frames:
         name = f.file.replace("\\", "/").rpartition("/")[2] or f.file
-        found[f.file, f.line] = f"{name}:{f.line}: {f.text.strip()}".rstrip(": ")
-    return tuple(found.values())
+        lines[f.file, f.line] = f"{name}:{f.line}: {f.text.strip()}".rstrip(": ")
+    return tuple(lines.values())

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from compile_lens.measures.address import Address
-from compile_lens.measures.compare.own_lines import OwnLines
+from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference
 from compile_lens.views.live.embed import alive, compact
