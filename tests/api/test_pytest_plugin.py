@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import samples
+from markdown_pages import blocks, sections
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -210,11 +211,8 @@ def test_odd():
     assert not (tmp_path / "pages").exists()
 
 
-EXAMPLES = re.findall(
-    r"^```python\n(.*?)^```",
-    (ROOT / "docs" / "holding-pytest.md").read_text("utf-8"),
-    re.M | re.S,
-)
+PAGE = sections(ROOT / "docs" / "testing.md")
+EXAMPLES = [block for key in ("in-pytest", "snapshots") for block in blocks(PAGE[f"testing#{key}"], "python")]
 
 
 @pytest.mark.slow

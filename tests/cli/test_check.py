@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 import samples
+from markdown_pages import sections
 
 from compile_lens.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "holding-check.md").read_text(encoding="utf-8")
-JOB = (ROOT / "docs" / "holding-pull-requests.md").read_text(encoding="utf-8")
+PAGE = sections(ROOT / "docs" / "testing.md")["testing#without-pytest"]
+JOB = sections(ROOT / "docs" / "diff.md")["diff#on-a-pull-request"]
 
 CHECKS = """
 import compile_lens as package

@@ -7,18 +7,19 @@ import re
 import subprocess
 from collections import Counter
 from pathlib import Path
-from unicodedata import east_asian_width
 
 import pytest
 from faults import for_each
+from markdown_pages import headings, links
 
 from compile_lens import __version__, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {
-    p: p.read_text(encoding="utf-8")
-    for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/*.md"))
+    path: path.read_text(encoding="utf-8")
+    for pattern in ("*.md", "docs/**/*.md", "news/*.md", "tutorials/**/*.md", "assets/gallery/*.md")
+    for path in sorted(ROOT.glob(pattern))
 }
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -27,22 +28,6 @@ SITE_ONLY = {
     f"docs/{name}.md" for name in ("index", "solutions", "api", "api-capture", "api-record", "api-measures")
 }
 """Pages that only the site has."""
-
-ENTRIES = ("holding", "programs", "targets")
-"""Pages that say which page of theirs answers which question: ``docs/holding-diff.md`` is of ``holding``."""
-
-FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
-
-GUIDES = [
-    page
-    for folder in ("docs", "docs/zh")
-    for page in sorted((ROOT / folder).glob("*.md"))
-    if f"docs/{page.name}" not in SITE_ONLY
-]
-"""Pages that someone reads from their beginning to their end."""
-
-WORDS, LINES, COLUMNS = 650, 60, 120
-"""A guide is at most so long: a screen and a half. A line has so many columns, a Chinese character takes two."""
 
 LESSONS = sorted((ROOT / "tutorials").rglob("*.ipynb"))
 
@@ -108,42 +93,37 @@ def test_ci_holds_every_check() -> None:
 
 @for_each(PAGES)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", PAGES[page]))
-    local = [link for link in links if "://" not in link]
-    assert local or f"docs/{page.name}" in SITE_ONLY
-    assert not [link for link in local if not (page.parent / link).exists()]
+    """Each file that a link names, and in it the heading that the link names."""
+    for path, anchor in links(PAGES[page]):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in headings(target.read_text(encoding="utf-8")), f"{path}#{anchor}"
+
+
+ENTRIES = ("programs", "targets")
 
 
 def test_the_readme_leads_to_every_page() -> None:
     """By itself, or through the page that stands for several."""
     ours = {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")}
-    led = set(re.findall(r"\]\(([^)#]+)\)", README))
+    led = {path for path, _ in links(README)}
     for entry in ENTRIES:
-        assert f"docs/{entry}.md" in led
         rows = re.findall(r"^\| .* \| \[.*\]\((.*?)\).* \|$", PAGES[ROOT / "docs" / f"{entry}.md"], re.M)
         assert sorted(rows) == sorted(page.name for page in ROOT.glob(f"docs/{entry}-*.md"))
         led |= {f"docs/{row}" for row in rows}
     assert ours and ours <= led | SITE_ONLY
 
 
-@for_each(GUIDES)
-def test_a_guide_is_short(page: Path) -> None:
-    """A page that grew over it is two questions: make it two pages."""
-    text = page.read_text(encoding="utf-8")
-    wide = [
-        sum(1 + (east_asian_width(c) in "WF") for c in line) for line in text.splitlines() if line.strip()
-    ]
-    assert sum(-(-columns // COLUMNS) for columns in wide) <= LINES
-    assert len(text.split()) <= WORDS
-
-
-def test_the_readme_is_short() -> None:
-    assert len(README.split()) <= 1050
+def test_the_readme_begins_with_its_picture() -> None:
+    """After a sentence or two, so that the first screen shows it."""
+    start = README.partition("](assets/viewer.png)")[0].partition("![")[0]
+    assert len(start.splitlines()) <= 10 and len(start.split()) <= 100
 
 
 def test_every_picture_is_shown() -> None:
     pictures = {p.name for p in (ROOT / "assets").iterdir() if p.suffix in (".svg", ".png")}
-    shown = "".join(PAGES.values())
+    pages = (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/*.md"))
+    shown = "".join(PAGES[page] for page in pages)
     assert pictures == set(re.findall(r"assets/([\w.-]+\.(?:svg|png))", shown))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from markdown_pages import blocks, sections
 
 import compile_lens
 from compile_lens import cli, versions
@@ -30,32 +31,21 @@ PAGES = (
             *(f"programs-{of}" for of in ("graphs", "times", "ranks", "calls", "backend")),
             *(f"targets-{of}" for of in ("devices", "answers", "child", "memory", "machine-code", "triton")),
             *(f"targets-{of}" for of in ("autotune", "cuda-graphs")),
-            *(
-                f"holding-{of}"
-                for of in ("one-kernel", "test", "pytest", "check", "diff", "fail-on", "what-if")
-            ),
+            *("testing", "diff", "what-if"),
         )
     ),
 )
 """Pages with code or figures, in the order in which their code stands on what came before."""
 
 README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-PYTHON = {
-    Path(page).stem: re.findall(
-        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    for page in PAGES
-}
-"""The Python blocks of each page, in their order."""
+SECTIONS = {key: text for page in PAGES for key, text in sections(ROOT / page).items()}
+PYTHON = {key: blocks(text, "python") for key, text in SECTIONS.items()}
+"""The Python blocks of each section, in their order."""
 COMMANDS = {
-    Path(page).stem: [
-        line
-        for line in (ROOT / page).read_text(encoding="utf-8").splitlines()
-        if line.startswith("compile-lens ")
-    ]
-    for page in PAGES
+    key: [line for line in text.splitlines() if line.startswith("compile-lens ")]
+    for key, text in SECTIONS.items()
 }
-"""The commands of each page, in their order."""
+"""The commands of each section, in their order."""
 
 
 def _run(code: str, scope: dict[str, Any], folder: Path, name: str) -> None:
@@ -71,7 +61,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     # Torch knows a file's functions again by its text, and with them which sizes changed in an earlier test.
     torch._dynamo.reset()
     scope: dict[str, Any] = {"__name__": "readme"}
-    _run(PYTHON["README"][0], scope, tmp_path, "readme")
+    _run(PYTHON["README#in-a-notebook"][0], scope, tmp_path, "readme")
     return scope
 
 
@@ -188,7 +178,7 @@ def test_the_backend_by_name(
 def test_what_each_step_saves(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["checking"][0], session, tmp_path, "steps")
+    _run(PYTHON["checking#what-each-step-saves"][0], session, tmp_path, "steps")
     said = capsys.readouterr().out
     assert "nothing inlined or fused: 17 loops" in said
     assert "forward+backward: " in said and "x eager's speed" in said
@@ -295,7 +285,7 @@ def test_machine_code_and_the_interpreter(
 
 
 def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON["holding-one-kernel"][0], session, tmp_path, "one")
+    _run(PYTHON["testing#one-kernel-or-the-reason-why-not"][0], session, tmp_path, "one")
     said = capsys.readouterr().out
     assert "@triton.jit" in said and "is 3 kernels, not one" in said
     assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
@@ -304,18 +294,18 @@ def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.
 def test_what_a_test_holds(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["holding-test"][0], session, tmp_path, "held")
+    _run(PYTHON["testing#expectations"][0], session, tmp_path, "held")
     said = capsys.readouterr().out
     assert "launches: expected 1, found 2" in said and "library call" in said
 
 
 def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON["holding-diff"][0], session, tmp_path, "changed")
+    _run(PYTHON["diff"][0], session, tmp_path, "changed")
     said = capsys.readouterr().out
     assert said.startswith("torch.sort is new ← changed.py:3: return torch.sort(y)[0]")
     promised = re.search(r"so: launches (\d+) → (\d+)", README)
     assert promised is not None
-    assert session["found"].figures["launches"] == (int(promised[1]), int(promised[2]))
+    assert session["difference"].figures["launches"] == (int(promised[1]), int(promised[2]))
     assert (tmp_path / "diff.html").exists()
 
 
@@ -323,18 +313,26 @@ def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.Ca
 def test_what_would_change_it(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["holding-what-if"][0], session, tmp_path, "what_if")
+    _run(PYTHON["what-if"][0], session, tmp_path, "what_if")
     said = capsys.readouterr().out
     assert "split_reductions=False: launches 2 → 1" in said
     assert "option split_reductions: default became False" in said
 
 
+ELSEWHERE = {
+    **{
+        f"testing#{section}": 1 for section in ("in-pytest", "snapshots")
+    },  # in tests/api/test_pytest_plugin.py
+    "testing#without-pytest": 1,  # in tests/cli/test_check.py
+}
+"""Sections whose Python is run by other tests, with the number of their blocks."""
+
+
 def test_no_block_is_left_out() -> None:
     others = [page for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in PAGES]
-    blocks = {page: len(found) for page, found in PYTHON.items()}
-    # Those of holding-pytest and holding-check: in tests/api/test_pytest_plugin.py and tests/cli/test_check.py.
-    without = ("command-line", "ledger", "programs-run", "programs-logs", "programs-ranks", "holding-fail-on")
-    assert blocks == {page: 1 for page in blocks} | {page: 0 for page in without} | {"holding-pytest": 2}
+    run_here = re.findall(r'PYTHON\["([\w#-]+)"\]\[0\]', Path(__file__).read_text(encoding="utf-8"))
+    counts = {key: len(code) for key, code in PYTHON.items() if code}
+    assert counts == dict.fromkeys(run_here, 1) | ELSEWHERE
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = {page: [line.split()[1] for line in lines] for page, lines in COMMANDS.items() if lines}
     assert named == {
@@ -346,8 +344,8 @@ def test_no_block_is_left_out() -> None:
             *("what-if", "doctor"),
             "run",  # in tests/cli/test_run.py
         ],
-        "holding-fail-on": ["show", "diff"],
-        "holding-check": ["check"],  # in tests/cli/test_check.py
+        "diff#on-the-command-line": ["show", "diff"],
+        "testing#without-pytest": ["check"],  # in tests/cli/test_check.py
     }
 
 
@@ -396,13 +394,13 @@ def test_the_command_line(
     assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
     assert "what would change net" in (tmp_path / "what-if.html").read_text(encoding="utf-8")
     assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
-    assert cli.main(shlex.split(COMMANDS["holding-fail-on"][0])[1:]) == cli.OK
-    assert cli.main([*shlex.split(COMMANDS["holding-fail-on"][0])[1:-1], "before.json"]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:]) == cli.OK
+    assert cli.main([*shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS["holding-fail-on"][1])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["diff#on-the-command-line"][1])[1:]) == cli.OK
     assert "Nothing differs" in capsys.readouterr().out
     assert (
         cli.main([*shlex.split(COMMANDS["command-line"][1])[1:], "--quiet", "--out", "before.json"]) == cli.OK
     )
-    assert cli.main(shlex.split(COMMANDS["holding-fail-on"][1])[1:]) == cli.DIFFERS
+    assert cli.main(shlex.split(COMMANDS["diff#on-the-command-line"][1])[1:]) == cli.DIFFERS
     assert "which --fail-on names" in capsys.readouterr().out

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bilingual import digits, is_chinese, numbers_in_chinese, numbers_in_english
 from faults import for_each
+from markdown_pages import headings, links
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [("README.md", "README.zh-CN.md")] + [
@@ -30,15 +31,14 @@ def _sections(page: str) -> list[str]:
 SECTIONS = [(pair, number) for pair in PAGES for number in range(len(_sections(pair[0])))]
 
 
-def _links(page: str, text: str) -> set[str]:
-    """What a text of a page leads to: addresses, and files by their English names from the root."""
-    found = set()
-    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
-        if "://" not in link:
-            link = os.path.normpath(Path(page).parent / link).replace(os.sep, "/")
-            link = link.replace("/zh/", "/").replace("README.zh-CN.md", "README.md")
-        found.add(link)
-    return found
+def _links(page: str, text: str) -> set[tuple[str, int]]:
+    """Return the targets of all links: English file names from the root, with the number of the heading."""
+    targets = {(link, 0) for link in re.findall(r"\]\((\w+://[^)#]+)[^)]*\)", text)}
+    for path, anchor in links(text):
+        path = os.path.normpath(Path(page).parent / path).replace(os.sep, "/") if path else page
+        heading = headings(_text(path)).index(anchor) if anchor else 0
+        targets.add((path.replace("/zh/", "/").replace("README.zh-CN.md", "README.md"), heading))
+    return targets
 
 
 def test_there_are_pages() -> None:
@@ -77,8 +77,7 @@ def test_each_leads_to_the_other_and_to_what_is_there(pair: tuple[str, str]) -> 
     for page, other in (pair, pair[::-1]):
         text, folder = FENCE.sub("", _text(page)), Path(page).parent
         assert f"]({os.path.relpath(other, folder)})" in text.partition("\n## ")[0]
-        local = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
-        assert not [link for link in local if not (ROOT / folder / link).exists()]
+        assert not [path for path, _ in links(text) if not (ROOT / folder / path).exists()]
 
 
 @for_each(SECTIONS)
